@@ -1,0 +1,1 @@
+"""Pipeline Lab: why a TensorFlow job waits for its input, what to change, and whether the change worked."""

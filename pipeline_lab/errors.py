@@ -1,0 +1,49 @@
+"""The one error family, and the word for "not measured".
+
+Every error that a user can meet derives from :class:`PipelineLabError` and carries one sentence that says what is
+wrong, what was expected and what to do. The command line and the app print that sentence and nothing else.
+"""
+
+from dataclasses import dataclass
+
+
+class PipelineLabError(Exception):
+    """A problem that the user can act on; its text is one full sentence."""
+
+
+class OptionsError(PipelineLabError):
+    """Options contradict each other or hold a value that is not allowed."""
+
+
+class StoreError(PipelineLabError):
+    """The run store, or a run in it, cannot be read or written."""
+
+
+class DataError(PipelineLabError):
+    """A data file of the job is missing, empty or damaged."""
+
+
+class TraceReadError(PipelineLabError):
+    """A file is no profiler trace, or nothing in it can be read."""
+
+
+class TraceIncompleteError(PipelineLabError):
+    """A trace is readable but does not hold what an analysis needs."""
+
+
+class RunFailedError(PipelineLabError):
+    """A job ended without a result."""
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Stands where a result would be when it was not measured.
+
+    Attributes:
+        reason: Why it is missing and how to record it, as one sentence.
+    """
+
+    reason: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"unavailable": self.reason}

@@ -1,0 +1,1 @@
+"""From results to Plotly figures: one public function per chart, nothing shown."""

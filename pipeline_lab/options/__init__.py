@@ -1,0 +1,1 @@
+"""What the user chooses, as validated data: JSON in, JSON out, no TensorFlow."""

@@ -1,0 +1,145 @@
+"""Named option sets that reproduce questions from the field."""
+
+from dataclasses import dataclass
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.pipeline import (
+    AugmentStage,
+    BatchStage,
+    MapStage,
+    ParseStage,
+    PipelineOptions,
+    PrefetchStage,
+    ReadStage,
+    RepeatStage,
+    ShuffleStage,
+    Stage,
+)
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named, ready-to-run option set.
+
+    Attributes:
+        name: What the command line and the app call it.
+        question: What it shows, as one sentence for people.
+        options: The options themselves.
+    """
+
+    name: str
+    question: str
+    options: RunOptions
+
+
+_AUGMENT = AugmentStage(pad=4, crop=32, flip=True, rotate_degrees=15, cutout=8, normalise=True)
+_PARALLEL_AUGMENT = _AUGMENT.model_copy(update={"num_parallel_calls": "autotune"})
+_IMAGES = ImagesWorkload(data="digits", image_size=32, examples_per_file=(1024,) * 8)
+
+
+def _preset(
+    name: str, question: str, workload: ImagesWorkload | SyntheticWorkload, pipeline: PipelineOptions
+) -> Preset:
+    return Preset(name, question, RunOptions(name=name, workload=workload, pipeline=pipeline))
+
+
+def _stages(*stages: Stage) -> tuple[Stage, ...]:
+    return stages
+
+
+BASELINE = _preset(
+    "baseline",
+    "How much does a plain TFRecordDataset cost? One file after the other, every map serial, no prefetch, "
+    "TensorFlow's own rewrites off. 32×32 images, batch 128, small residual network.",
+    _IMAGES,
+    PipelineOptions(
+        stages=_stages(
+            ReadStage(mode="sequential"),
+            ShuffleStage(buffer_size=2048),
+            RepeatStage(),
+            ParseStage(),
+            _AUGMENT,
+            BatchStage(size=128),
+        ),
+        tensorflow_rewrites=False,
+    ),
+)
+
+OPTIMISED = _preset(
+    "optimised",
+    "What does the full pipeline bring? Interleaved files, parallel vectorised parsing and augmentation, prefetch. "
+    "Same data, model and batch as `baseline`.",
+    _IMAGES,
+    PipelineOptions(
+        stages=_stages(
+            ReadStage(mode="interleave", shuffle_files=True, cycle_length=4, num_parallel_calls="autotune"),
+            ShuffleStage(buffer_size=2048),
+            RepeatStage(),
+            BatchStage(size=128),
+            ParseStage(num_parallel_calls="autotune"),
+            _PARALLEL_AUGMENT,
+            PrefetchStage(),
+        ),
+    ),
+)
+
+SYNTHETIC = _preset(
+    "synthetic",
+    "What does prefetch hide? 16 ms to prepare a batch, 10 ms to train on it: with overlap a step takes the longer "
+    "of the two, without it their sum.",
+    SyntheticWorkload(map_ms=1.0, compute_ms=10.0),
+    PipelineOptions(
+        stages=_stages(ReadStage(), RepeatStage(), MapStage(), BatchStage(size=16), PrefetchStage(buffer_size=2)),
+        tensorflow_rewrites=False,
+    ),
+)
+
+PYTHON_BETWEEN_STEPS = Preset(
+    "python-between-steps",
+    "What does a slow callback look like? 20 ms of Python after every step: the device idles although data is ready.",
+    RunOptions(
+        name="python-between-steps",
+        workload=SyntheticWorkload(map_ms=0.1, compute_ms=10.0, python_ms=20.0),
+        pipeline=PipelineOptions(
+            stages=_stages(ReadStage(), RepeatStage(), MapStage(), BatchStage(size=16), PrefetchStage(buffer_size=4)),
+            tensorflow_rewrites=False,
+        ),
+        training=TrainingOptions(steps=100),
+    ),
+)
+
+UNEQUAL_FILES = _preset(
+    "unequal-files",
+    "Are files of unequal size sampled by size? Three files of 1000, 2000 and 3000 examples, interleaved: thirds "
+    "first, then halves, then the largest file alone.",
+    SyntheticWorkload(examples_per_file=(1000, 2000, 3000), map_ms=0.05, compute_ms=5.0),
+    PipelineOptions(
+        stages=_stages(
+            ReadStage(mode="interleave", cycle_length=3),
+            ShuffleStage(buffer_size=9),
+            RepeatStage(),
+            MapStage(),
+            BatchStage(size=32),
+            PrefetchStage(),
+        ),
+    ),
+)
+
+PRESETS: tuple[Preset, ...] = (BASELINE, OPTIMISED, SYNTHETIC, PYTHON_BETWEEN_STEPS, UNEQUAL_FILES)
+"""Every preset, in the order in which lists show them."""
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of that name.
+
+    Raises:
+        OptionsError: There is none; the text lists those that exist.
+    """
+    for preset in PRESETS:
+        if preset.name == name:
+            return preset
+    known = ", ".join(preset.name for preset in PRESETS)
+    raise OptionsError(f"There is no preset {name!r}; there are {known}.")

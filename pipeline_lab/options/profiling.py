@@ -1,0 +1,33 @@
+"""When the TensorFlow profiler is on, and which probes run beside it."""
+
+from pydantic import Field, model_validator
+
+from pipeline_lab.options.base import Options
+
+
+class ProfilingOptions(Options):
+    """Short profile windows, each flushed to disk while training goes on."""
+
+    enabled: bool = True
+    steps_per_window: int = Field(10, ge=1, le=1_000_000)
+    """Training steps recorded in one window."""
+    every_steps: int = Field(100, ge=1, le=100_000_000)
+    """Steps from the start of one window to the start of the next; the default records 10 % of all steps."""
+    memory_ceiling_mb: int = Field(200, ge=16, le=1_000_000)
+    """Memory that one window may add to the process, MB; windows get shorter when they come near it."""
+    sample_probe: bool = True
+    """Note which file and record each example came from (for your own records this rewrites the reader)."""
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> "ProfilingOptions":
+        if self.steps_per_window > self.every_steps:
+            raise ValueError(
+                f"windows of {self.steps_per_window} steps do not fit into every {self.every_steps} steps; "
+                "make every_steps at least as large"
+            )
+        return self
+
+    @property
+    def duty_percent(self) -> float:
+        """Share of the steps that are profiled, percent."""
+        return 100.0 * self.steps_per_window / self.every_steps if self.enabled else 0.0

@@ -1,0 +1,187 @@
+"""Everything that one run is told, as one validated document.
+
+``SCHEMA_VERSION`` history: 1, the first one.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.base import Options
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, RepeatStage
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import ImagesWorkload, Workload
+
+SCHEMA_VERSION = 1
+
+
+class RunOptions(Options):
+    """The whole job: workload, pipeline, training and profiling."""
+
+    schema_version: Literal[1] = 1
+    name: str = Field("", max_length=200)
+    """What people call the run; the preset's name when it came from one."""
+    workload: Workload
+    pipeline: PipelineOptions
+    training: TrainingOptions = TrainingOptions()
+    profiling: ProfilingOptions = ProfilingOptions()
+
+    @model_validator(mode="after")
+    def _stages_fit_workload(self) -> "RunOptions":
+        kinds: set[str] = {stage.stage for stage in self.pipeline.stages}
+        if isinstance(self.workload, ImagesWorkload):
+            _check_images(self.workload, self.pipeline, kinds)
+        else:
+            _check_synthetic(kinds)
+        _check_amount(self)
+        return self
+
+    @property
+    def records(self) -> int | None:
+        """Records in all files, or None for the user's own files, which are counted when the job starts."""
+        if isinstance(self.workload, ImagesWorkload) and self.workload.data == "files":
+            return None
+        return sum(self.workload.examples_per_file)
+
+    def to_json(self) -> str:
+        """Write the options as indented JSON that :func:`read_options` accepts."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def read_options(document: str | bytes | dict[str, Any]) -> RunOptions:
+    """Validate an options document.
+
+    Raises:
+        OptionsError: The document is no JSON, or holds something that is not allowed; the text names each place.
+    """
+    try:
+        if isinstance(document, dict):
+            return RunOptions.model_validate(document)
+        return RunOptions.model_validate_json(document)
+    except ValidationError as error:
+        raise OptionsError(explain(error)) from None
+
+
+def read_options_file(path: Path) -> RunOptions:
+    """Read options from a JSON file.
+
+    Raises:
+        OptionsError: The file cannot be read or its content is not valid.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise OptionsError(f"Cannot read the options file {path}: {error.strerror}.") from None
+    return read_options(text)
+
+
+def set_option(options: RunOptions, path: str, text: str) -> RunOptions:
+    """Return options with one value changed, as ``--set PATH=VALUE`` does.
+
+    A stage is named by its number or by its name: ``pipeline.prefetch.buffer_size`` or
+    ``pipeline.stages.3.buffer_size``.
+
+    Raises:
+        OptionsError: The path does not exist, or the value does not fit.
+    """
+    document = options.model_dump(mode="json")
+    *parents, last = path.split(".")
+    holder: Any = document
+    for step in parents:
+        holder = _descend(holder, step, path)
+    if isinstance(holder, list):
+        last = _list_index(holder, last, path)
+    elif last not in holder:
+        known = ", ".join(sorted(holder))
+        raise OptionsError(f"There is no option {path!r}; after {'.'.join(parents) or 'the top'} come: {known}.")
+    holder[last] = _parse_value(text)
+    return read_options(document)
+
+
+def options_schema() -> dict[str, Any]:
+    """Return the JSON schema of an options document."""
+    return TypeAdapter(RunOptions).json_schema()
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one sentence per problem what is wrong with options, naming the place."""
+    return " ".join(_sentence(dict(problem)) for problem in error.errors(include_url=False, include_context=False)[:5])
+
+
+def _sentence(problem: dict[str, Any]) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
+    place = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "json_invalid":
+        return f"The options are no valid JSON: {message.removeprefix('Invalid JSON: ')}."
+    if problem["type"] == "value_error":
+        return f"{place + ': ' if place else ''}{message}."
+    got = problem.get("input")
+    shown = "" if isinstance(got, dict | list) else f", got {str(got)[:60]!r}"
+    return f"{place}: {message[0].lower() + message[1:]}{shown}."
+
+
+def _descend(holder: Any, step: str, path: str) -> Any:
+    if isinstance(holder, dict) and step in holder:
+        return holder[step]
+    if isinstance(holder, dict) and "stages" in holder:
+        stages = [stage for stage in holder["stages"] if stage["stage"] == step]
+        if stages:
+            return stages[0]
+        raise OptionsError(f"{path!r}: the pipeline has no stage {step!r}; add it in an options file first.")
+    if isinstance(holder, list):
+        return holder[_list_index(holder, step, path)]
+    raise OptionsError(f"There is no option {path!r}: nothing is called {step!r} there.")
+
+
+def _list_index(holder: list[Any], step: str, path: str) -> Any:
+    if not step.isdecimal() or int(step) >= len(holder):
+        raise OptionsError(f"{path!r}: {step!r} should be a number from 0 to {len(holder) - 1}.")
+    return int(step)
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions, kinds: set[str]) -> None:
+    if "parse" not in kinds:
+        raise ValueError("the images workload needs a parse stage that decodes the records")
+    if "map" in kinds:
+        raise ValueError("the map stage belongs to the synthetic workload; images use parse and augment")
+    augment = pipeline.find("augment")
+    if isinstance(augment, AugmentStage):
+        padded = workload.image_size + 2 * augment.pad
+        if augment.crop is not None and augment.crop > padded:
+            raise ValueError(f"a crop of {augment.crop} does not fit into padded images of {padded} pixels")
+        if augment.cutout > (augment.crop or workload.image_size):
+            raise ValueError(f"a cutout of {augment.cutout} is larger than the image; make it smaller")
+
+
+def _check_synthetic(kinds: set[str]) -> None:
+    wrong = sorted(kinds & {"parse", "augment"})
+    if wrong:
+        raise ValueError(f"{' and '.join(wrong)} belongs to the images workload; the synthetic one uses map")
+
+
+def _check_amount(options: RunOptions) -> None:
+    records, batch = options.records, options.pipeline.find("batch")
+    if records is None or not isinstance(batch, BatchStage):
+        return
+    repeats = [stage for stage in options.pipeline.stages if isinstance(stage, RepeatStage)]
+    if any(stage.count is None for stage in repeats):
+        return
+    epochs = 1
+    for stage in repeats:
+        epochs *= stage.count or 1
+    if batch.drop_remainder and records * epochs < batch.size:
+        raise ValueError(
+            f"{records * epochs} examples never fill a batch of {batch.size} with drop_remainder; "
+            "use a smaller batch, more data or a repeat stage"
+        )

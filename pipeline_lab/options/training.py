@@ -1,0 +1,32 @@
+"""How long and how the job trains."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline_lab.options.base import Options
+
+
+class TrainingOptions(Options):
+    """The training loop: how many steps, on what device, and what is measured before them."""
+
+    steps: int | None = Field(200, ge=1, le=100_000_000)
+    """Training steps after the warm-up."""
+    seconds: float | None = Field(None, gt=0, le=7 * 86_400)
+    """Train for this long after the warm-up, instead of a number of steps."""
+    warmup_steps: int = Field(5, ge=1, le=100_000)
+    """First steps, kept apart from every average: compilation, buffer filling."""
+    calibrate: bool = True
+    """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
+    learning_rate: float = Field(0.05, gt=0, le=100)
+    seed: int = Field(0, ge=0, le=2**31 - 1)
+    timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
+    """The supervisor ends a job that takes longer, s."""
+
+    @model_validator(mode="after")
+    def _steps_or_seconds(self) -> "TrainingOptions":
+        if (self.steps is None) == (self.seconds is None):
+            raise ValueError("give either steps or seconds, and leave the other empty")
+        return self

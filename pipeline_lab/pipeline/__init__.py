@@ -1,0 +1,1 @@
+"""From options to Python source, and advice on it before anything runs. No TensorFlow."""

@@ -1,0 +1,135 @@
+"""What a run is: the document ``run.json``.
+
+``SCHEMA_VERSION`` history: 1, the first one.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from pipeline_lab.errors import StoreError
+
+SCHEMA_VERSION = 1
+
+
+class RunState(StrEnum):
+    """Where a run is in its life."""
+
+    QUEUED = "queued"
+    """Waits for the device."""
+    STARTING = "starting"
+    """The worker loads TensorFlow, data and model."""
+    RUNNING = "running"
+    """The worker trains."""
+    DONE = "done"
+    FAILED = "failed"
+    """The worker ended with an error; `reason` says which."""
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    """The supervisor vanished (power cut, kill -9) before it could write an end."""
+
+    @property
+    def is_live(self) -> bool:
+        return self in (RunState.QUEUED, RunState.STARTING, RunState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process named so that a recycled pid is not mistaken for it.
+
+    Attributes:
+        pid: Process id.
+        created_s: Start time, seconds since the epoch, as psutil reports it.
+    """
+
+    pid: int
+    created_s: float
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """The state of a run and how it came to it.
+
+    Attributes:
+        state: See :class:`RunState`.
+        reason: One sentence on how it ended when that was not as planned, else empty.
+        created_s, started_s, ended_s: Seconds since the epoch; None while it has not happened.
+        supervisor: The process that owns the worker, while there is one.
+        exit_code: The worker's exit code; negative for a signal; None while it lives.
+    """
+
+    state: RunState
+    reason: str = ""
+    created_s: float = 0.0
+    started_s: float | None = None
+    ended_s: float | None = None
+    supervisor: Process | None = None
+    exit_code: int | None = None
+
+    def change(self, state: RunState, **changes: Any) -> "RunStatus":
+        return replace(self, state=state, **changes)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run's ``run.json``.
+
+    Attributes:
+        id: Folder name inside the store.
+        name: What people call it; may be changed.
+        status: State and times.
+        options: The options document as it was given, or None for a run that was not launched by us.
+        environment: What it ran on: versions, host, cores, memory, GPUs; empty until the worker wrote it.
+        tags: The user's words, each at most 40 characters.
+        notes: The user's text.
+    """
+
+    id: str
+    name: str
+    status: RunStatus
+    options: dict[str, Any] | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunRecord":
+        """Read a record.
+
+        Raises:
+            StoreError: The text is no run record, or one of a newer Pipeline Lab.
+        """
+        try:
+            document = json.loads(text)
+            version = document["schema_version"]
+            if version > SCHEMA_VERSION:
+                raise StoreError(
+                    f"The run was written by a newer Pipeline Lab (schema {version}, this one reads up to "
+                    f"{SCHEMA_VERSION}); upgrade to open it."
+                )
+            status = document["status"]
+            supervisor = status.get("supervisor")
+            return cls(
+                id=str(document["id"]),
+                name=str(document["name"]),
+                status=RunStatus(
+                    state=RunState(status["state"]),
+                    reason=str(status.get("reason", "")),
+                    created_s=float(status.get("created_s", 0.0)),
+                    started_s=status.get("started_s"),
+                    ended_s=status.get("ended_s"),
+                    supervisor=Process(**supervisor) if supervisor else None,
+                    exit_code=status.get("exit_code"),
+                ),
+                options=document.get("options"),
+                environment=dict(document.get("environment") or {}),
+                tags=tuple(document.get("tags") or ()),
+                notes=str(document.get("notes", "")),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(f"run.json is damaged ({error}); the run's traces can still be analysed.") from None

@@ -1,0 +1,322 @@
+"""The run store: a folder of run folders, and at the same time a TensorBoard log directory.
+
+This module owns every file name inside a run folder; nobody else joins one.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import platformdirs
+import psutil
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.record import Process, RunRecord, RunState, RunStatus
+
+SAMPLES_NAME = "samples"
+RESERVE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Names of everything inside one run folder."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def record(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def source(self) -> Path:
+        """The pipeline's source as exported."""
+        return self.path / "pipeline.py"
+
+    @property
+    def probed_source(self) -> Path:
+        """The source with the sample probe written in; only for records that do not carry their own ids."""
+        return self.path / "pipeline.probed.py"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def steps(self) -> Path:
+        return self.path / "steps.arrows"
+
+    @property
+    def samples(self) -> Path:
+        return self.path / "samples.arrows"
+
+    @property
+    def resources(self) -> Path:
+        return self.path / "resources.arrows"
+
+    @property
+    def files(self) -> Path:
+        return self.path / "files.json"
+
+    @property
+    def log(self) -> Path:
+        """What the worker wrote to its standard streams."""
+        return self.path / "worker.log"
+
+    @property
+    def cancel_flag(self) -> Path:
+        return self.path / "cancel"
+
+    @property
+    def reserve(self) -> Path:
+        """Room on the disk that is given up so that the end of a run can be written to a full one."""
+        return self.path / ".reserve"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / ".lock"
+
+    @property
+    def scratch(self) -> Path:
+        """For files in the making (a window being flushed, a cache); may be deleted when the run is over."""
+        return self.path / ".scratch"
+
+    @property
+    def profile(self) -> Path:
+        return self.path / "plugins" / "profile"
+
+    @property
+    def analysis(self) -> Path:
+        """Cached results; may be deleted."""
+        return self.path / "analysis"
+
+    def window(self, name: str) -> Path:
+        return self.profile / name
+
+    def windows(self) -> list[Path]:
+        """Return the session folders of all windows on disk, oldest first."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(entry for entry in self.profile.iterdir() if entry.is_dir())
+        return []
+
+
+class RunStore:
+    """All runs of one folder.
+
+    Runs are listed newest first. The bundled samples, if given, are listed with them and are read-only.
+    """
+
+    def __init__(self, root: Path, samples: Path | None = None) -> None:
+        self.root = root
+        self.samples = samples if samples is not None and samples.is_dir() else None
+
+    def folder(self, run_id: str) -> RunFolder:
+        """Return the folder of a run.
+
+        Raises:
+            StoreError: There is no such run, or the id is no plain folder name.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", run_id):
+            raise StoreError(f"{run_id[:80]!r} is no run id; `pipeline-lab runs list` shows them.")
+        for root in filter(None, (self.root, self.samples)):
+            if (root / run_id / "run.json").is_file():
+                return RunFolder(root / run_id)
+        raise StoreError(f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` shows those there are.")
+
+    def read(self, run_id: str) -> RunRecord:
+        """Return a run's record; a run whose supervisor vanished reads as lost.
+
+        Raises:
+            StoreError: There is no such run, or its record is damaged.
+        """
+        return read_record(self.folder(run_id))
+
+    def runs(self) -> list[RunRecord]:
+        """Return every readable run, newest first, the samples last."""
+        own = [*_read_all(self.root)]
+        own.sort(key=lambda record: (record.status.created_s, record.id), reverse=True)
+        bundled = sorted(_read_all(self.samples), key=lambda record: record.id) if self.samples else []
+        return own + [record for record in bundled if record.id not in {run.id for run in own}]
+
+    def is_sample(self, run_id: str) -> bool:
+        return self.samples is not None and self.folder(run_id).path.parent == self.samples
+
+    def create(self, options: RunOptions, source: str) -> RunFolder:
+        """Make the folder of a new run in state queued.
+
+        Raises:
+            StoreError: The store cannot be written, or the disk is full.
+        """
+        name = options.name or options.workload.kind
+        now_s = time.time()
+        folder = RunFolder(self.root / _new_id(name, now_s))
+        status = RunStatus(RunState.QUEUED, created_s=now_s)
+        record = RunRecord(folder.id, name, status, options=options.model_dump(mode="json"))
+        try:
+            folder.path.mkdir(parents=True)
+            folder.reserve.write_bytes(b"\0" * RESERVE_BYTES)
+            folder.source.write_text(source, encoding="utf-8")
+            write_record(folder, record)
+        except OSError as error:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise StoreError(
+                f"Cannot write to the run store {self.root} ({error.strerror}); free some space, or choose another "
+                "one with --store or PIPELINE_LAB_STORE."
+            ) from None
+        return folder
+
+    def update(self, run_id: str, change: Callable[[RunRecord], RunRecord]) -> RunRecord:
+        """Change a run's record under its lock and return the new one.
+
+        Raises:
+            StoreError: The run is a bundled sample, or cannot be written.
+        """
+        return update_record(self._own(run_id, "changed"), change)
+
+    def rename(self, run_id: str, name: str) -> RunRecord:
+        return self.update(run_id, lambda record: replace(record, name=name.strip()[:200] or record.id))
+
+    def tag(self, run_id: str, tags: tuple[str, ...]) -> RunRecord:
+        clean = tuple(dict.fromkeys(tag.strip()[:40] for tag in tags if tag.strip()))
+        return self.update(run_id, lambda record: replace(record, tags=clean))
+
+    def remove(self, run_id: str) -> None:
+        """Delete a run that is over.
+
+        Raises:
+            StoreError: It is a bundled sample, or still running.
+        """
+        folder = self._own(run_id, "deleted")
+        with contextlib.suppress(StoreError):
+            if read_record(folder).status.state.is_live:
+                raise StoreError(f"Run {run_id} is still going; cancel it first.")
+        doomed = self.root / f".deleted-{run_id}-{secrets.token_hex(4)}"
+        try:
+            folder.path.rename(doomed)
+            shutil.rmtree(doomed)
+        except OSError as error:
+            raise StoreError(f"Cannot delete run {run_id}: {error.strerror}.") from None
+
+    def _own(self, run_id: str, verb: str) -> RunFolder:
+        folder = self.folder(run_id)
+        if self.samples is not None and folder.path.parent == self.samples:
+            raise StoreError(f"{run_id} is a bundled sample and cannot be {verb}.")
+        return folder
+
+
+def open_store(root: Path | None = None) -> RunStore:
+    """Open the store that the user means.
+
+    That is, in this order: ``root``, ``PIPELINE_LAB_STORE``, ``./profiles`` where it exists, the user's data folder.
+    The bundled samples are listed with it.
+    """
+    named = root or (Path(value) if (value := os.environ.get("PIPELINE_LAB_STORE")) else None)
+    local = Path("profiles")
+    chosen = named or (local if local.is_dir() else platformdirs.user_data_path("pipeline-lab") / "profiles")
+    return RunStore(chosen.absolute(), samples_folder())
+
+
+def samples_folder() -> Path | None:
+    """Return where the bundled sample runs lie, in a checkout or in an installed package."""
+    package = Path(__file__).resolve().parents[1]
+    for candidate in (package / "samples", package.parent / "profiles" / SAMPLES_NAME):
+        if candidate.is_dir():
+            return candidate
+    return None
+
+
+def read_record(folder: RunFolder) -> RunRecord:
+    """Read ``run.json``; a live state whose supervisor is gone is reported as lost.
+
+    Raises:
+        StoreError: There is no record, or it is damaged.
+    """
+    try:
+        record = RunRecord.from_json(folder.record.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"Cannot read {folder.record}: {error}.") from None
+    if record.status.state.is_live and _is_abandoned(record.status):
+        reason = "The process that watched over this run is gone (killed, or the machine restarted)."
+        return replace(record, status=record.status.change(RunState.LOST, reason=reason))
+    return record
+
+
+def write_record(folder: RunFolder, record: RunRecord) -> None:
+    """Write ``run.json`` by rename, so that a reader sees the old or the new one, never half of it."""
+    handle, name = tempfile.mkstemp(dir=folder.path, prefix=".run-", suffix=".json")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(record.to_json())
+        Path(name).chmod(0o644)
+        Path(name).replace(folder.record)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def update_record(folder: RunFolder, change: Callable[[RunRecord], RunRecord]) -> RunRecord:
+    """Read, change and write a record while no other process does.
+
+    Raises:
+        StoreError: The record is damaged or cannot be written.
+    """
+    try:
+        with _locked(folder.lock):
+            record = change(RunRecord.from_json(folder.record.read_text(encoding="utf-8")))
+            write_record(folder, record)
+            return record
+    except OSError as error:
+        raise StoreError(f"Cannot write {folder.record}: {error.strerror}.") from None
+
+
+def this_process() -> Process:
+    """Return the calling process's identity."""
+    return Process(os.getpid(), psutil.Process().create_time())
+
+
+def is_alive(process: Process) -> bool:
+    """Say whether exactly that process still runs."""
+    try:
+        found = psutil.Process(process.pid)
+        return abs(found.create_time() - process.created_s) < 1 and found.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _is_abandoned(status: RunStatus) -> bool:
+    if status.supervisor is None:
+        return time.time() - status.created_s > 60
+    return not is_alive(status.supervisor)
+
+
+def _read_all(root: Path | None) -> Iterator[RunRecord]:
+    if root is None or not root.is_dir():
+        return
+    for entry in root.iterdir():
+        if not entry.name.startswith(".") and (entry / "run.json").is_file():
+            with contextlib.suppress(StoreError):
+                yield read_record(RunFolder(entry))
+
+
+def _new_id(name: str, now_s: float) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "run"
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now_s))}-{slug}-{secrets.token_hex(2)}"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

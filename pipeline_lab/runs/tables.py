@@ -1,0 +1,120 @@
+"""Append-only tables of a run: Arrow IPC streams that can be read while they grow.
+
+A stream is a chain of record batches. The writer appends whole batches; a reader takes every batch that is complete
+and ignores a torn end, so a killed worker costs at most its last batch.
+"""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+STEPS = pa.schema(
+    [
+        ("step", pa.int32()),  # 0, 1, 2, … over the whole run, warm-up included
+        ("warmup", pa.bool_()),
+        ("start_ns", pa.int64()),  # epoch; the request for the batch
+        ("wait_ns", pa.int64()),  # until the batch was there
+        ("end_ns", pa.int64()),  # epoch; the step's result was there (Python between steps comes after it)
+        ("loss", pa.float32()),
+        ("accuracy", pa.float32()),  # NaN where the workload has none
+        ("window", pa.int16()),  # number of the profile window that was open, -1 for none
+        ("rss_bytes", pa.int64()),
+    ]
+)
+"""One row per training step."""
+
+SAMPLES = pa.schema([("step", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
+"""One row per example that reached the model: index into ``files.json`` and record number inside the file."""
+
+RESOURCES = pa.schema(
+    [
+        ("time_ns", pa.int64()),  # epoch
+        ("rss_bytes", pa.int64()),
+        ("cpu_percent", pa.float32()),  # this process; 100 is one core
+        ("other_cpu_percent", pa.float32()),  # everybody else on the machine; 100 is one core
+        ("gpu_memory_bytes", pa.int64()),  # null without a GPU
+        ("gpu_percent", pa.float32()),  # null without a GPU
+        ("flushing", pa.bool_()),  # a profile window is being written
+    ]
+)
+"""One row per half second or so."""
+
+
+class TableWriter:
+    """Append rows to an Arrow stream; rows are buffered and written as batches.
+
+    Safe to use from several threads. Every batch is flushed to the operating system when it is written.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, seconds_per_batch: float = 0.5, rows_per_batch: int = 16_384):
+        self._schema = schema
+        self._seconds, self._rows = seconds_per_batch, rows_per_batch
+        self._columns: list[list[Any]] = [[] for _ in schema.names]
+        self._written_s = time.monotonic()
+        self._lock = threading.Lock()
+        self._file = path.open("wb")
+        self._stream = pa.ipc.new_stream(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+    def append(self, *values: Any) -> None:
+        """Add one row, values in the schema's order."""
+        with self._lock:
+            for column, value in zip(self._columns, values, strict=True):
+                column.append(value)
+            self._write_if_due()
+
+    def extend(self, *columns: Any) -> None:
+        """Add many rows, given as one sequence per column."""
+        with self._lock:
+            for column, values in zip(self._columns, columns, strict=True):
+                column.extend(values)
+            self._write_if_due()
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with self._lock:
+            self._write()
+
+    def close(self) -> None:
+        """Write what is buffered and end the stream; closing twice does nothing."""
+        if self._file.closed:
+            return
+        with self._lock:
+            try:
+                self._write()
+                self._stream.close()
+            finally:
+                self._file.close()
+
+    def _write_if_due(self) -> None:
+        due = time.monotonic() - self._written_s >= self._seconds
+        if due or len(self._columns[0]) >= self._rows:
+            self._write()
+
+    def _write(self) -> None:
+        self._written_s = time.monotonic()
+        if not self._columns[0]:
+            return
+        arrays = [pa.array(column, field.type) for column, field in zip(self._columns, self._schema, strict=True)]
+        self._columns = [[] for _ in self._schema.names]
+        self._stream.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._file.flush()
+
+
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read every complete batch of a stream.
+
+    Returns:
+        A table of that schema; without rows if there is no file yet or nothing in it is complete.
+    """
+    batches: list[pa.RecordBatch] = []
+    try:
+        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+            if stream.schema.equals(schema):
+                while True:
+                    batches.append(stream.read_next_batch())
+    except (StopIteration, FileNotFoundError, pa.ArrowInvalid, OSError):
+        pass
+    return pa.Table.from_batches(batches, schema)

@@ -1,0 +1,1 @@
+"""Pure numbers in, numbers out."""

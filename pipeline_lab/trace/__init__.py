@@ -1,0 +1,1 @@
+"""Read profiler traces into columns, without TensorFlow."""

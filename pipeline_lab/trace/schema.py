@@ -1,0 +1,162 @@
+"""What a trace is, whatever file it came from: planes, lines, events as columns.
+
+Times are int64 nanoseconds since the trace's own origin; where the capture says when that was, ``origin_epoch_ns``
+holds it and several windows of a run can be put on one axis. Stats stay encoded until somebody asks for one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+IndexArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+
+class StatSource(Protocol):
+    """Decodes stats of events on demand; rows are event numbers of one line."""
+
+    def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
+        """Return the stat of each row as int64 (unsigned values wrap) and whether the row has it."""
+
+    def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
+        """Return the stat of each row; NaN where a row lacks it."""
+
+    def texts(self, rows: IntArray, stat: str) -> list[str | None]:
+        """Return the stat of each row as text, references resolved, numbers written out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One thread or stream.
+
+    Attributes:
+        id: The line's id, unique inside its plane in sound captures only.
+        name: ``python``, ``tf_data_private_threadpool/123``, ``Stream #14(Kernel)``, …
+        start_ns: Start of each event since the trace's origin, shape (n,), in file order.
+        duration_ns: Length of each event, shape (n,); often 0.
+        name_index: Index of each event's name in the plane's ``names``, shape (n,).
+        stats: Decoder for the events' stats.
+    """
+
+    id: int
+    name: str
+    start_ns: IntArray
+    duration_ns: IntArray
+    name_index: IndexArray
+    stats: StatSource
+
+    @property
+    def count(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def end_ns(self) -> IntArray:
+        return self.start_ns + self.duration_ns
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """One device, or one host's threads.
+
+    Attributes:
+        name: ``/host:CPU``, ``/device:GPU:0``, ``Task Environment``, …
+        lines: Its threads or streams.
+        names: Every event name of the plane; the full path for tf.data iterators.
+        display_names: The short form of each name, or the name itself.
+        stats: The plane's own stats.
+    """
+
+    name: str
+    lines: tuple[Line, ...]
+    names: tuple[str, ...]
+    display_names: tuple[str, ...]
+    stats: dict[str, int | float | str]
+
+    @property
+    def is_host(self) -> bool:
+        return self.name.startswith("/host:") and not self.name.startswith("/host:metadata")
+
+    @property
+    def is_device(self) -> bool:
+        """Say whether this is a GPU or TPU (custom planes are not)."""
+        return self.name.startswith("/device:") and ":CUSTOM:" not in self.name
+
+    @property
+    def event_count(self) -> int:
+        return sum(line.count for line in self.lines)
+
+    def name_mask(self, matches: Callable[[str], bool]) -> BoolArray:
+        """Return which names match, shape (len(names),); index it with a line's ``name_index`` to select events."""
+        return np.fromiter((matches(name) for name in self.names), np.bool_, len(self.names))
+
+    @cached_property
+    def name_ids(self) -> dict[str, tuple[int, ...]]:
+        """Indices of each distinct name (names repeat under different ids)."""
+        ids: dict[str, list[int]] = {}
+        for index, name in enumerate(self.names):
+            ids.setdefault(name, []).append(index)
+        return {name: tuple(found) for name, found in ids.items()}
+
+
+@dataclass(frozen=True)
+class Salvage:
+    """What could not be read of a damaged file.
+
+    Attributes:
+        bytes_lost: Bytes that were skipped.
+        events_kept: Events that were read all the same.
+        reason: One sentence: where the damage is and of what kind.
+    """
+
+    bytes_lost: int
+    events_kept: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One host's capture of one window.
+
+    Attributes:
+        path: The file it came from.
+        host: The host's name, empty if the file does not say.
+        window: Name of the session folder, empty for a lone file.
+        planes: Its planes; names are unique.
+        origin_epoch_ns: Epoch of time 0, or None if the capture does not say.
+        start_ns, stop_ns: When the profiler was on, since the origin; None if the capture does not say.
+        size_bytes: Length of the file.
+        salvage: What was lost, or None for a sound file.
+    """
+
+    path: Path
+    host: str
+    window: str
+    planes: tuple[Plane, ...]
+    origin_epoch_ns: int | None
+    start_ns: int | None
+    stop_ns: int | None
+    size_bytes: int
+    salvage: Salvage | None = None
+
+    @property
+    def event_count(self) -> int:
+        return sum(plane.event_count for plane in self.planes)
+
+    @property
+    def host_plane(self) -> Plane | None:
+        """The plane of the host's threads (``/host:CPU`` before any other)."""
+        hosts = [plane for plane in self.planes if plane.is_host]
+        return next((plane for plane in hosts if plane.name == "/host:CPU"), hosts[0] if hosts else None)
+
+    @property
+    def device_planes(self) -> tuple[Plane, ...]:
+        return tuple(plane for plane in self.planes if plane.is_device)
+
+    def plane(self, name: str) -> Plane | None:
+        return next((plane for plane in self.planes if plane.name == name), None)

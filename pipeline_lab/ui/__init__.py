@@ -1,0 +1,1 @@
+"""The Streamlit app; the only room that imports streamlit."""

@@ -1,0 +1,1 @@
+"""Inside the job process: the only room, with `capture`, that imports TensorFlow."""
