@@ -1,0 +1,47 @@
+# Two commands do everything: `make run` starts the app, `make test` runs every check.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint types unit lock samples clean
+
+run: $(VENV)/.installed
+	$(BIN)/streamlit run app.py
+
+test: $(VENV)/.installed-dev lint types unit
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' || \
+	  { echo "Pipeline Lab needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+lock:
+	uv pip compile pyproject.toml --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header --upgrade -o requirements.txt
+	uv pip compile pyproject.toml --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header --extra gpu -c requirements.txt -o requirements-gpu.txt
+	uv pip compile pyproject.toml --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header --group dev -c requirements.txt -o requirements-dev.txt
+
+samples: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.record_samples
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

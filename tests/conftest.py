@@ -1,0 +1,54 @@
+"""What every test relies on: no traces outside the test's folders, and tools that are there or named."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REFERENCE_TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if any(item.get_closest_marker("browser") for item in items) and not any(map(shutil.which, BROWSERS)):
+        pytest.exit(
+            "The browser tests need Chromium: `apt-get update && apt-get install -y chromium` "
+            "(or leave them out with -m 'not browser').",
+            returncode=2,
+        )
+    if REFERENCE_TRACES.is_dir() or "CI" in os.environ:
+        return
+    without = [item for item in items if item.get_closest_marker("reference_traces")]
+    if without:
+        print(
+            f"\n{len(without)} tests left out: the reference captures are not beside this clone ({REFERENCE_TRACES})."
+        )
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
+
+
+@pytest.fixture
+def reference_traces() -> Path:
+    """The folder of real captures; in CI its absence is a failure."""
+    assert REFERENCE_TRACES.is_dir(), f"reference captures are missing: {REFERENCE_TRACES}"
+    return REFERENCE_TRACES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep caches, stores and sockets of the tests away from the user's own."""
+    home = tmp_path_factory.mktemp("home")
+    kinds = {
+        "XDG_CACHE_HOME": home / "cache",
+        "XDG_DATA_HOME": home / "data",
+        "XDG_RUNTIME_DIR": home / "run",
+        "PIPELINE_LAB_CACHE": home / "cache" / "pipeline-lab",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, folder in kinds.items():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            patch.setenv(name, str(folder))
+        patch.delenv("PIPELINE_LAB_STORE", raising=False)
+        yield
