@@ -1,0 +1,203 @@
+"""The functions that the images workload maps over its records: parse and augment, each per example or per batch.
+
+Bodies are fixed text that names its numbers as module constants, so nothing a user typed is ever spliced into code;
+feature names enter as literals.
+"""
+
+from pipeline_lab.options.pipeline import AugmentStage
+from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.pipeline.code import Code, quote
+
+_DECODE_OWN = '''
+def decode(encoded: tf.Tensor) -> tf.Tensor:
+    """Decode one JPEG image, uint8 (IMAGE_SIZE, IMAGE_SIZE, 3)."""
+    return tf.ensure_shape(tf.io.decode_jpeg(encoded, channels=3), [IMAGE_SIZE, IMAGE_SIZE, 3])
+'''
+
+_DECODE_ANY = '''
+def decode(encoded: tf.Tensor) -> tf.Tensor:
+    """Decode one image of any size, uint8 (IMAGE_SIZE, IMAGE_SIZE, 3)."""
+    image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
+    image = tf.image.resize(image, [IMAGE_SIZE, IMAGE_SIZE])
+    return tf.cast(tf.round(image), tf.uint8)
+'''
+
+_ROTATE = '''
+def rotate(image: tf.Tensor) -> tf.Tensor:
+    """Rotate around the centre, by up to MAX_ROTATION either way."""
+    size = image.shape[0]
+    centre = (size - 1) / 2
+    angle = tf.random.uniform([], -MAX_ROTATION, MAX_ROTATION)
+    cosine, sine = tf.cos(angle), tf.sin(angle)
+    shift_x = centre - centre * (cosine - sine)
+    shift_y = centre - centre * (cosine + sine)
+    rotated = tf.raw_ops.ImageProjectiveTransformV3(
+        images=image[tf.newaxis],
+        transforms=tf.stack([cosine, -sine, shift_x, sine, cosine, shift_y, 0.0, 0.0])[tf.newaxis],
+        output_shape=[size, size],
+        fill_value=0.0,
+        interpolation="BILINEAR",
+    )
+    return rotated[0]
+'''
+
+_ROTATE_BATCH = '''
+def rotate(images: tf.Tensor) -> tf.Tensor:
+    """Rotate each image around its centre, by its own angle of up to MAX_ROTATION either way."""
+    size = images.shape[1]
+    centre = (size - 1) / 2
+    angle = tf.random.uniform([tf.shape(images)[0]], -MAX_ROTATION, MAX_ROTATION)
+    cosine, sine, zero = tf.cos(angle), tf.sin(angle), tf.zeros_like(angle)
+    shift_x = centre - centre * (cosine - sine)
+    shift_y = centre - centre * (cosine + sine)
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=images,
+        transforms=tf.stack([cosine, -sine, shift_x, sine, cosine, shift_y, zero, zero], axis=1),
+        output_shape=[size, size],
+        fill_value=0.0,
+        interpolation="BILINEAR",
+    )
+'''
+
+_CUT_OUT = '''
+def cut_out(image: tf.Tensor) -> tf.Tensor:
+    """Set a square of CUTOUT pixels to zero, at a random place."""
+    size = image.shape[0]
+    top = tf.random.uniform([], maxval=size - CUTOUT + 1, dtype=tf.int32)
+    left = tf.random.uniform([], maxval=size - CUTOUT + 1, dtype=tf.int32)
+    row, column = tf.range(size)[:, tf.newaxis], tf.range(size)[tf.newaxis, :]
+    hole = (row >= top) & (row < top + CUTOUT) & (column >= left) & (column < left + CUTOUT)
+    return tf.where(hole[:, :, tf.newaxis], 0.0, image)
+'''
+
+_CUT_OUT_BATCH = '''
+def cut_out(images: tf.Tensor) -> tf.Tensor:
+    """Set a square of CUTOUT pixels to zero, at a random place in each image."""
+    count, size = tf.shape(images)[0], images.shape[1]
+    top = tf.random.uniform([count, 1, 1], maxval=size - CUTOUT + 1, dtype=tf.int32)
+    left = tf.random.uniform([count, 1, 1], maxval=size - CUTOUT + 1, dtype=tf.int32)
+    row, column = tf.range(size)[:, tf.newaxis], tf.range(size)[tf.newaxis, :]
+    hole = (row >= top) & (row < top + CUTOUT) & (column >= left) & (column < left + CUTOUT)
+    return tf.where(hole[..., tf.newaxis], 0.0, images)
+'''
+
+_RANDOM_CROP_BATCH = '''
+def random_crop(images: tf.Tensor) -> tf.Tensor:
+    """Take CROP × CROP pixels from a random place in each image."""
+    count, size = tf.shape(images)[0], images.shape[1]
+    top = tf.random.uniform([count, 1], maxval=size - CROP + 1, dtype=tf.int32)
+    left = tf.random.uniform([count, 1], maxval=size - CROP + 1, dtype=tf.int32)
+    images = tf.gather(images, top + tf.range(CROP), axis=1, batch_dims=1)
+    return tf.gather(images, left + tf.range(CROP), axis=2, batch_dims=1)
+'''
+
+_RANDOM_FLIP_BATCH = '''
+def random_flip(images: tf.Tensor) -> tf.Tensor:
+    """Mirror about half of the images left to right."""
+    is_flipped = tf.random.uniform([tf.shape(images)[0], 1, 1, 1]) < 0.5
+    return tf.where(is_flipped, tf.reverse(images, axis=[2]), images)
+'''
+
+
+def parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool) -> Code:
+    """Write ``decode`` and ``parse``."""
+    own = workload.data != "files"
+    image, label = ('"image"', '"label"') if own else (quote(workload.image_feature), quote(workload.label_feature))
+    constants = [
+        f"IMAGE_SIZE = {workload.image_size}",
+        "FEATURES = {",
+        f"    {image}: tf.io.FixedLenFeature([], tf.string),",
+        f"    {label}: tf.io.FixedLenFeature([], tf.int64),",
+        *(['    "id": tf.io.FixedLenFeature([], tf.int64),'] if own else []),
+        "}",
+    ]
+    decode = _DECODE_OWN if own else _DECODE_ANY
+    parse = _parse_function(image, label, own=own, is_vectorised=is_vectorised, has_probe=has_probe)
+    return Code(constants=tuple(constants), functions=(decode.strip(), parse))
+
+
+def augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
+    """Write ``augment`` and the functions it calls."""
+    radians = f"MAX_ROTATION = math.radians({stage.rotate_degrees!r})"
+    constants = {
+        f"PAD = {stage.pad}": stage.pad,
+        f"CROP = {stage.crop}": stage.crop,
+        radians: stage.rotate_degrees,
+        f"CUTOUT = {stage.cutout}": stage.cutout,
+    }
+    helpers = {
+        _RANDOM_CROP_BATCH: is_vectorised and stage.crop,
+        _RANDOM_FLIP_BATCH: is_vectorised and stage.flip,
+        _ROTATE_BATCH if is_vectorised else _ROTATE: stage.rotate_degrees,
+        _CUT_OUT_BATCH if is_vectorised else _CUT_OUT: stage.cutout,
+    }
+    main = _augment_batch(stage) if is_vectorised else _augment_example(stage)
+    return Code(
+        imports=("math",) if stage.rotate_degrees else (),
+        constants=tuple(line for line, wanted in constants.items() if wanted),
+        functions=(*(text.strip() for text, wanted in helpers.items() if wanted), main),
+    )
+
+
+def _parse_function(image: str, label: str, *, own: bool, is_vectorised: bool, has_probe: bool) -> str:
+    argument = (
+        "element: dict[str, tf.Tensor]" if has_probe else "records: tf.Tensor" if is_vectorised else "record: tf.Tensor"
+    )
+    records = 'element["record"]' if has_probe else argument.partition(":")[0]
+    fields = [f'"label": example[{label}]']
+    fields += ['"id": example["id"]'] if own else ['"id": element["id"]'] if has_probe else []
+    if is_vectorised:
+        body = [
+            '    """Decode a batch of records into images and labels."""',
+            f"    example = tf.io.parse_example({records}, FEATURES)",
+            "    decoded = tf.TensorSpec([IMAGE_SIZE, IMAGE_SIZE, 3], tf.uint8)",
+            f"    image = tf.map_fn(decode, example[{image}], fn_output_signature=decoded)",
+        ]
+    else:
+        body = [
+            '    """Decode one record into an image and its label."""',
+            f"    example = tf.io.parse_single_example({records}, FEATURES)",
+            f"    image = decode(example[{image}])",
+        ]
+    result = '    return {"image": image, ' + ", ".join(fields) + "}"
+    return "\n".join([f"def parse({argument}) -> dict[str, tf.Tensor]:", *body, result])
+
+
+def _augment_example(stage: AugmentStage) -> str:
+    steps = {
+        "tf.pad(image, [[PAD, PAD], [PAD, PAD], [0, 0]])": stage.pad,
+        "tf.image.random_crop(image, [CROP, CROP, 3])": stage.crop,
+        "tf.image.random_flip_left_right(image)": stage.flip,
+        "rotate(image)": stage.rotate_degrees,
+        "cut_out(image)": stage.cutout,
+        "tf.image.per_image_standardization(image)": stage.normalise,
+    }
+    return "\n".join(
+        [
+            "def augment(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:",
+            '    """Change one image at random."""',
+            '    image = tf.cast(example["image"], tf.float32)',
+            *(f"    image = {step}" for step, wanted in steps.items() if wanted),
+            '    return {**example, "image": image}',
+        ]
+    )
+
+
+def _augment_batch(stage: AugmentStage) -> str:
+    steps = {
+        "tf.pad(images, [[0, 0], [PAD, PAD], [PAD, PAD], [0, 0]])": stage.pad,
+        "random_crop(images)": stage.crop,
+        "random_flip(images)": stage.flip,
+        "rotate(images)": stage.rotate_degrees,
+        "cut_out(images)": stage.cutout,
+        "tf.image.per_image_standardization(images)": stage.normalise,
+    }
+    return "\n".join(
+        [
+            "def augment(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:",
+            '    """Change each image of a batch at random, on its own."""',
+            '    images = tf.cast(batch["image"], tf.float32)',
+            *(f"    images = {step}" for step, wanted in steps.items() if wanted),
+            '    return {**batch, "image": images}',
+        ]
+    )

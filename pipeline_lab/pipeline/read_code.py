@@ -1,0 +1,86 @@
+"""Lines of ``make_dataset`` that open the files.
+
+Three things may surround each file's records: a set time per record (synthetic workload), the sample probe (user's
+records, which carry no id of their own), or nothing. With something around it, a file is opened by a function, and
+reading modes become the `flat_map` or `interleave` that ``TFRecordDataset`` itself stands for.
+"""
+
+from enum import Enum
+
+from pipeline_lab.options.pipeline import ReadStage
+from pipeline_lab.pipeline.code import Code, assign_call, number_or_autotune, parallel_arguments
+
+
+class PerFile(Enum):
+    """What surrounds the records of one file."""
+
+    PLAIN = "tf.data.TFRecordDataset"
+    SLOW = "lambda file: tf.data.TFRecordDataset(file).map(read_slowly)"
+    PROBED = "read_file"
+
+
+_READ_FILE = '''
+def read_file(file_index: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+    """Read one file and number its records, so that each example's origin is known later on."""
+    records = tf.data.TFRecordDataset(file).enumerate()
+    return records.map(lambda number, record: {"record": record, "id": file_index * 2**40 + number})
+'''
+
+
+def read_code(per_file: PerFile) -> Code:
+    return Code(functions=(_READ_FILE.strip(),)) if per_file is PerFile.PROBED else Code()
+
+
+def read_lines(stage: ReadStage, per_file: PerFile) -> list[str]:
+    """Write the reading stage.
+
+    Args:
+        stage: How the files are visited.
+        per_file: What surrounds the records of one file.
+    """
+    if stage.mode == "interleave":
+        return [*_file_dataset(stage, per_file), _interleave(stage, per_file)]
+    if per_file is PerFile.PLAIN:
+        return _record_dataset(stage)
+    if stage.mode == "sequential":
+        return [*_file_dataset(stage, per_file), assign_call("dataset.flat_map", [per_file.value])]
+    return [*_file_dataset(stage, per_file), _parallel_reads(stage, per_file)]
+
+
+def _file_dataset(stage: ReadStage, per_file: PerFile) -> list[str]:
+    lines = [assign_call("tf.data.Dataset.from_tensor_slices", ["files"])]
+    if per_file is PerFile.PROBED:
+        lines.append(assign_call("dataset.enumerate", []))
+    if stage.shuffle_files:
+        lines.append(assign_call("dataset.shuffle", ["len(files)"], "a new order of files each epoch"))
+    return lines
+
+
+def _record_dataset(stage: ReadStage) -> list[str]:
+    parallel = (
+        [f"num_parallel_reads={number_or_autotune(stage.num_parallel_calls)}"] if stage.num_parallel_calls else []
+    )
+    if not stage.shuffle_files:
+        return [assign_call("tf.data.TFRecordDataset", ["files", *parallel])]
+    return [
+        *_file_dataset(stage, PerFile.PLAIN),
+        assign_call("tf.data.TFRecordDataset", ["dataset", *parallel]),
+    ]
+
+
+def _interleave(stage: ReadStage, per_file: PerFile) -> str:
+    arguments = [per_file.value]
+    if stage.cycle_length is not None:
+        arguments.append(f"cycle_length={stage.cycle_length}")
+    if stage.block_length != 1:
+        arguments.append(f"block_length={stage.block_length}")
+    arguments += parallel_arguments(stage.num_parallel_calls, stage.deterministic)
+    return assign_call("dataset.interleave", arguments)
+
+
+def _parallel_reads(stage: ReadStage, per_file: PerFile) -> str:
+    """Write what ``num_parallel_reads`` means: an interleave over that many files, in a fixed order."""
+    assert stage.num_parallel_calls is not None
+    calls = parallel_arguments(stage.num_parallel_calls)
+    cycle = [] if stage.num_parallel_calls == "autotune" else [f"cycle_length={stage.num_parallel_calls}"]
+    return assign_call("dataset.interleave", [per_file.value, *cycle, *calls])
