@@ -1,0 +1,164 @@
+"""Every chart of a diagnosis, listed once; pages, reports and tests go by this list."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.diagnosis import Diagnosis
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.idle import idle_by_cause, step_parts
+from pipeline_lab.figures.memory import memory_over_time
+from pipeline_lab.figures.sampling import file_shares, sampling_over_time
+from pipeline_lab.figures.stalls import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
+from pipeline_lab.figures.steps import learning, step_time
+from pipeline_lab.figures.theme import Mode
+from pipeline_lab.figures.timeline import device_timeline
+
+Drawing: TypeAlias = go.Figure | Unavailable
+
+
+class Section(StrEnum):
+    """The parts of a run's page, in their order."""
+
+    STALLS = "Input stalls"
+    GAPS = "Idle gaps"
+    SAMPLING = "File sampling"
+    MEMORY = "Memory"
+    STEPS = "Steps and loss"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart of the list.
+
+    Attributes:
+        name: Used in links, file names and keys.
+        section: Where it stands.
+        description: What one sees, for people who cannot see it and as its explanation.
+        draw: From a diagnosis to a figure, or to the reason why there is none.
+    """
+
+    name: str
+    section: Section
+    description: str
+    draw: Callable[[Diagnosis, Mode], Drawing]
+
+
+def _stall_per_step(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else stall_per_step(diagnosis.steps, mode)
+
+
+def _stall_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    if not isinstance(diagnosis.job_steps, Unavailable):
+        return stall_over_time(diagnosis.job_steps, mode)
+    return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else stall_over_windows(diagnosis.steps, mode)
+
+
+def _wait_distribution(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    stalls = diagnosis.input_stalls
+    return stalls if isinstance(stalls, Unavailable) else wait_distribution(stalls, mode)
+
+
+def _device_timeline(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    gaps = diagnosis.idle_gaps
+    return gaps if isinstance(gaps, Unavailable) else device_timeline(gaps, diagnosis.steps, mode)
+
+
+def _idle_by_cause(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    gaps = diagnosis.idle_gaps
+    return gaps if isinstance(gaps, Unavailable) else idle_by_cause(gaps, mode)
+
+
+def _step_parts(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    parts = diagnosis.step_breakdown
+    return parts if isinstance(parts, Unavailable) else step_parts(parts, mode)
+
+
+def _file_shares(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    sampling = diagnosis.file_sampling
+    return sampling if isinstance(sampling, Unavailable) else file_shares(sampling, mode)
+
+
+def _sampling_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    sampling = diagnosis.file_sampling
+    if isinstance(sampling, Unavailable):
+        return sampling
+    if not sampling.timeline.num_rows:
+        return Unavailable("The job did not note its samples; switch `sample_probe` on to see them over time.")
+    return sampling_over_time(sampling, mode)
+
+
+def _memory_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    memory = diagnosis.memory
+    return memory if isinstance(memory, Unavailable) else memory_over_time(memory, diagnosis.profiler_cost, mode)
+
+
+def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    job = diagnosis.job_steps
+    return job if isinstance(job, Unavailable) else step_time(job, mode)
+
+
+def _learning(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    job = diagnosis.job_steps
+    return job if isinstance(job, Unavailable) else learning(job, mode)
+
+
+CHARTS: tuple[Chart, ...] = (
+    Chart(
+        "stall-over-time",
+        Section.STALLS,
+        "How long each step of the run waited for its next batch, over the time of the run.",
+        _stall_over_time,
+    ),
+    Chart(
+        "stall-per-step",
+        Section.STALLS,
+        "For each profiled step, the wait that left the device idle and the wait hidden behind device work.",
+        _stall_per_step,
+    ),
+    Chart(
+        "wait-distribution",
+        Section.STALLS,
+        "How many waits were how long; lines mark the median and the 95th percentile.",
+        _wait_distribution,
+    ),
+    Chart(
+        "device-timeline",
+        Section.GAPS,
+        "One row per profile window: when the device worked, and the cause of each idle gap by colour.",
+        _device_timeline,
+    ),
+    Chart("idle-by-cause", Section.GAPS, "How long the device idled for each cause, longest on top.", _idle_by_cause),
+    Chart("step-parts", Section.GAPS, "The parts of all profiled steps, which add up to their time.", _step_parts),
+    Chart(
+        "file-shares",
+        Section.SAMPLING,
+        "Each file's share of the samples as a bar, and the share that its size would give it as a mark.",
+        _file_shares,
+    ),
+    Chart(
+        "sampling-over-time",
+        Section.SAMPLING,
+        "A heat map of how many examples came from each file in the course of the run.",
+        _sampling_over_time,
+    ),
+    Chart(
+        "memory-over-time",
+        Section.MEMORY,
+        "Resident memory of the job over time, with the profile windows and the moments they were on disk.",
+        _memory_over_time,
+    ),
+    Chart(
+        "step-time", Section.STEPS, "Time of every step, with the warm-up and the profiled steps marked.", _step_time
+    ),
+    Chart("learning", Section.STEPS, "Loss of every step, and accuracy where the workload has one.", _learning),
+)
+"""Every chart, in the order in which pages and reports show them."""
+
+
+def charts_of(section: Section) -> list[Chart]:
+    """Return the charts of one section."""
+    return [chart for chart in CHARTS if chart.section is section]

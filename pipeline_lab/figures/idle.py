@@ -1,0 +1,64 @@
+"""Where the time went: idle time by cause, and the parts of the steps."""
+
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.figures.theme import CAUSE_NAMES, Mode, add_note, colour, new_figure
+from pipeline_lab.units import NS_PER_S, format_duration, format_percent
+
+ROW_HEIGHT = 34
+
+_PARTS = (
+    ("input_wait_ns", "input wait", "input_wait"),
+    ("host_to_device_ns", "copy to device", "host_to_device"),
+    ("device_compute_ns", "device compute", "busy"),
+    ("device_copy_ns", "copies on the device", "host_to_device"),
+    ("collective_ns", "collectives", "checkpoint"),
+    ("compile_ns", "compiling", "compile"),
+    ("dispatch_ns", "dispatch", "dispatch"),
+    ("host_compute_ns", "host compute", "busy"),
+    ("other_ns", "other", "unknown"),
+)
+
+
+def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
+    """Draw how long the device idled for each cause inside the profile windows."""
+    inside = {cause: time_ns for cause, time_ns in gaps.by_cause_ns.items() if cause is not GapCause.CAPTURE_GAP}
+    rows = [(CAUSE_NAMES[cause], time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
+    figure = _bars("Idle time by cause", rows, gaps.idle_ns + gaps.busy_ns, "of the windows", mode)
+    figure.update_xaxes(title_text="Device idle (s)")
+    if gaps.device == "host compute":
+        add_note(figure, "No device in the trace: host compute stands for it.")
+    return figure
+
+
+def step_parts(breakdown: StepBreakdown, mode: Mode = "light") -> go.Figure:
+    """Draw what the profiled steps consist of; the parts add up to all of their time."""
+    rows = [(name, int(getattr(breakdown, field)), category) for field, name, category in _PARTS]
+    total_ns = sum(time_ns for _, time_ns, _ in rows)
+    return _bars(
+        "What the profiled steps consist of", [row for row in rows if row[1] > 0], total_ns, "of the steps", mode
+    )
+
+
+def _bars(title: str, rows: list[tuple[str, int, str]], whole_ns: int, of: str, mode: Mode) -> go.Figure:
+    rows = sorted(rows, key=lambda row: row[1])
+    figure = new_figure(title, mode, "Time (s)", "", height=120 + ROW_HEIGHT * max(2, len(rows)))
+    shares = [format_percent(100 * time_ns / whole_ns) if whole_ns else "" for _, time_ns, _ in rows]
+    figure.add_bar(
+        y=[name for name, _, _ in rows],
+        x=[time_ns / NS_PER_S for _, time_ns, _ in rows],
+        orientation="h",
+        marker={"color": [colour(category, mode) for _, _, category in rows]},
+        text=[f"{format_duration(row[1])} · {share}" for row, share in zip(rows, shares, strict=True)],
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="%{y}: %{text} " + of + "<extra></extra>",
+        showlegend=False,
+    )
+    longest = max((time_ns for _, time_ns, _ in rows), default=0) / NS_PER_S
+    figure.update_xaxes(range=[0, longest * 1.45 or 1])
+    figure.update_yaxes(showgrid=False)
+    figure.update_layout(dragmode=False)
+    return figure

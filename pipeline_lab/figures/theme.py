@@ -1,0 +1,233 @@
+"""One look for every chart: colours by meaning, light and dark templates, titles, notes.
+
+A category keeps its colour on every page and in every report. The colours stay apart for colour-blind eyes (a test
+simulates three kinds) and stand out from the background with a contrast of at least 3 to 1; the capture gap alone is
+faint on purpose, because nothing was measured there.
+"""
+
+import textwrap
+from dataclasses import dataclass
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.idle_gaps import GapCause
+from pipeline_lab.figures.aggregate import FloatArray
+
+Mode = Literal["light", "dark"]
+
+FONT = "'Source Sans', 'Source Sans Pro', 'Segoe UI', system-ui, sans-serif"
+HEIGHT = 340
+NOTE_WIDTH = 62
+"""Characters of a note's line: what fits on a screen of 400 pixels."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of one mode.
+
+    Attributes:
+        paper: Background, the same as the page's.
+        ink, muted, grid: Text, secondary text, grid lines.
+        shade: Translucent grey behind stretches that stand apart (warm-up, profile windows).
+        scale: From nothing to much, for heat maps.
+        categories: Colour of each thing that charts show.
+    """
+
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+    shade: str
+    scale: tuple[str, ...]
+    categories: dict[str, str]
+
+
+_LIGHT_CAUSES = {
+    GapCause.CAPTURE_GAP: "#d5d8dd",
+    GapCause.INPUT_WAIT: "#c4520f",
+    GapCause.HOST_TO_DEVICE: "#2596d8",
+    GapCause.COMPILE: "#7b2fd6",
+    GapCause.HOST_OPERATION: "#c58507",
+    GapCause.CHECKPOINT: "#45200a",
+    GapCause.DISPATCH: "#1b6049",
+    GapCause.PYTHON: "#ee3fae",
+    GapCause.UNKNOWN: "#7a7a7a",
+}
+_DARK_CAUSES = {
+    GapCause.CAPTURE_GAP: "#454b55",
+    GapCause.INPUT_WAIT: "#f0792a",
+    GapCause.HOST_TO_DEVICE: "#1c90cf",
+    GapCause.COMPILE: "#7a4dff",
+    GapCause.HOST_OPERATION: "#e9c62a",
+    GapCause.CHECKPOINT: "#a4612a",
+    GapCause.DISPATCH: "#9cc79b",
+    GapCause.PYTHON: "#f9c6ee",
+    GapCause.UNKNOWN: "#858a91",
+}
+
+THEMES: dict[Mode, Theme] = {
+    "light": Theme(
+        paper="#ffffff",
+        ink="#1c232e",
+        muted="#5b6470",
+        grid="#e6e8ec",
+        shade="rgba(110,120,135,0.16)",
+        scale=("#f3f5f9", "#b9cbe6", "#7698cc", "#3f63a6", "#16305f"),
+        categories={
+            **{cause.value: colour for cause, colour in _LIGHT_CAUSES.items()},
+            "busy": "#26407a",
+            "hidden_wait": "#e9a982",
+            "expected": "#5b6470",
+        },
+    ),
+    "dark": Theme(
+        paper="#12161c",
+        ink="#e8ebf0",
+        muted="#a3abb7",
+        grid="#2a313b",
+        shade="rgba(150,160,175,0.18)",
+        scale=("#1a2029", "#23406a", "#3068ae", "#5f9fe6", "#c4e0ff"),
+        categories={
+            **{cause.value: colour for cause, colour in _DARK_CAUSES.items()},
+            "busy": "#7cb6f2",
+            "hidden_wait": "#8f5a36",
+            "expected": "#a3abb7",
+        },
+    ),
+}
+
+CAUSE_NAMES = {
+    GapCause.CAPTURE_GAP: "profiler off",
+    GapCause.INPUT_WAIT: "input wait",
+    GapCause.HOST_TO_DEVICE: "copy to device",
+    GapCause.COMPILE: "compiling",
+    GapCause.HOST_OPERATION: "host operation",
+    GapCause.CHECKPOINT: "checkpoint",
+    GapCause.DISPATCH: "dispatch",
+    GapCause.PYTHON: "Python",
+    GapCause.UNKNOWN: "unknown",
+}
+"""What people call each cause of an idle gap."""
+
+
+def colour(category: str, mode: Mode) -> str:
+    """Return the colour of a category; an unknown one is a programming error."""
+    return THEMES[mode].categories[category]
+
+
+def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: int = HEIGHT) -> go.Figure:
+    """Return an empty chart in the lab's look.
+
+    Args:
+        title: What the chart answers, at most about 45 characters.
+        mode: Light or dark.
+        x_title, y_title: Axis titles with their units.
+        height: Pixels.
+    """
+    figure = go.Figure()
+    figure.update_layout(template=_template(mode), title_text=title, height=height, meta={"notes": []})
+    figure.update_xaxes(title_text=x_title)
+    figure.update_yaxes(title_text=y_title)
+    return figure
+
+
+def add_note(figure: go.Figure, sentence: str) -> None:
+    """Write a sentence under the title: what was joined, left out or stands in for something."""
+    notes = [*figure.layout.meta["notes"], sentence]
+    lines = textwrap.wrap(" ".join(notes), NOTE_WIDTH)
+    figure.update_layout(
+        meta={"notes": notes},
+        title_subtitle_text="<br>".join(lines),
+        margin_t=48 + 16 * len(lines),
+    )
+
+
+def notes_of(figure: go.Figure) -> list[str]:
+    """Return the sentences written on a chart."""
+    return list(figure.layout.meta["notes"])
+
+
+def shade(figure: go.Figure, mode: Mode, spans: list[tuple[float, float]], *, cap: int = 100) -> None:
+    """Put a grey band behind each span of the x axis; more than ``cap`` spans are thinned evenly."""
+    step = -(-len(spans) // cap) or 1
+    figure.update_layout(
+        shapes=[
+            {
+                "type": "rect",
+                "xref": "x",
+                "yref": "paper",
+                "x0": start,
+                "x1": end,
+                "y0": 0,
+                "y1": 1,
+                "fillcolor": THEMES[mode].shade,
+                "line": {"width": 0},
+                "layer": "below",
+            }
+            for start, end in spans[::step]
+        ]
+        + list(figure.layout.shapes)
+    )
+
+
+def add_band(figure: go.Figure, x: FloatArray, low: FloatArray, high: FloatArray, mode: Mode) -> None:
+    """Fill the room between two lines, such as the 5th and the 95th percentile."""
+    hidden = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+    figure.add_scatter(x=x, y=high, **hidden)
+    figure.add_scatter(x=x, y=low, fill="tonexty", fillcolor=THEMES[mode].shade, **hidden)
+
+
+def add_key(figure: go.Figure, name: str, mode: Mode) -> None:
+    """Add a legend entry for the grey bands."""
+    marker = {"symbol": "square", "size": 12, "color": THEMES[mode].shade, "line": {"width": 0}}
+    figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker)
+
+
+def _template(mode: Mode) -> go.layout.Template:
+    theme = THEMES[mode]
+    axis = {
+        "gridcolor": theme.grid,
+        "linecolor": theme.grid,
+        "zerolinecolor": theme.grid,
+        "title": {"font": {"size": 12, "color": theme.muted}, "standoff": 8},
+        "tickfont": {"size": 12, "color": theme.muted},
+        "automargin": True,
+    }
+    return go.layout.Template(
+        layout={
+            "paper_bgcolor": theme.paper,
+            "plot_bgcolor": theme.paper,
+            "font": {"family": FONT, "size": 13, "color": theme.ink},
+            "colorway": [theme.categories["busy"], theme.categories["input_wait"], theme.muted],
+            "title": {
+                "x": 0,
+                "xanchor": "left",
+                "xref": "container",
+                "y": 1,
+                "yref": "container",
+                "yanchor": "top",
+                "pad": {"t": 8, "l": 4},
+                "font": {"size": 16, "color": theme.ink},
+                "subtitle": {"font": {"size": 12, "color": theme.muted}},
+            },
+            "margin": {"l": 8, "r": 16, "t": 48, "b": 8},
+            "legend": {
+                "orientation": "h",
+                "yref": "container",
+                "y": 0,
+                "yanchor": "bottom",
+                "x": 0,
+                "xanchor": "left",
+                "font": {"size": 12, "color": theme.ink},
+                "bgcolor": "rgba(0,0,0,0)",
+                "itemclick": False,
+                "itemdoubleclick": False,
+            },
+            "hoverlabel": {"font": {"family": FONT, "size": 12}},
+            "xaxis": axis,
+            "yaxis": {**axis, "rangemode": "tozero", "fixedrange": True},
+            "dragmode": "zoom",
+            "bargap": 0.15,
+        }
+    )

@@ -1,0 +1,89 @@
+"""What single charts say beyond the promises that all of them keep."""
+
+import numpy as np
+
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.idle import idle_by_cause
+from pipeline_lab.figures.memory import memory_over_time
+from pipeline_lab.figures.sampling import file_shares, sampling_over_time
+from pipeline_lab.figures.stalls import stall_over_windows, stall_per_step, wait_distribution
+from pipeline_lab.figures.steps import learning, step_time
+from pipeline_lab.figures.theme import notes_of
+from pipeline_lab.figures.timeline import MAX_ROWS, device_timeline
+from tests.support import results
+
+
+def test_stacked_waits_add_up_to_the_wait():
+    bars = stall_per_step(results.steps()).data
+    assert [bar.name for bar in bars] == ["device idle meanwhile", "hidden behind device work"]
+    assert set(np.add(bars[0].y, bars[1].y)) == {30.0}
+
+
+def test_every_wait_is_in_the_histogram():
+    stalls = results.input_stalls()
+    assert sum(wait_distribution(stalls).data[0].y) == stalls.table.num_rows
+
+
+def test_waits_of_one_length_still_make_a_histogram():
+    stalls = results.input_stalls()
+    same = stalls.table.set_column(4, "end_ns", [stalls.table.column("start_ns").to_numpy() + 1_000_000])
+    bars = wait_distribution(type(stalls)(*[*list(vars(stalls).values())[:-1], same]))
+    assert sum(bars.data[0].y) == same.num_rows
+
+
+def test_without_job_steps_the_share_of_waiting_is_shown():
+    assert set(stall_over_windows(results.steps()).data[0].y) == {60.0}
+
+
+def test_the_timeline_shows_every_window_up_to_a_limit():
+    few = device_timeline(results.idle_gaps(), results.steps())
+    assert len({label for bar in few.data if bar.type == "bar" for label in bar.y}) == 4
+    assert any("6 s between windows" in note for note in notes_of(few))
+    many = device_timeline(results.idle_gaps(3000), Unavailable("none"))
+    assert len({label for bar in many.data for label in bar.y}) == MAX_ROWS
+
+
+def test_host_compute_is_never_passed_off_as_a_device():
+    gaps = results.idle_gaps(device="host compute")
+    for figure in (idle_by_cause(gaps), device_timeline(gaps, results.steps())):
+        assert any("host compute" in note for note in notes_of(figure))
+
+
+def test_idle_shares_are_of_the_windows_without_the_time_between():
+    bars = idle_by_cause(results.idle_gaps()).data[0]
+    assert dict(zip(bars.y, bars.text, strict=True))["input wait"] == "1.2 s · 60 %"
+
+
+def test_shards_are_labelled_by_what_tells_them_apart():
+    assert list(file_shares(results.file_sampling(3)).data[0].x) == ["00000", "00001", "00002"]
+
+
+def test_joined_files_keep_all_samples():
+    few, many = results.file_sampling(8), results.file_sampling(400)
+    for sampling in (few, many):
+        assert np.isclose(sum(file_shares(sampling).data[0].y), 100)
+        grid = sampling_over_time(sampling).data[0].z
+        assert np.sum(grid) == sum(sampling.timeline.column("samples").to_pylist())
+
+
+def test_reads_are_not_passed_off_as_samples():
+    assert any("reads" in note for note in notes_of(file_shares(results.file_sampling(probe=False))))
+
+
+def test_memory_shows_windows_and_flushes_only_when_known():
+    known = memory_over_time(results.memory(), results.profiler_cost())
+    assert len(known.layout.shapes) == 4
+    assert "window flushed to disk" in [trace.name for trace in known.data]
+    assert len(memory_over_time(results.memory(), Unavailable("no profiler")).data) == 1
+
+
+def test_warmup_and_profiled_steps_are_marked():
+    figure = step_time(results.job_steps())
+    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (-0.5, 4.5)
+    assert [len(trace.x) for trace in figure.data if trace.name == "profiled"] == [40]
+    assert any("beyond the chart" in note for note in notes_of(figure))
+
+
+def test_a_workload_without_accuracy_shows_its_loss_alone():
+    assert len(learning(results.job_steps()).data) == 2
+    assert len(learning(results.job_steps(accuracy=False)).data) == 1

@@ -1,0 +1,298 @@
+"""Hand-built analysis results: small enough to check by eye, large enough to draw.
+
+The story: 200 steps, the first five warm-up; windows of ten steps at steps 5, 55, 105 and 155. Every step waits
+30 ms for input, computes 15 ms on the device, loses 2 ms in Python and 3 ms to a host operation.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.diagnosis import Diagnosis, Source
+from pipeline_lab.analysis.file_sampling import FILE_TABLE, TIMELINE_TABLE, FileSampling
+from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
+from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
+from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
+from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
+from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps import STEP_TABLE, Steps
+from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
+from pipeline_lab.errors import Unavailable
+
+MS = 1_000_000
+STEP_NS = 50 * MS
+WAIT_NS, BUSY_NS, PYTHON_NS, OPERATION_NS = 30 * MS, 15 * MS, 2 * MS, 3 * MS
+WARMUP = 5
+WINDOW_STEPS, EVERY = 10, 50
+HOST, DEVICE = "trainer", "/device:GPU:0"
+
+
+def windows_of(steps: int = 200) -> list[tuple[int, int]]:
+    """Return first step and end of each window."""
+    return [(first, first + WINDOW_STEPS) for first in range(WARMUP, steps - WINDOW_STEPS + 1, EVERY)]
+
+
+def job_steps(steps: int = 200, accuracy: bool = True) -> JobSteps:
+    number = np.arange(steps)
+    wobble = (number * 7919 % 13 - 6) * MS // 4
+    profiled = np.zeros(steps, bool)
+    for first, end in windows_of(steps):
+        profiled[first:end] = True
+    step_ns = STEP_NS + wobble + np.where(number == 0, 400 * MS, 0)
+    table = pa.table(
+        {
+            "step": number,
+            "warmup": number < WARMUP,
+            "start_ns": np.cumsum(step_ns) - step_ns,
+            "wait_ns": WAIT_NS + wobble,
+            "compute_ns": np.full(steps, BUSY_NS),
+            "step_ns": step_ns,
+            "loss": 2.3 * np.exp(-number / 80) + 0.1,
+            "accuracy": 1 - 0.9 * np.exp(-number / 60) if accuracy else np.full(steps, np.nan),
+            "profiled": profiled,
+        },
+        schema=JOB_STEP_TABLE,
+    )
+    measured = step_ns[WARMUP:]
+    return JobSteps(
+        table,
+        len(measured),
+        float(np.median(measured)),
+        float(np.percentile(measured, 95)),
+        int(measured.sum()),
+        int((WAIT_NS + wobble)[WARMUP:].sum()),
+        128 * 1e9 / float(measured.mean()),
+    )
+
+
+def steps(count: int = 200) -> Steps:
+    rows = [(w, s, s * STEP_NS) for w, (first, end) in enumerate(windows_of(count)) for s in range(first, end)]
+    return Steps(
+        "Trace 'train' (step_num)",
+        1.0,
+        pa.table(
+            {
+                "host": [HOST] * len(rows),
+                "window": [w for w, _, _ in rows],
+                "step": [s for _, s, _ in rows],
+                "start_ns": [start for _, _, start in rows],
+                "end_ns": [start + STEP_NS for _, _, start in rows],
+                "wait_ns": [WAIT_NS] * len(rows),
+                "exposed_ns": [WAIT_NS - 5 * MS] * len(rows),
+                "busy_ns": [BUSY_NS] * len(rows),
+            },
+            schema=STEP_TABLE,
+        ),
+        first_step_only=False,
+    )
+
+
+def input_stalls(count: int = 200) -> InputStalls:
+    table = steps(count).table
+    start = table.column("start_ns").to_numpy()
+    wait = WAIT_NS + (np.arange(len(start)) % 10 - 5) * 4 * MS
+    waits = pa.table(
+        {
+            "host": table.column("host"),
+            "window": table.column("window"),
+            "step": table.column("step"),
+            "start_ns": start,
+            "end_ns": start + wait,
+            "exposed_ns": np.full(len(start), WAIT_NS - 5 * MS),
+        },
+        schema=WAIT_TABLE,
+    )
+    n = len(start)
+    return InputStalls(
+        n * WAIT_NS, n * (WAIT_NS - 5 * MS), n * STEP_NS, n, n * WAIT_NS, ("IteratorGetNextSync",), waits
+    )
+
+
+def idle_gaps(count: int = 200, device: str = DEVICE) -> IdleGaps:
+    parts = (
+        (GapCause.INPUT_WAIT, WAIT_NS, "IteratorGetNextSync"),
+        (None, BUSY_NS, None),
+        (GapCause.PYTHON, PYTHON_NS, None),
+        (GapCause.HOST_OPERATION, OPERATION_NS, "DeserializeSparse"),
+    )
+    gaps, busy, last_end = [], [], None
+    for window, (first, end) in enumerate(windows_of(count)):
+        if last_end is not None:
+            gaps.append((None, last_end, first * STEP_NS - last_end, GapCause.CAPTURE_GAP, None))
+        for step in range(first, end):
+            at = step * STEP_NS
+            for cause, length, operation in parts:
+                if cause is None:
+                    busy.append((HOST, device, window, at, at + length))
+                else:
+                    gaps.append((window, at, length, cause, operation))
+                at += length
+        last_end = end * STEP_NS
+    return IdleGaps(
+        device,
+        (
+            DeviceTime(
+                device, sum(b[4] - b[3] for b in busy), sum(g[2] for g in gaps if g[3] is not GapCause.CAPTURE_GAP)
+            ),
+        ),
+        {cause: sum(gap[2] for gap in gaps if gap[3] is cause) for cause in GapCause},
+        gap_table(gaps, device),
+        busy_table(busy),
+    )
+
+
+def gap_table(gaps: list[tuple], device: str = DEVICE) -> pa.Table:
+    """Build the gaps from (window, start_ns, duration_ns, cause, operation)."""
+    columns = {
+        "host": [HOST] * len(gaps),
+        "device": [device] * len(gaps),
+        "window": [gap[0] for gap in gaps],
+        "start_ns": [gap[1] for gap in gaps],
+        "duration_ns": [gap[2] for gap in gaps],
+        "cause": [gap[3].value for gap in gaps],
+        "host_operation": [gap[4] for gap in gaps],
+    }
+    for cause in GapCause:
+        columns[f"{cause.value}_ns"] = [gap[2] if gap[3] is cause else 0 for gap in gaps]
+    return pa.table(columns, schema=GAP_TABLE)
+
+
+def busy_table(busy: list[tuple]) -> pa.Table:
+    return pa.table(dict(zip(BUSY_TABLE.names, zip(*busy, strict=True), strict=True)), schema=BUSY_TABLE)
+
+
+def file_sampling(files: int = 8, bins: int = 40, probe: bool = True) -> FileSampling:
+    names = [f"/cache/digits/train-{index:05d}-of-{files:05d}.tfrecord" for index in range(files)]
+    records = np.array([1000 + 500 * (index % 3) for index in range(files)])
+    counts = np.array([[(file + 2 * b) % 5 * 8 for b in range(bins)] for file in range(files)])
+    samples = counts.sum(axis=1)
+    table = pa.table(
+        {
+            "file": names,
+            "records": records,
+            "reads": samples + 3,
+            "samples": samples if probe else [None] * files,
+            "expected_share": records / records.sum(),
+            "observed_share": samples / samples.sum(),
+        },
+        schema=FILE_TABLE,
+    )
+    timeline = pa.table(
+        {
+            "file": [name for name in names for _ in range(bins)],
+            "bin": list(range(bins)) * files,
+            "step": [5.0 * b + 2 for b in range(bins)] * files,
+            "samples": counts.ravel(),
+        },
+        schema=TIMELINE_TABLE,
+    )
+    distance = 0.5 * float(np.abs(samples / samples.sum() - records / records.sum()).sum())
+    return FileSampling(
+        "samples" if probe else "reads",
+        table,
+        timeline if probe else TIMELINE_TABLE.empty_table(),
+        distance,
+        0.012,
+        0,
+        84.0 if probe else None,
+        120 if probe else None,
+    )
+
+
+def memory(points: int = 240) -> Memory:
+    time_ns = np.arange(points) * (200 * STEP_NS // points)
+    size = 900_000_000 + 40_000_000 * np.sin(np.arange(points) / 9)
+    return Memory(
+        940_000_000,
+        900_000_000,
+        pa.table(
+            {"time_ns": time_ns, "rss_bytes": size.astype(np.int64), "flushing": np.zeros(points, bool)},
+            schema=MEMORY_TABLE,
+        ),
+    )
+
+
+def profiler_cost(count: int = 200) -> ProfilerCost:
+    windows = windows_of(count)
+    table = pa.table(
+        {
+            "window": list(range(len(windows))),
+            "name": [f"w{index:04d}" for index in range(len(windows))],
+            "first_step": [first for first, _ in windows],
+            "last_step": [end - 1 for _, end in windows],
+            "start_ns": [first * STEP_NS for first, _ in windows],
+            "stop_ns": [end * STEP_NS for _, end in windows],
+            "flushed_ns": [(end + 6) * STEP_NS for _, end in windows],
+            "start_cost_ns": [3 * MS] * len(windows),
+            "stop_cost_ns": [1 * MS] * len(windows),
+            "size_bytes": [1_500_000] * len(windows),
+            "rss_growth_bytes": [30_000_000] * len(windows),
+            "shortened": [False] * len(windows),
+        },
+        schema=WINDOW_TABLE,
+    )
+    return ProfilerCost(table, len(windows) * WINDOW_STEPS, 51.0 * MS, 50.0 * MS, 50.5 * MS)
+
+
+def verdict() -> Verdict:
+    return Verdict(
+        VerdictClass.INPUT_BOUND,
+        "The device waits for input 60 % of the time: preparing a batch takes 30 ms, training on it 15 ms.",
+        (Evidence("Input wait", "60 % of the steps"), Evidence("Device idle", "70 %"), Evidence("Steps", "40")),
+        Confidence.HIGH,
+        (
+            Suggestion("Add prefetch(AUTOTUNE) as the last stage", "Reading and training never overlap.", 30.0),
+            Suggestion("Set num_parallel_calls=AUTOTUNE on the map", "One core decodes while the others idle."),
+        ),
+        stage="map",
+        cause="under-parallel",
+    )
+
+
+def diagnosis(**changes: object) -> Diagnosis:
+    """Build a complete diagnosis; give parts by name to replace them."""
+    n = 40
+    parts: dict[str, object] = {
+        "source": Source("profiles/20260101-120000-baseline-ab12", "run", (HOST,), 4, 6_000_000, 120_000),
+        "origin_epoch_ns": 1_767_268_800_000_000_000,
+        "job_steps": job_steps(),
+        "steps": steps(),
+        "input_stalls": input_stalls(),
+        "step_breakdown": StepBreakdown(n * WAIT_NS, 0, n * BUSY_NS, 0, 0, 0, 0, n * OPERATION_NS, n * PYTHON_NS),
+        "calibration": Calibration(16.0 * MS, 31.0 * MS, 50.0 * MS),
+        "idle_gaps": idle_gaps(),
+        "file_sampling": file_sampling(),
+        "memory": memory(),
+        "profiler_cost": profiler_cost(),
+        "findings": (
+            Finding(
+                "sampling-skew",
+                "Files are not sampled by size.",
+                (Evidence("In the wrong file", "8 %"), Evidence("Chance alone", "1.2 %")),
+            ),
+        ),
+        "verdict": verdict(),
+    }
+    return Diagnosis(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+def bare_diagnosis() -> Diagnosis:
+    """Build a diagnosis of which every part is unavailable."""
+    nothing = Unavailable("The run ended before the first step; run it again with more steps.")
+    names = (
+        "job_steps",
+        "steps",
+        "input_stalls",
+        "step_breakdown",
+        "calibration",
+        "idle_gaps",
+        "file_sampling",
+        "memory",
+        "profiler_cost",
+    )
+    return diagnosis(
+        **dict.fromkeys(names, nothing),
+        findings=(),
+        verdict=Verdict(VerdictClass.UNKNOWN, "Nothing was measured.", (), Confidence.LOW),
+    )
