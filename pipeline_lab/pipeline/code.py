@@ -1,6 +1,6 @@
 """Small pieces of Python source: what a workload adds to the module, and calls written the way people write them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,7 @@ class Code:
     """What a part of the pipeline needs beside its line in ``make_dataset``.
 
     Attributes:
-        imports: Modules of the standard library.
+        imports: Import statements, whole lines.
         constants: Assignments, one per line.
         functions: Whole functions, each without blank lines around it.
     """
@@ -24,6 +24,11 @@ class Code:
 
     def __add__(self, other: "Code") -> "Code":
         return Code(self.imports + other.imports, self.constants + other.constants, self.functions + other.functions)
+
+
+def wanted(choices: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the texts whose condition holds."""
+    return tuple(text for text, condition in choices.items() if condition)
 
 
 def parallel_arguments(

@@ -6,7 +6,7 @@ feature names enter as literals.
 
 from pipeline_lab.options.pipeline import AugmentStage
 from pipeline_lab.options.workload import ImagesWorkload
-from pipeline_lab.pipeline.code import Code, quote
+from pipeline_lab.pipeline.code import Code, quote, wanted
 
 _DECODE_OWN = '''
 def decode(encoded: tf.Tensor) -> tf.Tensor:
@@ -133,9 +133,9 @@ def augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
     }
     main = _augment_batch(stage) if is_vectorised else _augment_example(stage)
     return Code(
-        imports=("math",) if stage.rotate_degrees else (),
-        constants=tuple(line for line, wanted in constants.items() if wanted),
-        functions=(*(text.strip() for text, wanted in helpers.items() if wanted), main),
+        imports=("import math",) if stage.rotate_degrees else (),
+        constants=wanted(constants),
+        functions=(*(text.strip() for text in wanted(helpers)), main),
     )
 
 
@@ -177,7 +177,7 @@ def _augment_example(stage: AugmentStage) -> str:
             "def augment(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:",
             '    """Change one image at random."""',
             '    image = tf.cast(example["image"], tf.float32)',
-            *(f"    image = {step}" for step, wanted in steps.items() if wanted),
+            *(f"    image = {step}" for step in wanted(steps)),
             '    return {**example, "image": image}',
         ]
     )
@@ -197,7 +197,7 @@ def _augment_batch(stage: AugmentStage) -> str:
             "def augment(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:",
             '    """Change each image of a batch at random, on its own."""',
             '    images = tf.cast(batch["image"], tf.float32)',
-            *(f"    images = {step}" for step, wanted in steps.items() if wanted),
+            *(f"    images = {step}" for step in wanted(steps)),
             '    return {**batch, "image": images}',
         ]
     )

@@ -78,14 +78,15 @@ def _header(options: RunOptions, has_probe: bool) -> list[str]:
 
 
 def _imports(code: Code) -> list[str]:
-    modules = {*code.imports}
-    lines = [f"import {module}" for module in sorted(modules)]
-    return ["", *lines, *([""] if lines else []), "import tensorflow as tf"]
+    lines = {*code.imports, "import tensorflow as tf"}
+    standard = sorted(line for line in lines if "tensorflow" not in line)
+    tensorflow = sorted(lines.difference(standard), key=lambda line: (line.startswith("from"), line))
+    return ["", *standard, *([""] if standard else []), *tensorflow]
 
 
 def _code(options: RunOptions, has_probe: bool) -> Code:
     pipeline, workload = options.pipeline, options.workload
-    code = Code(imports=("os",) if _has_file_cache(pipeline) else ())
+    code = Code(imports=("import os",) if _has_file_cache(pipeline) else ())
     if isinstance(workload, SyntheticWorkload):
         has_map = pipeline.find("map") is not None
         return code + synthetic_code(workload, has_map=has_map, is_vectorised=is_vectorised(pipeline, "map"))
