@@ -1,0 +1,335 @@
+"""Compiled loops over the protobuf wire format of an XSpace (``xplane.proto``).
+
+``data`` is the whole file as uint8; ``at``, ``begin`` and ``stop`` are positions in it. Every read is checked against
+``stop``, no length from the file is trusted, and nothing here allocates: callers count first, then pass arrays.
+A position of -1 means that the bytes make no sense.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.trace.compiled import compiled
+
+ByteArray = NDArray[np.uint8]
+Int64Array = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+Int8Array = NDArray[np.int8]
+
+VARINT, FIXED64, CHUNK, FIXED32 = 0, 1, 2, 5
+DAMAGED = -1
+
+# Columns of `read_line`, `read_names`.
+LINE_ID, LINE_TIMESTAMP, LINE_NAME, LINE_NAME_END, LINE_DISPLAY, LINE_DISPLAY_END, LINE_EVENTS, LINE_COLUMNS = range(8)
+NAME_ID, NAME_BEGIN, NAME_END, NAME_DISPLAY, NAME_DISPLAY_END, NAME_BODY, NAME_BODY_END, NAME_STATS, NAME_COLUMNS = (
+    range(9)
+)
+
+# Kinds of stat values: the field numbers of XStat's `value`.
+ABSENT, DOUBLE, UINT64, INT64, TEXT, BYTES, REFERENCE = 0, 2, 3, 4, 5, 6, 7
+
+
+@compiled
+def read_varint(data: ByteArray, at: int, stop: int) -> tuple[int, int]:
+    """Return the number at ``at`` (wrapped to int64) and the position behind it."""
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    for position in range(at, min(at + 10, stop)):
+        byte = data[position]
+        value |= np.uint64(byte & 0x7F) << shift
+        if byte < 0x80:
+            return int(np.int64(value)), position + 1
+        shift += np.uint64(7)
+    return 0, DAMAGED
+
+
+@compiled
+def read_fixed(data: ByteArray, at: int, width: int) -> int:
+    """Return ``width`` little-endian bytes as int64; the caller has checked that they are there."""
+    value = np.uint64(0)
+    for k in range(width):
+        value |= np.uint64(data[at + k]) << np.uint64(8 * k)
+    return int(np.int64(value))
+
+
+@compiled
+def read_field(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
+    """Return number, wire type, value and the position behind the field at ``at``.
+
+    The value of a chunk is its length: its bytes are ``[next - value, next)``.
+    """
+    tag, at = read_varint(data, at, stop)
+    number, wire = tag >> 3, tag & 7
+    if at < 0 or not 0 < number < 1 << 29:
+        return 0, 0, 0, DAMAGED
+    if wire == VARINT:
+        value, at = read_varint(data, at, stop)
+        return number, wire, value, at
+    if wire == CHUNK:
+        length, at = read_varint(data, at, stop)
+        if at < 0 or not 0 <= length <= stop - at:
+            return 0, 0, 0, DAMAGED
+        return number, wire, length, at + length
+    width = 8 if wire == FIXED64 else 4
+    if wire not in (FIXED64, FIXED32) or width > stop - at:
+        return 0, 0, 0, DAMAGED
+    return number, wire, read_fixed(data, at, width), at + width
+
+
+@compiled
+def count_chunks(data: ByteArray, begin: int, stop: int) -> tuple[int, int]:
+    """Count the chunks of a message; also return where it ends or breaks."""
+    at, count = begin, 0
+    while at < stop:
+        _, wire, _, after = read_field(data, at, stop)
+        if after < 0:
+            return count, at
+        count += wire == CHUNK
+        at = after
+    return count, at
+
+
+@compiled
+def index_chunks(data: ByteArray, begin: int, stop: int, numbers: Int32Array, bounds: Int64Array) -> None:
+    """Write field number and bounds of the message's first ``len(numbers)`` chunks; ``bounds`` has shape (n, 2)."""
+    at, row = begin, 0
+    while at < stop and row < len(numbers):
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return
+        if wire == CHUNK:
+            numbers[row] = number
+            bounds[row, 0] = after - value
+            bounds[row, 1] = after
+            row += 1
+        at = after
+
+
+@compiled
+def read_line(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
+    """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,); return where it ends or breaks."""
+    out[:] = 0
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return at
+        if wire == CHUNK:
+            if number == 4:
+                out[LINE_EVENTS] += 1
+            elif number == 2:
+                out[LINE_NAME], out[LINE_NAME_END] = after - value, after
+            elif number == 11:
+                out[LINE_DISPLAY], out[LINE_DISPLAY_END] = after - value, after
+        elif number == 1:
+            out[LINE_ID] = value
+        elif number == 3:
+            out[LINE_TIMESTAMP] = value
+        at = after
+    return at
+
+
+@compiled
+def read_entry(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
+    """Write key and body of one entry {key=1, value=2} of a metadata map; return where it ends or breaks."""
+    out[:] = 0
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return at
+        if number == 1 and wire == VARINT:
+            out[NAME_ID] = value
+        elif number == 2 and wire == CHUNK:
+            out[NAME_BODY], out[NAME_BODY_END] = after - value, after
+        at = after
+    return at
+
+
+@compiled
+def read_name(data: ByteArray, out: Int64Array) -> int:
+    """Write the other ``NAME_…`` columns from the entry's body; return where it breaks or -1.
+
+    XEventMetadata is {id=1, name=2, display_name=4, stats=5} and XStatMetadata {id=1, name=2}, so both read alike.
+    """
+    at, stop = out[NAME_BODY], out[NAME_BODY_END]
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return int(at)
+        if number == 1 and wire == VARINT and out[NAME_ID] == 0:
+            out[NAME_ID] = value
+        elif number == 2 and wire == CHUNK:
+            out[NAME_BEGIN], out[NAME_END] = after - value, after
+        elif number == 4 and wire == CHUNK:
+            out[NAME_DISPLAY], out[NAME_DISPLAY_END] = after - value, after
+        elif number == 5 and wire == CHUNK:
+            out[NAME_STATS] += 1
+        at = after
+    return DAMAGED
+
+
+@compiled
+def read_names(data: ByteArray, bounds: Int64Array, out: Int64Array) -> int:
+    """Read the entries at ``bounds``, shape (n, 2), into ``out``, shape (n, NAME_COLUMNS); return a break or -1."""
+    for row in range(len(bounds)):
+        at = read_entry(data, bounds[row, 0], bounds[row, 1], out[row])
+        if at != bounds[row, 1]:
+            return at
+        at = read_name(data, out[row])
+        if at != DAMAGED:
+            return at
+    return DAMAGED
+
+
+@compiled
+def find_name(table: Int32Array, ids: Int64Array, order: Int32Array, wanted: int) -> int:
+    """Return the index of a metadata id, or -1; small ids are looked up directly, others by bisection."""
+    if 0 <= wanted < len(table):
+        return int(table[wanted])
+    at = np.searchsorted(ids, wanted)
+    if at < len(ids) and ids[at] == wanted:
+        return int(order[at])
+    return -1
+
+
+@compiled
+def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
+    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks."""
+    metadata_id, offset_ps, duration_ps, placed = 0, 0, 0, True
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return 0, 0, 0, False, at
+        if wire == VARINT:
+            if number == 1:
+                metadata_id = value
+            elif number == 2:
+                offset_ps, placed = value, True
+            elif number == 3:
+                duration_ps = value
+            elif number == 5:
+                placed = False
+        at = after
+    return metadata_id, offset_ps, duration_ps, placed, at
+
+
+@compiled
+def fill_events(
+    data: ByteArray,
+    bounds: tuple[int, int],
+    timestamp_ns: int,
+    lookup: tuple[Int32Array, Int64Array, Int32Array],
+    columns: tuple[Int64Array, Int64Array, Int32Array],
+    offsets: Int64Array,
+    stride: int,
+) -> tuple[int, int]:
+    """Read a line's events into columns: start and duration (ns since the origin), name index.
+
+    Every ``stride``-th event's position goes to ``offsets``. Events that only count occurrences have no place in time
+    and are left out. Start and end are rounded down each, so that neighbours in picoseconds stay neighbours.
+
+    Returns:
+        Events written (those whose name is unknown have the index -1), and where the line ends or breaks.
+    """
+    table, ids, order = lookup
+    start, duration, name_index = columns
+    at, stop = bounds
+    row = 0
+    while at < stop and row < len(start):
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return row, at
+        if number == 4 and wire == CHUNK:
+            metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - value, after)
+            if end != after:
+                return row, end
+            if placed:
+                start_ns = offset_ps // 1000
+                end_ns = (offset_ps + duration_ps) // 1000
+                start[row] = timestamp_ns + start_ns
+                duration[row] = max(0, end_ns - start_ns)
+                name_index[row] = find_name(table, ids, order, metadata_id)
+                if row % stride == 0:
+                    offsets[row // stride] = at
+                row += 1
+        at = after
+    return row, stop if row == len(start) else at
+
+
+@compiled
+def find_stat(data: ByteArray, begin: int, stop: int, field: int, wanted: Int64Array) -> tuple[int, int, int]:
+    """Find a stat in a message whose stats have the number ``field``.
+
+    Returns:
+        Its kind, and its value: bits of the number, or begin and end of its bytes.
+    """
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            break
+        if number == field and wire == CHUNK:
+            metadata_id, kind, bits, end = read_stat(data, after - value, after)
+            for candidate in wanted:
+                if candidate == metadata_id:
+                    return kind, bits, end
+        at = after
+    return ABSENT, 0, 0
+
+
+@compiled
+def read_stat(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, int]:
+    """Return metadata id, kind and value of one XStat (see `find_stat`)."""
+    metadata_id, kind, bits, end = 0, ABSENT, 0, 0
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            break
+        if number == 1 and wire == VARINT:
+            metadata_id = value
+        elif wire == CHUNK and number in (TEXT, BYTES):
+            kind, bits, end = number, after - value, after
+        elif (wire == VARINT and number in (UINT64, INT64, REFERENCE)) or (wire == FIXED64 and number == DOUBLE):
+            kind, bits = number, value
+        at = after
+    return metadata_id, kind, bits, end
+
+
+@compiled
+def find_event_stats(
+    data: ByteArray,
+    stop: int,
+    offsets: Int64Array,
+    stride: int,
+    rows: Int64Array,
+    wanted: Int64Array,
+    kinds: Int8Array,
+    values: Int64Array,
+) -> None:
+    """Find a stat in the events ``rows`` of a line; ``values`` has shape (len(rows), 2), see `find_stat`."""
+    row, at = -1, 0
+    for k in range(len(rows)):
+        if not (row <= rows[k] < row + stride and row >= 0):
+            row = rows[k] - rows[k] % stride
+            at = offsets[row // stride]
+        while at < stop:
+            number, wire, value, after = read_field(data, at, stop)
+            if after < 0:
+                return
+            if number == 4 and wire == CHUNK:
+                if row == rows[k]:
+                    kinds[k], values[k, 0], values[k, 1] = find_stat(data, after - value, after, 4, wanted)
+                    break
+                row += 1
+            at = after
+
+
+@compiled
+def find_name_stats(
+    data: ByteArray, bodies: Int64Array, wanted: Int64Array, kinds: Int8Array, values: Int64Array
+) -> None:
+    """Find a stat in event metadata at ``bodies``, shape (n, 2)."""
+    for k in range(len(bodies)):
+        kinds[k], values[k, 0], values[k, 1] = find_stat(data, bodies[k, 0], bodies[k, 1], 5, wanted)
