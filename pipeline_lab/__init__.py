@@ -1,1 +1,29 @@
 """Pipeline Lab: why a TensorFlow job waits for its input, what to change, and whether the change worked."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis import diagnose as analyze
+    from pipeline_lab.runs.run import run
+    from pipeline_lab.trace.sources import open_trace
+
+__all__ = ["analyze", "open_trace", "run"]
+
+_HOMES = {
+    "analyze": ("pipeline_lab.analysis.diagnosis", "diagnose"),
+    "open_trace": ("pipeline_lab.trace.sources", "open_trace"),
+    "run": ("pipeline_lab.runs.run", "run"),
+}
+"""Where each public name lives; loaded when it is asked for, so that ``import pipeline_lab`` stays quick."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

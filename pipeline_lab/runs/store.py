@@ -14,13 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 import psutil
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.record import Process, RunRecord, RunState, RunStatus
+
+if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait for pydantic
+    from pipeline_lab.options.run import RunOptions
 
 SAMPLES_NAME = "samples"
 RESERVE_BYTES = 64 * 1024
@@ -153,7 +156,7 @@ class RunStore:
     def is_sample(self, run_id: str) -> bool:
         return self.samples is not None and self.folder(run_id).path.parent == self.samples
 
-    def create(self, options: RunOptions, source: str) -> RunFolder:
+    def create(self, options: "RunOptions", source: str) -> RunFolder:
         """Make the folder of a new run in state queued.
 
         Raises:

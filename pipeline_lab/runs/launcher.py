@@ -1,0 +1,92 @@
+"""Start, follow and cancel runs: the one way into a job, for the app, the command line and scripts. No TensorFlow."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.source import needs_probe, render_source
+from pipeline_lab.runs.events import Event, EventReader
+from pipeline_lab.runs.queue import runs_before
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.runtime import module_command, runtime_folder, start_detached
+from pipeline_lab.runs.spare import ensure_spare, hand_over
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+
+__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "position", "wait"]
+
+FOLLOW_S = 0.25
+
+
+@dataclass(frozen=True)
+class Update:
+    """What there is to know about a run at one moment.
+
+    Attributes:
+        record: Its record; a run whose supervisor vanished reads as lost.
+        events: What the worker wrote since the update before.
+        runs_before: Runs that come first while it is queued, else None.
+    """
+
+    record: RunRecord
+    events: tuple[Event, ...]
+    runs_before: int | None
+
+
+def launch(store: RunStore, options: RunOptions) -> RunFolder:
+    """Start a job and return at once; it goes on when the caller ends.
+
+    Raises:
+        StoreError: The store cannot be written, or no process can be started.
+    """
+    runtime_folder()  # its trouble is the caller's to see, before there is a run
+    folder = store.create(options, render_source(options))
+    try:
+        if options.profiling.sample_probe and needs_probe(options):
+            folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
+        if not hand_over(folder.path):
+            with folder.log.open("ab") as log:
+                start_detached(module_command("pipeline_lab.runs.supervisor", str(folder.path)), log)
+    except OSError as error:
+        raise StoreError(f"Cannot start the run {folder.id}: {error.strerror}.") from None
+    return folder
+
+
+def cancel(folder: RunFolder) -> None:
+    """Ask a run to end; it keeps what it recorded. Does nothing for a run that is over.
+
+    Raises:
+        StoreError: The run's folder cannot be written.
+    """
+    if not read_record(folder).status.state.is_live:
+        return
+    try:
+        folder.cancel_flag.touch()
+    except OSError as error:
+        raise StoreError(f"Cannot ask run {folder.id} to stop: {error.strerror}.") from None
+
+
+def position(folder: RunFolder) -> int | None:
+    """Return how many runs come before a queued one; None if it is not queued."""
+    return runs_before(folder.id)
+
+
+def follow(folder: RunFolder, interval_s: float = FOLLOW_S) -> Iterator[Update]:
+    """Yield what happens to a run, at once and then at each interval; the last update holds its end."""
+    reader = EventReader(folder.events)
+    while True:
+        record = read_record(folder)  # before the events, so that those of an ended run are complete
+        waits = record.status.state is RunState.QUEUED
+        yield Update(record, tuple(reader.read()), runs_before(folder.id) if waits else None)
+        if not record.status.state.is_live:
+            return
+        time.sleep(interval_s)
+
+
+def wait(folder: RunFolder) -> RunRecord:
+    """Wait until a run is over and return its record."""
+    record = read_record(folder)
+    for update in follow(folder):
+        record = update.record
+    return record

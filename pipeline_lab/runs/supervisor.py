@@ -1,0 +1,160 @@
+"""The process that owns one worker: waits for its turn, starts it, watches it, and writes down how it ended.
+
+``python -m pipeline_lab.runs.supervisor <run folder>``; the launcher starts it detached, so that it outlives the app.
+It imports little, for it stands between a click and the first step. The kernel kills the worker when the supervisor
+dies; a run whose supervisor is gone reads as lost.
+"""
+
+import contextlib
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.runs.ending import Ending, count_oom_kills, explain_exit, explain_stop
+from pipeline_lab.runs.queue import MeasurementLock, Turn
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, is_alive, this_process, update_record
+from pipeline_lab.runs.worker_process import POLL_S, WorkerProcess
+
+GRACE_S = 8.0
+"""Time for the worker to write its open profile window after it was asked to stop."""
+_QUEUE_POLL_S = 0.2
+_DEFAULT_TIMEOUT_S = 3600.0
+
+
+def main() -> None:
+    folder = RunFolder(Path(sys.argv[1]))
+    try:
+        if claim(folder):
+            with contextlib.closing(MeasurementLock()) as lock:
+                supervise(folder, lock)
+    except (StoreError, OSError) as error:
+        _write_end(folder, _unwatchable(error))
+
+
+def claim(folder: RunFolder) -> bool:
+    """Put this process down as the run's supervisor; false if the run has one, or is over."""
+    claimed = False
+
+    def enter(record: RunRecord) -> RunRecord:
+        nonlocal claimed
+        owner = record.status.supervisor
+        claimed = record.status.state.is_live and (owner is None or not is_alive(owner))
+        status = replace(record.status, supervisor=this_process()) if claimed else record.status
+        return replace(record, status=status)
+
+    update_record(folder, enter)
+    return claimed
+
+
+def supervise(folder: RunFolder, lock: MeasurementLock, waiting: WorkerProcess | None = None) -> None:
+    """Bring a claimed run to its end, whatever it is, and write it down.
+
+    Args:
+        folder: The run.
+        lock: The measurement lock, not yet taken.
+        waiting: A warm worker to use; a cold one is started where there is none, or it has died.
+    """
+    watch = Watch(folder, lock, waiting)
+    try:
+        ending = watch.to_the_end()
+    except (PipelineLabError, OSError) as error:
+        ending = _unwatchable(error)
+    finally:
+        watch.leave_nothing_behind()
+    _write_end(folder, ending)
+
+
+@dataclass
+class Watch:
+    """One run under supervision."""
+
+    folder: RunFolder
+    lock: MeasurementLock
+    worker: WorkerProcess | None
+    terminated: bool = False
+
+    def to_the_end(self) -> Ending:
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        with contextlib.closing(Turn(self.folder.id)) as turn:
+            while not turn.has_come(self.lock):
+                if self._should_stop():
+                    return Ending(RunState.CANCELLED, "Cancelled before it started.")
+                time.sleep(_QUEUE_POLL_S)
+            if self._should_stop():
+                return Ending(RunState.CANCELLED, "Cancelled before it started.")
+            return self._measure()
+
+    def leave_nothing_behind(self) -> None:
+        if self.worker is not None:
+            self.worker.kill()
+        shutil.rmtree(self.folder.scratch, ignore_errors=True)
+
+    def _measure(self) -> Ending:
+        record = update_record(self.folder, _start_now)
+        timeout_s = float((record.options or {}).get("training", {}).get("timeout_s", _DEFAULT_TIMEOUT_S))
+        oom_kills = count_oom_kills()
+        worker = self._start_worker()
+        deadline_s = time.monotonic() + timeout_s
+        while (exit_code := worker.exit_code()) is None:
+            if self._should_stop():
+                flushed = worker.stop(GRACE_S)
+                return explain_stop(self.folder, worker.exit_code(), flushed=flushed)
+            if time.monotonic() > deadline_s:
+                worker.stop(GRACE_S)
+                return Ending(RunState.FAILED, _too_long(timeout_s), worker.exit_code())
+            time.sleep(POLL_S)
+        return explain_exit(self.folder, exit_code, oom_kills)
+
+    def _start_worker(self) -> WorkerProcess:
+        if self.worker is None or not self.worker.hand_over(self.folder):
+            if self.worker is not None:
+                self.worker.kill()
+            self.worker = WorkerProcess.start_cold(self.folder, self.lock)
+        return self.worker
+
+    def _should_stop(self) -> bool:
+        """Say whether somebody cancelled the run, ended the supervisor, or deleted the folder."""
+        return self.terminated or self.folder.cancel_flag.exists() or not self.folder.record.exists()
+
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        self.terminated = True
+
+
+def _start_now(record: RunRecord) -> RunRecord:
+    return replace(record, status=record.status.change(RunState.STARTING, started_s=time.time()))
+
+
+def _unwatchable(error: Exception) -> Ending:
+    return Ending(RunState.FAILED, f"The run could not be watched: {str(error).rstrip('.')}.")
+
+
+def _too_long(timeout_s: float) -> str:
+    return (
+        f"The job took longer than its time limit of {timeout_s:g} s and was ended; what was recorded is kept. "
+        "Raise training.timeout_s to let it go on."
+    )
+
+
+def _write_end(folder: RunFolder, ending: Ending) -> None:
+    """Write the end into the record; the reserve makes room for it on a full disk."""
+
+    def end(record: RunRecord) -> RunRecord:
+        status = record.status.change(
+            ending.state, reason=ending.reason, ended_s=time.time(), supervisor=None, exit_code=ending.exit_code
+        )
+        return replace(record, status=status)
+
+    folder.reserve.unlink(missing_ok=True)
+    with contextlib.suppress(StoreError):  # the folder is gone, or somebody filled the reserve: it will read as lost
+        update_record(folder, end)
+    folder.cancel_flag.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Stands in for ``python -m pipeline_lab.worker``: no TensorFlow, and the run's name says how it behaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline_lab.runs.events import Event, FailureEvent, NoteEvent, PhaseEvent, ProgressEvent, format_event
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, read_record, update_record
+
+
+def main() -> None:
+    if sys.argv[1] == "--wait":
+        print("ready", flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            sys.exit(0)
+        folder, warm = RunFolder(Path(line.rstrip("\n"))), True
+    else:
+        folder, warm = RunFolder(Path(sys.argv[1])), False
+    behaviour = read_record(folder).name
+    say(folder, NoteEvent("warm" if warm else "cold"))
+    say(folder, PhaseEvent("training"))
+    update_record(folder, running)
+    (folder.path / "worker.pid").write_text(str(os.getpid()))
+    BEHAVIOURS[behaviour](folder)
+
+
+def say(folder: RunFolder, event: Event) -> None:
+    with folder.events.open("a") as events:
+        events.write(format_event(event))
+
+
+def running(record: RunRecord) -> RunRecord:
+    return replace(record, status=record.status.change(RunState.RUNNING), environment={"host": "fake"})
+
+
+def done(folder: RunFolder) -> None:
+    say(folder, ProgressEvent(steps=30, total_steps=30, elapsed_s=3.0, total_s=None))
+
+
+def fail(folder: RunFolder) -> None:
+    say(folder, FailureEvent("The file /data/a.tfrecord is damaged at record 7.", "Traceback …"))
+    sys.exit(1)
+
+
+def crash(_folder: RunFolder) -> None:
+    print("ValueError: shapes (3,) and (4,) do not match", file=sys.stderr)
+    sys.exit(3)
+
+
+def abort(_folder: RunFolder) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def no_room(folder: RunFolder) -> None:
+    (folder.path / "table").symlink_to("/dev/full")
+    with (folder.path / "table").open("w") as table:
+        table.write("row")
+
+
+def patient(folder: RunFolder) -> None:
+    def flush(_number: int, _frame: object) -> None:
+        say(folder, NoteEvent("flushed"))
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, flush)
+    folder.scratch.mkdir()
+    (folder.scratch / "half a window").write_text("…")
+    say(folder, ProgressEvent(steps=7, total_steps=30, elapsed_s=0.7, total_s=None))
+    sleep_on()
+
+
+def stubborn(folder: RunFolder) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    say(folder, ProgressEvent(steps=7, total_steps=30, elapsed_s=0.7, total_s=None))
+    sleep_on()
+
+
+def leaves_a_child(folder: RunFolder) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (folder.path / "child.pid").write_text(str(child.pid))
+    os._exit(0)
+
+
+def sleep_on() -> None:
+    while True:
+        time.sleep(1)
+
+
+BEHAVIOURS: dict[str, Callable[[RunFolder], None]] = {
+    "done": done,
+    "fail": fail,
+    "crash": crash,
+    "abort": abort,
+    "no-room": no_room,
+    "patient": patient,
+    "stubborn": stubborn,
+    "leaves-a-child": leaves_a_child,
+}
+
+if __name__ == "__main__":
+    main()
