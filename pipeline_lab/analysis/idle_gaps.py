@@ -1,24 +1,19 @@
 """When the device had no work, for how long, and why."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-
-class GapCause(StrEnum):
-    """Why a device idled; the first that applies, in this order, names a gap."""
-
-    CAPTURE_GAP = "capture_gap"
-    INPUT_WAIT = "input_wait"
-    HOST_TO_DEVICE = "host_to_device"
-    COMPILE = "compile"
-    HOST_OPERATION = "host_operation"
-    CHECKPOINT = "checkpoint"
-    DISPATCH = "dispatch"
-    PYTHON = "python"
-    UNKNOWN = "unknown"
-
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity import HOST_COMPUTE, Activity, Device
+from pipeline_lab.analysis.gap_causes import Attribution, attribute
+from pipeline_lab.analysis.gap_causes import GapCause as GapCause
+from pipeline_lab.analysis.intervals import IntArray, complement, length_within, total
+from pipeline_lab.errors import TraceIncompleteError
 
 GAP_TABLE = pa.schema(
     [
@@ -27,7 +22,7 @@ GAP_TABLE = pa.schema(
         ("window", pa.int32()),  # null for a capture gap
         ("start_ns", pa.int64()),
         ("duration_ns", pa.int64()),
-        ("cause", pa.string()),  # a GapCause value
+        ("cause", pa.string()),  # a GapCause value: the one with the largest part, the earlier one if two are equal
         ("host_operation", pa.string()),  # the host operation that fills most of the gap, or null
         *[(f"{cause.value}_ns", pa.int64()) for cause in GapCause],  # how the gap divides; they add up to duration_ns
     ]
@@ -45,6 +40,13 @@ BUSY_TABLE = pa.schema(
 )
 """One row per maximal interval of device work; adjacent events are joined."""
 
+NO_WORK = (
+    "No device work in this trace: it has neither a device plane nor ops on the host's threads; record with "
+    "host_tracer_level=2, and for GPUs make sure that CUPTI may be used."
+)
+LONGEST_GAPS = 10_000
+"""Gaps kept per device and window; shorter ones are in every total, but are drawn as busy."""
+
 
 @dataclass(frozen=True)
 class DeviceTime:
@@ -53,6 +55,7 @@ class DeviceTime:
     name: str
     busy_ns: int
     idle_ns: int
+    host: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,7 @@ class IdleGaps:
         by_cause_ns: Idle time by cause, every cause present; a gap's parts are added to their own causes.
         gaps: One row per gap, :data:`GAP_TABLE`, ordered by start.
         busy: One row per busy interval, :data:`BUSY_TABLE`, ordered by start.
+        gaps_left_out, left_out_ns: Number and length of the short gaps that are not in ``gaps``.
     """
 
     device: str
@@ -72,6 +76,8 @@ class IdleGaps:
     by_cause_ns: dict[GapCause, int]
     gaps: pa.Table
     busy: pa.Table
+    gaps_left_out: int = 0
+    left_out_ns: int = 0
 
     @property
     def idle_ns(self) -> int:
@@ -80,3 +86,145 @@ class IdleGaps:
     @property
     def busy_ns(self) -> int:
         return sum(device.busy_ns for device in self.devices)
+
+
+def analyse(activity: Activity) -> IdleGaps:
+    """Find the idle gaps of each device of one trace, over the whole window.
+
+    Raises:
+        TraceIncompleteError: There is no device plane and nothing that could stand for one.
+    """
+    if not len(activity.busy):
+        raise TraceIncompleteError(NO_WORK)
+    return merge([_analyse_device(activity, device) for device in activity.devices])
+
+
+def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
+    """Put the gaps of several traces and devices together.
+
+    Args:
+        parts: Results whose tables are on one axis.
+        capture_gaps: Count the time between two windows of a host as capture gap; only where the axis is absolute.
+
+    Raises:
+        TraceIncompleteError: There are none.
+    """
+    if not parts:
+        raise TraceIncompleteError(NO_WORK)
+    gaps = tables.concat(GAP_TABLE, [part.gaps for part in parts])
+    busy = tables.concat(BUSY_TABLE, [part.busy for part in parts])
+    by_cause = {cause: sum(part.by_cause_ns[cause] for part in parts) for cause in GapCause}
+    if capture_gaps:
+        between = _capture_gaps(gaps, busy)
+        by_cause[GapCause.CAPTURE_GAP] = int(pc.sum(between.column("duration_ns")).as_py() or 0)
+        inside = gaps.filter(pc.is_valid(gaps.column("window")))
+        gaps = tables.concat(GAP_TABLE, [inside, between])
+    devices = _add_devices([device for part in parts for device in part.devices])
+    return IdleGaps(
+        device=", ".join(dict.fromkeys(device.name for device in devices)),
+        devices=devices,
+        by_cause_ns=by_cause,
+        gaps=gaps,
+        busy=busy,
+        gaps_left_out=sum(part.gaps_left_out for part in parts),
+        left_out_ns=sum(part.left_out_ns for part in parts),
+    )
+
+
+def _analyse_device(activity: Activity, device: Device) -> IdleGaps:
+    idle = attribute(activity, device.work)
+    start, end = activity.extent
+    idle_ns = total(idle.gaps)
+    kept = _longest(idle.gaps)
+    left_out = np.delete(idle.gaps, kept, axis=0)
+    return IdleGaps(
+        device=device.name,
+        devices=(DeviceTime(device.name, end - start - idle_ns, idle_ns, activity.trace.host),),
+        by_cause_ns={cause: total(moments) for cause, moments in idle.causes.items()},
+        gaps=_gap_table(activity, device, idle, kept),
+        busy=_busy_table(activity, device, complement(idle.gaps[kept], start, end)),
+        gaps_left_out=len(left_out),
+        left_out_ns=total(left_out),
+    )
+
+
+def _longest(gaps: IntArray) -> IntArray:
+    if len(gaps) <= LONGEST_GAPS:
+        return np.arange(len(gaps))
+    return np.sort(np.argpartition(gaps[:, 0] - gaps[:, 1], LONGEST_GAPS)[:LONGEST_GAPS])
+
+
+def _gap_table(activity: Activity, device: Device, idle: Attribution, kept: IntArray) -> pa.Table:
+    gaps = idle.gaps[kept]
+    shares = {cause: length_within(idle.causes[cause], gaps) for cause in GapCause}
+    largest = np.argmax(np.stack(list(shares.values())), axis=0)
+    causes = np.array([cause.value for cause in GapCause])
+    return tables.build(
+        GAP_TABLE,
+        len(gaps),
+        host=activity.trace.host,
+        device=device.name,
+        window=0,
+        start_ns=gaps[:, 0],
+        duration_ns=gaps[:, 1] - gaps[:, 0],
+        cause=causes[largest],
+        host_operation=[idle.operations[index] for index in kept],
+        **{f"{cause.value}_ns": share for cause, share in shares.items()},
+    )
+
+
+def _busy_table(activity: Activity, device: Device, busy: IntArray) -> pa.Table:
+    return tables.build(
+        BUSY_TABLE,
+        len(busy),
+        host=activity.trace.host,
+        device=device.name,
+        window=0,
+        start_ns=busy[:, 0],
+        end_ns=busy[:, 1],
+    )
+
+
+def _add_devices(devices: Sequence[DeviceTime]) -> tuple[DeviceTime, ...]:
+    """Add up the time of each device; where real devices were recorded, host compute of other traces stays apart."""
+    names = sorted({(device.host, device.name) for device in devices}, key=lambda key: (key[1] == HOST_COMPUTE, key))
+    return tuple(
+        DeviceTime(
+            name,
+            sum(device.busy_ns for device in devices if (device.host, device.name) == (host, name)),
+            sum(device.idle_ns for device in devices if (device.host, device.name) == (host, name)),
+            host,
+        )
+        for host, name in names
+    )
+
+
+def _capture_gaps(gaps: pa.Table, busy: pa.Table) -> pa.Table:
+    """Find the time between the windows of each device of each host."""
+    ends = pc.add(gaps.column("start_ns"), gaps.column("duration_ns"))
+    names = ("host", "device", "window", "start_ns", "end_ns")
+    spans = pa.concat_tables([gaps.append_column("end_ns", ends).select(names), busy.select(names)])
+    spans = spans.filter(pc.is_valid(spans.column("window")))
+    windows = spans.group_by(["host", "device", "window"]).aggregate([("start_ns", "min"), ("end_ns", "max")])
+    windows = windows.sort_by([(name, "ascending") for name in ("host", "device", "start_ns_min")]).combine_chunks()
+    start, end = (tables.ints(windows, name) for name in ("start_ns_min", "end_ns_max"))
+    key = [
+        f"{host}\0{device}"
+        for host, device in zip(windows["host"].to_pylist(), windows["device"].to_pylist(), strict=True)
+    ]
+    same = np.array([left == right for left, right in pairwise(key)], np.bool_)
+    after = np.flatnonzero(same & (start[1:] > end[:-1]))
+    duration = start[after + 1] - end[after]
+    zeros = {f"{cause.value}_ns": 0 for cause in GapCause}
+    return tables.build(
+        GAP_TABLE,
+        len(after),
+        host=windows["host"].take(pa.array(after)),
+        device=windows["device"].take(pa.array(after)),
+        window=None,
+        start_ns=end[after],
+        duration_ns=duration,
+        cause=GapCause.CAPTURE_GAP.value,
+        host_operation=None,
+        **{**zeros, f"{GapCause.CAPTURE_GAP.value}_ns": duration},
+    )

@@ -1,8 +1,17 @@
 """How long each step waited for its next input element, and how much of that left the device idle."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.intervals import IntArray, length_within, subtract
+from pipeline_lab.analysis.steps import NO_STEPS, Steps
+from pipeline_lab.errors import TraceIncompleteError
 
 WAIT_TABLE = pa.schema(
     [
@@ -15,6 +24,11 @@ WAIT_TABLE = pa.schema(
     ]
 )
 """One row per wait: the union of overlapping wait events on one host."""
+
+NO_WAITS = (
+    "No input waits in this trace: it holds no IteratorGetNext events, so its input did not come from tf.data or the "
+    "host was not recorded; record with host_tracer_level=2."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +60,66 @@ class InputStalls:
     @property
     def exposed_percent(self) -> float:
         return 100.0 * self.exposed_ns / self.step_ns if self.step_ns else 0.0
+
+
+def analyse(activity: Activity, steps: Steps) -> InputStalls:
+    """Find when the steps of one trace waited for input.
+
+    Args:
+        activity: The trace.
+        steps: Its own steps, not yet placed on a common axis.
+
+    Raises:
+        TraceIncompleteError: The trace has no iterator events.
+    """
+    waits = activity.waits
+    if not len(waits.start_ns):
+        raise TraceIncompleteError(NO_WAITS)
+    moments = waits.moments
+    exposed = subtract(moments, activity.busy)
+    number, inside = _step_of(steps, moments[:, 0], moments[:, 1])
+    return InputStalls(
+        wait_ns=int(tables.ints(steps.table, "wait_ns").sum()),
+        exposed_ns=int(tables.ints(steps.table, "exposed_ns").sum()),
+        step_ns=int(steps.length_ns.sum()),
+        events=len(waits.start_ns),
+        event_sum_ns=int((waits.end_ns - waits.start_ns).sum()),
+        event_names=waits.names,
+        table=tables.build(
+            WAIT_TABLE,
+            len(moments),
+            host=activity.trace.host,
+            window=0,
+            step=pa.array(number, pa.int64(), mask=~inside),
+            start_ns=moments[:, 0],
+            end_ns=moments[:, 1],
+            exposed_ns=length_within(exposed, moments),
+        ),
+    )
+
+
+def merge(parts: Sequence[InputStalls]) -> InputStalls:
+    """Add up several traces.
+
+    Raises:
+        TraceIncompleteError: There are none.
+    """
+    if not parts:
+        raise TraceIncompleteError(NO_STEPS)
+    return InputStalls(
+        wait_ns=sum(part.wait_ns for part in parts),
+        exposed_ns=sum(part.exposed_ns for part in parts),
+        step_ns=sum(part.step_ns for part in parts),
+        events=sum(part.events for part in parts),
+        event_sum_ns=sum(part.event_sum_ns for part in parts),
+        event_names=tuple(sorted({name for part in parts for name in part.event_names})),
+        table=tables.concat(WAIT_TABLE, [part.table for part in parts]),
+    )
+
+
+def _step_of(steps: Steps, start: IntArray, end: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the step in which each wait ends (it needed that batch), and whether there is one."""
+    spans = tables.intervals(steps.table)
+    index = np.searchsorted(spans[:, 0], end, side="left") - 1
+    inside = (index >= 0) & (spans[index, 1] > start)
+    return tables.ints(steps.table, "step")[index], inside

@@ -1,0 +1,131 @@
+"""What an event's name says about it: the only place that knows how TensorFlow, XLA and CUPTI name things.
+
+Every rule was set by looking at real captures (TF 1.x to 2.21, JAX, GPU, TPU). Names are tested once per plane, never
+per event.
+"""
+
+import re
+from enum import IntFlag
+
+from pipeline_lab.trace.schema import Plane
+
+_OP = re.compile(r"[\w.>/][^:]*:(_?[A-Z]\w*)")
+_EAGER_OP = re.compile(r"EagerLocalExecute: (_?[A-Z]\w*)")
+_EXECUTOR = re.compile(r"ExecutorState::Process|(?:Cpu\w*Executable|ThunkExecutor)::Execute")
+_COMPILE = re.compile(
+    r"tf\.function-graph_building|XlaCompile|Compiler::|JitCompiler|backend_compile|PjRt\w*Compile|::Compile\b"
+    r"|HLO passes|[Aa]utotun|Grappler|MetaOptimizer"
+)
+_HOST_TO_DEVICE = re.compile(r"Memcpy(?:H2D|HtoD)|MemcpyHtoD|TransferToDevice|TransferLiteralToDevice|InfeedEnqueue")
+_COLLECTIVE = re.compile(r"nccl|rccl|all-?reduce|all-?gather|reduce-?scatter|all-?to-?all|collective-permute", re.I)
+_DEVICE_COPY = re.compile(r"^(?:Memcpy|Memset|outfeed)|^copy(?:-start|-done)?\b|_rocclr_(?:copy|fill)Buffer", re.I)
+_INFEED = re.compile(r"^infeed\b", re.I)
+
+_WAITS = frozenset({"IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute", "IteratorGetNextSync"})
+_OUTER_WAITS = frozenset(
+    {
+        "EagerLocalExecute: IteratorGetNext",
+        "EagerLocalExecute: IteratorGetNextAsOptional",
+        "EagerLocalExecute: IteratorGetNextSync",
+        "MultiDeviceIteratorGetNextFromShardOp::DoCompute",
+    }
+)
+_NO_COMPUTE = re.compile(
+    r"Iterator|Optional|_Send$|_Recv$|_HostSend$|_HostRecv$|_Arg$|_Retval$"  # input, transfers, plumbing
+    r"|PartitionedCall|While$|^_?If$|^Case$|RemoteCall|XlaRun|XlaLaunch"  # wrap or launch what others do
+)
+_CHECKPOINT_OPS = frozenset({"SaveV2", "RestoreV2", "SaveSlices", "MergeV2Checkpoints", "ShardedFilename"})
+_TF_DATA_THREAD = re.compile(r"tf_data|data_(?:prefetch|parallel)")
+_RUNTIME_THREAD = re.compile(r"tf_|Eigen|pool|StreamExecutor|py_xla_execute|XLA|cupti", re.I)
+
+
+class Kind(IntFlag):
+    """What a host event is; one event can be several things."""
+
+    WAIT = 1
+    """Blocks until the input pipeline hands over an element."""
+    OUTER_WAIT = 2
+    """Wraps a wait; stands in for it in captures without the inner event."""
+    OP = 4
+    """One TensorFlow op that ran inside an executor, ``name:Type``."""
+    EAGER_OP = 8
+    """One op called from Python, launch and work together."""
+    EXECUTOR = 16
+    """A thread runs ops of a function or a compiled program."""
+    COMPILE = 32
+    """Tracing, compiling, autotuning."""
+    CHECKPOINT = 64
+    """Ops that write or read a checkpoint."""
+    HOST_TO_DEVICE = 128
+    """Copies input to the device."""
+    MARK = 256
+    """Says that something happened and has no length, or was written by the Python tracer: not the runtime at work."""
+
+
+def host_kind(name: str) -> Kind:
+    """Classify a host event by its name."""
+    if name.startswith(("Iterator::", "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):
+        return Kind.MARK if name[0] != "I" else Kind(0)
+    kind = Kind(0)
+    if name in _WAITS or name.endswith(":IteratorGetNextSync"):
+        kind |= Kind.WAIT
+    if name in _OUTER_WAITS or name.endswith(":MultiDeviceIteratorGetNextFromShard"):
+        kind |= Kind.OUTER_WAIT
+    return kind | _work_kind(name)
+
+
+def _work_kind(name: str) -> Kind:
+    if (op := operation(name)) is not None:
+        if op in _CHECKPOINT_OPS:
+            return Kind.CHECKPOINT
+        if op.endswith("XlaCompile"):
+            return Kind.COMPILE
+        if _NO_COMPUTE.search(op):
+            return Kind(0)
+        return Kind.EAGER_OP if name.startswith("EagerLocalExecute") else Kind.OP
+    if _EXECUTOR.search(name):
+        return Kind.EXECUTOR
+    if _HOST_TO_DEVICE.search(name):
+        return Kind.HOST_TO_DEVICE
+    return Kind.COMPILE if _COMPILE.search(name) else Kind(0)
+
+
+def operation(name: str) -> str | None:
+    """Return the op's type if the event is one op (``scope/name:Type``, ``EagerLocalExecute: Type``), else None."""
+    match = (_EAGER_OP if name.startswith("EagerLocalExecute: ") else _OP).fullmatch(name)
+    return match[1] if match else None
+
+
+class DeviceKind(IntFlag):
+    """What a device does during an event of its work lines."""
+
+    COMPUTE = 1
+    COPY = 2
+    """Device to host, device to device, memset."""
+    COLLECTIVE = 4
+    HOST_TO_DEVICE = 8
+    """Brings input; not counted as work, so that an idle gap can be blamed on it."""
+
+
+def device_kind(name: str) -> DeviceKind:
+    """Classify an event of a stream (GPU) or of ``XLA Ops`` (TPU), where the whole instruction is the name."""
+    name = name.split(" = ", 1)[0].lstrip("%")
+    if _HOST_TO_DEVICE.search(name) or _INFEED.search(name):
+        return DeviceKind.HOST_TO_DEVICE
+    if _COLLECTIVE.search(name):
+        return DeviceKind.COLLECTIVE
+    return DeviceKind.COPY if _DEVICE_COPY.search(name) else DeviceKind.COMPUTE
+
+
+def is_tf_data_thread(line_name: str) -> bool:
+    return _TF_DATA_THREAD.match(line_name) is not None
+
+
+def is_runtime_thread(line_name: str) -> bool:
+    """Say whether the thread belongs to a pool of the runtime, so that no Python runs on it."""
+    return _RUNTIME_THREAD.match(line_name) is not None
+
+
+def is_work_line(plane: Plane, line_name: str) -> bool:
+    """Say whether a device line holds work itself; the other lines repeat it under other names."""
+    return line_name.startswith(("Stream", "stream")) or (":TPU:" in plane.name and line_name == "XLA Ops")
