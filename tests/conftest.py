@@ -44,6 +44,7 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "XDG_CACHE_HOME": home / "cache",
         "XDG_DATA_HOME": home / "data",
         "XDG_RUNTIME_DIR": home / "run",
+        "PIPELINE_LAB_RUNTIME": home / "runtime",
         "PIPELINE_LAB_CACHE": home / "cache" / "pipeline-lab",
     }
     with pytest.MonkeyPatch.context() as patch:

@@ -52,15 +52,18 @@ def claim(folder: RunFolder) -> bool:
     return claimed
 
 
-def supervise(folder: RunFolder, lock: MeasurementLock, waiting: WorkerProcess | None = None) -> None:
+def supervise(
+    folder: RunFolder, lock: MeasurementLock, waiting: WorkerProcess | None = None, grace_s: float = GRACE_S
+) -> None:
     """Bring a claimed run to its end, whatever it is, and write it down.
 
     Args:
         folder: The run.
         lock: The measurement lock, not yet taken.
         waiting: A warm worker to use; a cold one is started where there is none, or it has died.
+        grace_s: Time for a worker that was asked to stop before it is killed, s.
     """
-    watch = Watch(folder, lock, waiting)
+    watch = Watch(folder, lock, waiting, grace_s)
     try:
         ending = watch.to_the_end()
     except (PipelineLabError, OSError) as error:
@@ -77,6 +80,7 @@ class Watch:
     folder: RunFolder
     lock: MeasurementLock
     worker: WorkerProcess | None
+    grace_s: float
     terminated: bool = False
 
     def to_the_end(self) -> Ending:
@@ -103,10 +107,10 @@ class Watch:
         deadline_s = time.monotonic() + timeout_s
         while (exit_code := worker.exit_code()) is None:
             if self._should_stop():
-                flushed = worker.stop(GRACE_S)
+                flushed = worker.stop(self.grace_s)
                 return explain_stop(self.folder, worker.exit_code(), flushed=flushed)
             if time.monotonic() > deadline_s:
-                worker.stop(GRACE_S)
+                worker.stop(self.grace_s)
                 return Ending(RunState.FAILED, _too_long(timeout_s), worker.exit_code())
             time.sleep(POLL_S)
         return explain_exit(self.folder, exit_code, oom_kills)

@@ -1,0 +1,18 @@
+"""``pipeline-lab app``: the Streamlit app on localhost."""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+
+
+def app(
+    port: Annotated[int, typer.Option(help="TCP port on localhost.", min=1, max=65535)] = 8501,
+    store: StoreOption = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in your browser.")] = True,
+) -> None:
+    """Start the app; it serves this machine only, until you press Ctrl-C."""
+    server = import_module("pipeline_lab.ui.server")  # by name: the app sits on top of everything, this command too
+    server.serve(port, store=store, open_browser=browser)

@@ -1,0 +1,61 @@
+"""All commands in one list, and the one place where an error becomes a sentence and an exit code."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pipeline_lab.cli.analyze import analyze
+from pipeline_lab.cli.app import app as serve_app
+from pipeline_lab.cli.code import code
+from pipeline_lab.cli.doctor import doctor
+from pipeline_lab.cli.options import options
+from pipeline_lab.cli.output import say
+from pipeline_lab.cli.presets import presets
+from pipeline_lab.cli.run import run
+from pipeline_lab.cli.runs import runs
+from pipeline_lab.errors import OptionsError, PipelineLabError
+
+FAILED, WRONG_USAGE = 1, 2
+
+
+class OneSentence(TyperGroup):
+    """Commands whose errors are told in one sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PipelineLabError as error:
+            say("[bold red]Error:[/] {}", str(error))
+            raise typer.Exit(WRONG_USAGE if isinstance(error, OptionsError) else FAILED) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"pipeline-lab {version('pipeline-lab')}")
+        except PackageNotFoundError:
+            typer.echo("pipeline-lab (not installed)")
+        raise typer.Exit
+
+
+def _options_of_all(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Why is the accelerator waiting for its input, what should change, and did the change work?"""
+
+
+app = typer.Typer(
+    name="pipeline-lab",
+    cls=OneSentence,
+    callback=_options_of_all,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (serve_app, run, presets, options, analyze, code, doctor):
+    app.command()(command)
+app.add_typer(runs, name="runs")

@@ -1,0 +1,71 @@
+"""What to run, from the words on the command line to validated options."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline_lab.errors import OptionsError
+
+if TYPE_CHECKING:
+    from pipeline_lab.options.run import RunOptions
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change one option, such as pipeline.prefetch.buffer_size=2; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def choose_options(preset: str | None, file: Path | None) -> "RunOptions":
+    """Return the options of a preset or of a JSON file.
+
+    Raises:
+        OptionsError: Neither or both are named, or what is named is not valid.
+    """
+    from pipeline_lab.options.presets import PRESETS, find_preset
+    from pipeline_lab.options.run import read_options_file
+
+    if preset is not None and file is not None:
+        raise OptionsError("--preset and --options exclude each other; give one of them and change it with --set.")
+    if preset is not None:
+        return find_preset(preset).options
+    if file is not None:
+        return read_options_file(file)
+    names = ", ".join(preset.name for preset in PRESETS)
+    raise OptionsError(f"Say what to run: --preset NAME ({names}) or --options FILE.")
+
+
+def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOptions":
+    """Return options with each ``PATH=VALUE`` applied in turn.
+
+    Raises:
+        OptionsError: A setting has no ``=``, or its path or value does not fit.
+    """
+    from pipeline_lab.options.run import set_option
+
+    for setting in settings or ():
+        path, equals, value = setting.partition("=")
+        if not equals:
+            raise OptionsError(f"--set takes PATH=VALUE, such as training.steps=50; {setting!r} has no '='.")
+        options = set_option(options, path.strip(), value)
+    return options
+
+
+def limit_length(options: "RunOptions", steps: int | None, seconds: float | None) -> "RunOptions":
+    """Return options that train for so many steps or seconds; unchanged if neither is given.
+
+    Raises:
+        OptionsError: Both are given, or the number is out of range.
+    """
+    from pipeline_lab.options.run import read_options
+
+    if steps is None and seconds is None:
+        return options
+    document = options.model_dump(mode="json")
+    document["training"] |= {"steps": steps, "seconds": seconds}
+    return read_options(document)

@@ -1,0 +1,28 @@
+"""Where the command line writes: results to standard output, everything else to standard error."""
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+
+def messages() -> Console:
+    """Return the console for progress and messages."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def results() -> Console:
+    """Return the console for results that people read."""
+    return Console(highlight=False)
+
+
+def say(markup: str, *texts: str) -> None:
+    """Write a message; ``{}`` in the markup stands for a text that is printed as it is."""
+    messages().print(markup.format(*map(escape, texts)))
+
+
+def print_json(document: Any) -> None:
+    """Print a result as JSON."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))

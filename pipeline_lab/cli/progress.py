@@ -1,0 +1,92 @@
+"""A run's progress on standard error: a bar on a terminal, a line per phase in a log file."""
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from pipeline_lab.runs.events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
+from pipeline_lab.runs.launcher import Update
+from pipeline_lab.runs.record import RunState
+
+PHASES = {
+    "importing": "loading TensorFlow",
+    "data": "preparing data",
+    "building": "building the model",
+    "calibrating": "calibrating",
+    "warmup": "warming up",
+    "training": "training",
+    "finishing": "writing the last window",
+}
+
+
+class RunProgress:
+    """Shows the updates of one run; use it as a context manager."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[counts]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=None, counts="")
+        self._phase = ""
+        self._windows = 0
+
+    def __enter__(self) -> "RunProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, update: Update) -> None:
+        """Show what is new."""
+        if update.record.status.state is RunState.QUEUED and update.runs_before:
+            others = "one other run" if update.runs_before == 1 else f"{update.runs_before} other runs"
+            self._enter(f"queued behind {others}")
+        for event in update.events:
+            self._show_event(event)
+
+    def note(self, sentence: str) -> None:
+        """Write a sentence above the bar."""
+        self._console.print(sentence, markup=False)
+
+    def _show_event(self, event: Event) -> None:
+        match event:
+            case PhaseEvent():
+                self._enter(PHASES.get(event.phase, event.phase))
+            case DataProgressEvent():
+                self._count(event.files, event.total_files, f"{event.files}/{event.total_files} files")
+            case ProgressEvent():
+                self._show_steps(event)
+            case WindowEvent():
+                self._windows += 1
+            case NoteEvent():
+                self.note(event.sentence)
+
+    def _enter(self, phase: str) -> None:
+        if phase == self._phase:
+            return
+        self._phase = phase
+        self._bar.update(self._task, description=phase, total=None, completed=0, counts="")
+        if not self._console.is_terminal:
+            self._console.print(phase, markup=False)
+
+    def _show_steps(self, event: ProgressEvent) -> None:
+        of_all = f"/{event.total_steps}" if event.total_steps else ""
+        rate = f" · {event.steps / event.elapsed_s:.3g} steps/s" if event.elapsed_s > 0 and event.steps else ""
+        windows = f" · {self._windows} window{'s' * (self._windows != 1)}"
+        done, total = (event.steps, event.total_steps) if event.total_steps else (event.elapsed_s, event.total_s)
+        self._count(done, total, f"{event.steps}{of_all} steps{rate}{windows}")
+
+    def _count(self, done: float, total: float | None, counts: str) -> None:
+        self._bar.update(self._task, completed=done, total=total, counts=counts)

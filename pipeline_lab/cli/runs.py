@@ -1,0 +1,134 @@
+"""``pipeline-lab runs``: the run store."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from pipeline_lab.cli.arguments import JsonOption, RunArgument, StoreOption
+from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.units import NS_PER_S, format_duration
+
+if TYPE_CHECKING:
+    from pipeline_lab.runs.record import RunRecord, RunStatus
+
+runs = typer.Typer(help="List, show, tag, rename and delete runs.", no_args_is_help=True)
+
+
+@runs.command("list")
+def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """List all runs, newest first, the bundled samples last."""
+    from pipeline_lab.cli.run_document import run_document
+    from pipeline_lab.runs.store import open_store
+
+    opened = open_store(store)
+    records = opened.runs()
+    if as_json:
+        print_json([run_document(opened.folder(record.id), record) for record in records])
+        return
+    if not records:
+        say("No runs in {} yet; `pipeline-lab run --preset baseline` makes one.", str(opened.root))
+        return
+    table = Table("Run", "Name", "State", "Created", "Took", "Tags", box=None, padding=(0, 2, 0, 0))
+    for record in records:
+        table.add_row(*map(Text, _row(record)))
+    results().print(table)
+
+
+@runs.command()
+def show(run: RunArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show one run: state, times, options, what it ran on."""
+    from pipeline_lab.cli.run_document import run_document
+    from pipeline_lab.runs.store import open_store
+
+    opened = open_store(store)
+    record = opened.read(run)
+    document = run_document(opened.folder(run), record)
+    if as_json:
+        print_json(document | {"options": record.options, "environment": record.environment})
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, value in _facts(record, document["steps"], document["windows"], document["path"]):
+        table.add_row(Text(name, style="bold"), Text(value))
+    results().print(table)
+
+
+@runs.command()
+def tag(
+    run: RunArgument,
+    tags: Annotated[list[str] | None, typer.Argument(help="The run's tags from now on; none clears them.")] = None,
+    store: StoreOption = None,
+) -> None:
+    """Set a run's tags."""
+    from pipeline_lab.runs.store import open_store
+
+    record = open_store(store).tag(run, tuple(tags or ()))
+    say("Tags of {}: {}.", run, ", ".join(record.tags) or "none")
+
+
+@runs.command()
+def rename(
+    run: RunArgument,
+    name: Annotated[str, typer.Argument(help="Its new name; the id stays.", show_default=False)],
+    store: StoreOption = None,
+) -> None:
+    """Give a run another name."""
+    from pipeline_lab.runs.store import open_store
+
+    record = open_store(store).rename(run, name)
+    say("{} is now called {}.", run, record.name)
+
+
+@runs.command("rm")
+def remove(
+    ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of the runs.", show_default=False)],
+    store: StoreOption = None,
+) -> None:
+    """Delete runs with everything that they recorded."""
+    from pipeline_lab.runs.store import open_store
+
+    opened = open_store(store)
+    for run_id in ids:
+        opened.remove(run_id)
+        say("Deleted {}.", run_id)
+
+
+def _row(record: "RunRecord") -> tuple[str, ...]:
+    status = record.status
+    return (record.id, record.name, status.state, _moment(status.created_s), _took(status), ", ".join(record.tags))
+
+
+def _facts(record: "RunRecord", steps: int, windows: int, path: str) -> list[tuple[str, str]]:
+    status = record.status
+    facts = [
+        ("Run", record.id),
+        ("Name", record.name),
+        ("State", f"{status.state}. {status.reason}" if status.reason else status.state),
+        ("Created", _moment(status.created_s)),
+        ("Took", _took(status)),
+        ("Steps", str(steps)),
+        ("Windows", str(windows)),
+        ("Tags", ", ".join(record.tags)),
+        ("Notes", record.notes),
+        ("Stages", " → ".join(_stages(record))),
+        *[(name, str(value)) for name, value in record.environment.items() if not isinstance(value, dict)],
+        ("Folder", path),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _stages(record: "RunRecord") -> list[str]:
+    pipeline = (record.options or {}).get("pipeline", {})
+    return [str(stage.get("stage")) for stage in pipeline.get("stages", ())]
+
+
+def _moment(epoch_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(epoch_s))
+
+
+def _took(status: "RunStatus") -> str:
+    if status.started_s is None:
+        return ""
+    return format_duration(((status.ended_s or time.time()) - status.started_s) * NS_PER_S)

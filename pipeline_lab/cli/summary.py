@@ -1,0 +1,145 @@
+"""A diagnosis for a terminal: the verdict, what speaks for it, what to try, then a line or two per analysis."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.diagnosis import Diagnosis, Source
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.verdict import Verdict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+
+R = TypeVar("R")
+
+
+def summarise(diagnosis: Diagnosis) -> RenderableType:
+    """Put a diagnosis into words and numbers; what was not measured says so."""
+    table = Table.grid(padding=(0, 2))
+    for name, line in _lines(diagnosis):
+        table.add_row(Text(name, style="bold"), line)
+    return Group(*_verdict(diagnosis.verdict), table, *_findings(diagnosis))
+
+
+def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
+    yield Text(verdict.sentence, style="bold")
+    yield Text(f"{verdict.verdict_class} · confidence {verdict.confidence}", style="dim")
+    for evidence in verdict.evidence:
+        yield Padding(Text(f"{evidence.name}: {evidence.value}"), (0, 0, 0, 2))
+    for suggestion in verdict.suggestions:
+        gain = suggestion.predicted_gain_percent
+        predicted = "" if gain is None else f" (predicted gain {format_percent(gain)})"
+        yield Padding(Text(f"→ {suggestion.change}{predicted}: {suggestion.why}", style="green"), (0, 0, 0, 2))
+    yield Text("")
+
+
+def _findings(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    if diagnosis.findings:
+        yield Text("")
+    for finding in diagnosis.findings:
+        yield Text(f"! {finding.sentence}", style="yellow")
+
+
+def _lines(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
+    yield "Source", _source(diagnosis.source)
+    yield "Job's steps", _line(diagnosis.job_steps, _job_steps)
+    yield "Traced steps", _line(diagnosis.steps, _steps)
+    yield "Input stalls", _line(diagnosis.input_stalls, _input_stalls)
+    yield "Idle gaps", _line(diagnosis.idle_gaps, _idle_gaps)
+    yield "Calibration", _line(diagnosis.calibration, _calibration)
+    yield "File sampling", _line(diagnosis.file_sampling, _file_sampling)
+    yield "Memory", _line(diagnosis.memory, _memory)
+    yield "Profiler", _line(diagnosis.profiler_cost, _profiler_cost)
+
+
+def _line(result: R | Unavailable, describe: Callable[[R], str]) -> Text:
+    if isinstance(result, Unavailable):
+        return Text(result.reason, style="dim")
+    return Text(describe(result))
+
+
+def _source(source: Source) -> Text:
+    parts = [
+        source.path,
+        source.kind,
+        f"{source.windows} windows",
+        f"{format_count(source.events)} events",
+        format_bytes(source.size_bytes),
+    ]
+    if source.salvaged is not None:
+        parts.append(f"damaged: {source.salvaged.reason}")
+    return Text(" · ".join(parts))
+
+
+def _job_steps(steps: JobSteps) -> str:
+    return (
+        f"{format_count(steps.count)} · median {format_duration(steps.median_ns)}, "
+        f"95 % below {format_duration(steps.p95_ns)} · waited {format_duration(steps.wait_total_ns)} in all · "
+        f"{format_count(steps.examples_per_second)} examples/s"
+    )
+
+
+def _steps(steps: Steps) -> str:
+    only_first = ", only the first step of the job" if steps.first_step_only else ""
+    return f"{format_count(steps.count)}, found by {steps.marker}{only_first}"
+
+
+def _input_stalls(stalls: InputStalls) -> str:
+    return (
+        f"waited {format_percent(stalls.wait_percent)} of the step ({format_duration(stalls.wait_ns)}), "
+        f"{format_percent(stalls.exposed_percent)} with the device idle ({format_duration(stalls.exposed_ns)})"
+    )
+
+
+def _idle_gaps(gaps: IdleGaps) -> str:
+    total_ns = gaps.busy_ns + gaps.idle_ns
+    share = format_percent(100 * gaps.idle_ns / total_ns) if total_ns else "nothing"
+    causes = sorted(((ns, cause) for cause, ns in gaps.by_cause_ns.items() if ns), reverse=True)[:4]
+    listed = ", ".join(f"{cause.replace('_', ' ')} {format_duration(ns)}" for ns, cause in causes)
+    return f"{gaps.device} idle {share}" + (f": {listed}" if listed else "")
+
+
+def _calibration(calibration: Calibration) -> str:
+    alone = calibration.pipeline_only_ns
+    pipeline = "not timed" if alone is None else format_duration(alone)
+    return (
+        f"step alone {format_duration(calibration.device_only_ns)}, pipeline alone {pipeline}, together "
+        f"{format_duration(calibration.step_ns)} · utilisation {format_percent(calibration.utilisation_percent)}"
+    )
+
+
+def _file_sampling(sampling: FileSampling) -> str:
+    parts = [f"{sampling.table.num_rows} files by {sampling.basis}"]
+    if sampling.total_variation is not None:
+        ideal = sampling.total_variation_ideal
+        beside = "" if ideal is None else f" (an even sample: {format_percent(100 * ideal)})"
+        parts.append(f"{format_percent(100 * sampling.total_variation)} off the expected shares{beside}")
+    if sampling.unopened:
+        parts.append(f"{sampling.unopened} never used")
+    if sampling.coverage_percent is not None:
+        parts.append(f"{format_percent(sampling.coverage_percent)} of the records used")
+    return " · ".join(parts)
+
+
+def _memory(memory: Memory) -> str:
+    return f"peak {format_bytes(memory.process_peak_bytes)}, {format_bytes(memory.process_start_bytes)} at the start"
+
+
+def _profiler_cost(cost: ProfilerCost) -> str:
+    parts = [f"{cost.windows.num_rows} windows, {format_count(cost.profiled_steps)} steps in them"]
+    if cost.profiled_step_ns is not None and cost.plain_step_ns is not None:
+        parts.append(
+            f"step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"
+        )
+    return " · ".join(parts)
