@@ -1,0 +1,35 @@
+"""``python -m pipeline_lab.worker RUN_FOLDER``, or ``--wait`` to load everything and read the folder from stdin.
+
+A waiting worker prints ``ready`` when it is, then blocks for one line; at the end of its input it leaves.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from pipeline_lab.worker.run_job import leave, run_job
+from pipeline_lab.worker.spare import READY, load_quietly
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m pipeline_lab.worker", description="Run one Pipeline Lab job.")
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("folder", nargs="?", type=Path, help="the run's folder")
+    wanted.add_argument("--wait", action="store_true", help="load TensorFlow, then read the folder from standard input")
+    arguments = parser.parse_args()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    folder = _wait_for_folder() if arguments.wait else arguments.folder
+    leave(0 if folder is None else run_job(folder))
+
+
+def _wait_for_folder() -> Path | None:
+    if not load_quietly():
+        leave(1)
+    print(READY, flush=True)  # noqa: T201, this is the answer that the launcher reads
+    line = sys.stdin.readline().rstrip("\n")
+    return Path(line) if line else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Before the steps: the pipeline alone (D) and the step alone on a held batch (G), each within half a second or so."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.runs.events import CalibrationEvent
+from pipeline_lab.worker.trainers import Batch, Trainer
+
+BUDGET_NS = 400_000_000
+PATIENCE_NS = 10_000_000_000
+"""A pipeline whose first batch takes longer is not asked for a second one."""
+WARMUP_STEPS = 2
+MIN_STEPS = 3
+
+
+@dataclass(frozen=True)
+class PipelineTime:
+    """The pipeline drained with nothing else running.
+
+    Attributes:
+        batch: The last batch that came.
+        first_batch_ns: From the start to the first batch: files opened, shuffle buffer filled.
+        batch_ns: Mean time of the batches after it, None if there was none.
+        batches: Batches after the first.
+    """
+
+    batch: Batch
+    first_batch_ns: int
+    batch_ns: float | None
+    batches: int
+
+
+def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], *, is_gpu: bool) -> CalibrationEvent:
+    """Time pipeline and step apart from each other; leaves the trainer as it was.
+
+    Args:
+        trainer: The step.
+        make_dataset: Builds a pipeline of its own for this, so that the job's caches stay untouched.
+        is_gpu: The batch is held in the device's memory.
+
+    Raises:
+        DataError: The pipeline yields no batch at all.
+    """
+    pipeline = time_pipeline(make_dataset())
+    step_ns, steps = time_step(trainer, _hold(pipeline.batch, is_gpu=is_gpu))
+    return CalibrationEvent(
+        device_only_ns=step_ns,
+        device_only_steps=steps,
+        pipeline_only_ns=pipeline.batch_ns,
+        pipeline_only_batches=pipeline.batches,
+        first_batch_ns=float(pipeline.first_batch_ns),
+    )
+
+
+def time_pipeline(dataset: Any) -> PipelineTime:
+    """Drain a pipeline for a while, first batch apart.
+
+    Its end is left to a thread: destroying an iterator waits for the autotuner's next round, which takes as long as
+    the iterator has lived.
+
+    Raises:
+        DataError: It yields no batch at all.
+    """
+    begun_ns = time.perf_counter_ns()
+    iterators = [iter(dataset)]
+    batch = next(iterators[0], None)
+    if batch is None:
+        raise DataError(
+            "The pipeline yields no batch: there are fewer examples than one batch holds, and drop_remainder is on; "
+            "use a smaller batch or more data."
+        )
+    first_ns = time.perf_counter_ns()
+    now_ns, batches = first_ns, 0
+    patience_ns = BUDGET_NS if first_ns - begun_ns < PATIENCE_NS else 0
+    while now_ns - first_ns < patience_ns and (following := next(iterators[0], None)) is not None:
+        batch, batches, now_ns = following, batches + 1, time.perf_counter_ns()
+    threading.Thread(target=iterators.clear, name="iterator-end", daemon=True).start()
+    return PipelineTime(batch, first_ns - begun_ns, (now_ns - first_ns) / batches if batches else None, batches)
+
+
+def time_step(trainer: Trainer, batch: Batch) -> tuple[float, int]:
+    """Time the step on one batch over and over; what it learns from that is undone.
+
+    Returns:
+        Mean time of a step (ns), and how many were timed.
+    """
+    state = trainer.save_state()
+    for _ in range(WARMUP_STEPS):
+        trainer.read(trainer.step(batch))
+    begun_ns, steps = time.perf_counter_ns(), 0
+    previous = trainer.step(batch)
+    while steps < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
+        current = trainer.step(batch)
+        trainer.read(previous)
+        previous, steps = current, steps + 1
+    trainer.read(previous)
+    elapsed_ns = time.perf_counter_ns() - begun_ns
+    trainer.restore_state(state)
+    return elapsed_ns / (steps + 1), steps + 1
+
+
+def _hold(batch: Batch, *, is_gpu: bool) -> Batch:
+    if not is_gpu:
+        return batch
+    with tf.device("/GPU:0"):
+        return {name: tf.identity(value) for name, value in batch.items()}

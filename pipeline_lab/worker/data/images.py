@@ -1,0 +1,98 @@
+"""Image records of our own: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.worker.data.cache import Recipe
+from pipeline_lab.worker.data.record_id import record_id
+
+DIGIT_CLASSES = 10
+DIGIT_MAXIMUM = 16
+RANDOM_IMAGES = 256
+EXAMPLE_OVERHEAD_BYTES = 64
+
+
+@dataclass(frozen=True)
+class EncodedImages:
+    """Different images, used in turn for as many examples as are asked for.
+
+    Attributes:
+        jpegs: Encoded images.
+        labels: One class per image.
+    """
+
+    jpegs: Sequence[bytes]
+    labels: Sequence[int]
+
+
+def images_recipe(workload: ImagesWorkload) -> Recipe:
+    """Describe the files of the `digits` or `random` data."""
+    images = _LazyImages(workload)
+    description = {"data": workload.data, "size": workload.image_size}
+    if workload.data == "random":
+        description["classes"] = workload.classes
+    return Recipe(
+        name=f"{workload.data}-{workload.image_size}",
+        description=description,
+        examples_per_file=workload.examples_per_file,
+        record_bytes=3 * workload.image_size**2 + EXAMPLE_OVERHEAD_BYTES,
+        write_file=images.write_file,
+    )
+
+
+def digit_images(size: int) -> EncodedImages:
+    """Return scikit-learn's 1,797 digits, scaled to size × size RGB."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    grey = (digits.images * (255 / DIGIT_MAXIMUM)).astype(np.float32)[..., np.newaxis]
+    scaled = tf.image.resize(grey, [size, size]).numpy().round().astype(np.uint8)
+    return EncodedImages(_encode(np.repeat(scaled, 3, axis=-1)), [int(label) for label in digits.target])
+
+
+def random_images(size: int, classes: int, count: int) -> EncodedImages:
+    """Return `count` images of noise; noise compresses badly, so they are as heavy as images of that size get."""
+    generator = np.random.default_rng(0)
+    jpegs = [tf.io.encode_jpeg(generator.integers(0, 256, (size, size, 3), np.uint8)).numpy() for _ in range(count)]
+    return EncodedImages(jpegs, generator.integers(0, classes, count).tolist())
+
+
+class _LazyImages:
+    """Encodes the images when the first file is written, which is not at all if the files are there."""
+
+    def __init__(self, workload: ImagesWorkload) -> None:
+        self._workload = workload
+        self._images: EncodedImages | None = None
+
+    def write_file(self, path: Path, file_index: int, count: int) -> None:
+        images = self._images = self._images or self._make()
+        first = sum(self._workload.examples_per_file[:file_index])
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for record in range(count):
+                index = (first + record) % len(images.jpegs)
+                writer.write(_example(images.jpegs[index], images.labels[index], record_id(file_index, record)))
+
+    def _make(self) -> EncodedImages:
+        workload = self._workload
+        if workload.data == "digits":
+            return digit_images(workload.image_size)
+        return random_images(workload.image_size, workload.classes, min(RANDOM_IMAGES, sum(workload.examples_per_file)))
+
+
+def _encode(images: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]") -> list[bytes]:
+    return [tf.io.encode_jpeg(image).numpy() for image in images]
+
+
+def _example(jpeg: bytes, label: int, identity: int) -> bytes:
+    feature = {
+        "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg])),
+        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+        "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[identity])),
+    }
+    serialised: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return serialised

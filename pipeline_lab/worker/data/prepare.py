@@ -1,0 +1,44 @@
+"""From a workload to its files, and from a damaged read to the record that caused it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.workload import ImagesWorkload, Workload
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.worker.data.cache import cached_files
+from pipeline_lab.worker.data.images import images_recipe
+from pipeline_lab.worker.data.synthetic import synthetic_recipe
+from pipeline_lab.worker.data.user_files import find_user_files
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.stopping import StopRequest
+
+
+def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[DataFile]:
+    """Return the files that a workload reads; the lab's own are made on first use.
+
+    Raises:
+        DataError: They are missing, damaged, or there is no room for them.
+        StopRequestedError: The job was stopped meanwhile.
+    """
+    if not isinstance(workload, ImagesWorkload):
+        return cached_files(synthetic_recipe(workload), log, stop)
+    if workload.pattern is not None:
+        return find_user_files(workload.pattern, stop)
+    return cached_files(images_recipe(workload), log, stop)
+
+
+def find_damage(files: Sequence[DataFile]) -> DataError | None:
+    """Name the first record whose checksum is wrong, by reading every file to its end."""
+    for file in files:
+        record = 0
+        try:
+            for _ in tf.data.TFRecordDataset(file.path):
+                record += 1
+        except tf.errors.OpError as error:
+            if isinstance(error, tf.errors.DataLossError):
+                return DataError(f"{file.path} is damaged at record {record}; write it again, or leave it out.")
+            return DataError(f"{Path(file.path)} cannot be read any more: {error.message}.")
+    return None

@@ -1,0 +1,79 @@
+"""The framing of TFRecord files, read without TensorFlow.
+
+A record is ``length: uint64, crc of length: uint32, data, crc of data: uint32``, little-endian; the checksums are
+CRC-32C, rotated and shifted by a constant (TensorFlow's ``lib/io/record_writer.h``).
+"""
+
+import mmap
+import struct
+from pathlib import Path
+
+from pipeline_lab.errors import DataError
+
+HEADER = struct.Struct("<QI")
+FOOTER_BYTES = 4
+FRAME_BYTES = HEADER.size + FOOTER_BYTES
+_POLYNOMIAL = 0x82F63B78
+_MASK_DELTA = 0xA282EAD8
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def count_records(path: Path) -> int:
+    """Count the records of a file by walking from header to header; the data in between is not read.
+
+    Raises:
+        DataError: The file is missing, or damaged; the text names the record.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, 2) == 0:
+                return 0
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return _count(path, content)
+    except OSError as error:
+        raise DataError(f"Cannot read the data file {path}: {error.strerror}.") from None
+
+
+def masked_crc(data: bytes) -> int:
+    """Return the checksum that a TFRecord stores for these bytes."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def _count(path: Path, content: mmap.mmap) -> int:
+    position, records = 0, 0
+    while position < len(content):
+        if position + HEADER.size > len(content):
+            raise DataError(f"{path} ends in the middle of record {records}; it was not written to its end.")
+        length, crc = HEADER.unpack_from(content, position)
+        if masked_crc(content[position : position + 8]) != crc:
+            raise DataError(_damage(path, records, content))
+        position += FRAME_BYTES + length
+        if position > len(content):
+            raise DataError(f"{path} ends in the middle of record {records}; it was not written to its end.")
+        records += 1
+    return records
+
+
+def _damage(path: Path, record: int, content: mmap.mmap) -> str:
+    if content[:2] == _GZIP_MAGIC:
+        return f"{path} is compressed; decompress it first, with `gunzip` for instance."
+    if record == 0:
+        return f"{path} is no TFRecord file, or damaged from its first record on; check the pattern."
+    return f"{path} is damaged at record {record}; write it again, or leave it out of the pattern."
+
+
+def _crc_table() -> tuple[int, ...]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (_POLYNOMIAL if crc & 1 else 0)
+        table.append(crc)
+    return tuple(table)
+
+
+_TABLE = _crc_table()

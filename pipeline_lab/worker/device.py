@@ -1,0 +1,49 @@
+"""Choose the device before TensorFlow touches any."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from pipeline_lab.errors import OptionsError
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where the job trains.
+
+    Attributes:
+        name: For people, such as ``CPU`` or ``GPU 0: NVIDIA H200``.
+        is_gpu: It runs beside the host, so that results are read back a step later.
+        gpus: Name and memory (bytes, None if unknown) of each GPU that the job can see.
+    """
+
+    name: str
+    is_gpu: bool
+    gpus: list[dict[str, Any]]
+
+
+def choose_device(wish: Literal["auto", "cpu", "gpu"]) -> Device:
+    """Make the wished-for device the one that TensorFlow uses.
+
+    Raises:
+        OptionsError: A GPU was asked for, but TensorFlow sees none.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if wish == "gpu" and not gpus:
+        raise OptionsError(
+            "training.device is gpu, but TensorFlow sees no GPU on this machine; choose auto or cpu, "
+            "or install with requirements-gpu.txt (`pipeline-lab doctor` says what is missing)."
+        )
+    if wish == "cpu" or not gpus:
+        tf.config.set_visible_devices([], "GPU")
+        return Device("CPU", is_gpu=False, gpus=[])
+    for gpu in gpus:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    descriptions = [_describe(gpu) for gpu in gpus]
+    return Device(f"GPU 0: {descriptions[0]['name']}", is_gpu=True, gpus=descriptions)
+
+
+def _describe(gpu: Any) -> dict[str, Any]:
+    details = tf.config.experimental.get_device_details(gpu)
+    return {"name": str(details.get("device_name", gpu.name)), "memory_bytes": details.get("memory_limit")}

@@ -1,0 +1,76 @@
+"""Rows of the steps and samples tables, written for every step, profiled or not."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_lab.runs.tables import SAMPLES, STEPS, TableWriter
+from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.trainers import Trainer
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """What is known of a step as soon as it is under way; times in ns since the epoch."""
+
+    step: int
+    is_warmup: bool
+    start_ns: int
+    arrived_ns: int
+    window: int
+    rss_bytes: int
+
+
+class StepRecorder:
+    """Reads each step's result and writes its row.
+
+    A GPU works beside the host: reading a result at once would make the two take turns. There, a step's result is
+    read after the next step was started.
+    """
+
+    def __init__(self, job: Job, trainer: Trainer, *, is_gpu: bool, has_ids: bool) -> None:
+        self._clock, self._trainer, self._lags = job.clock, trainer, is_gpu
+        self._steps = TableWriter(job.folder.steps, STEPS)
+        self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
+        self._pending: tuple[StepTimes, Any] | None = None
+
+    def record(self, times: StepTimes, result: Any) -> None:
+        """Take a step that was started."""
+        if self._pending is not None:
+            self._finish(*self._pending)
+            self._pending = None
+        if self._lags:
+            self._pending = (times, result)
+        else:
+            self._finish(times, result)
+
+    def record_samples(self, step: int, batch: Any) -> None:
+        """Note file and record of each example of a batch."""
+        if self._samples is not None:
+            ids = batch["id"].numpy().reshape(-1)
+            self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
+
+    def close(self) -> None:
+        """Read what is still on its way and end the tables."""
+        try:
+            if self._pending is not None:
+                self._finish(*self._pending)
+                self._pending = None
+        finally:
+            self._steps.close()
+            if self._samples is not None:
+                self._samples.close()
+
+    def _finish(self, times: StepTimes, result: Any) -> None:
+        loss, accuracy = self._trainer.read(result)
+        self._steps.append(
+            times.step,
+            times.is_warmup,
+            times.start_ns,
+            times.arrived_ns - times.start_ns,
+            self._clock.now_ns(),
+            loss,
+            accuracy,
+            times.window,
+            times.rss_bytes,
+        )

@@ -1,0 +1,68 @@
+"""Run one job from its folder and leave a readable run, however it ends."""
+
+import os
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+from pipeline_lab.runs.events import PhaseEvent
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.failures import report_failure
+
+
+def run_job(path: Path) -> int:
+    """Do what the run in that folder asks for.
+
+    Returns:
+        The process's exit code: 0 for a job that ended or was asked to end, 1 for one that failed.
+    """
+    folder = RunFolder(path)
+    _redirect_output(folder)
+    log = EventLog(folder.events)
+    try:
+        log.write(PhaseEvent("importing"))
+        _run(folder, log)
+    except Exception as error:
+        traceback.print_exc()
+        report_failure(folder, log, error)
+        return 1
+    finally:
+        shutil.rmtree(folder.scratch, ignore_errors=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def leave(exit_code: int) -> None:
+    """End the process at once.
+
+    All files are closed by now. An orderly exit would wait for tf.data's threads, which may be in the middle of a
+    long read, and tear the interpreter down under those that are in a Python function.
+    """
+    os._exit(exit_code)
+
+
+def _run(folder: RunFolder, log: EventLog) -> None:
+    from pipeline_lab.options.run import read_options
+    from pipeline_lab.runs.store import read_record
+    from pipeline_lab.worker.clock import Clock
+    from pipeline_lab.worker.job import Job
+    from pipeline_lab.worker.session import run_session
+    from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
+
+    options = read_options(read_record(folder).options or {})
+    stop = StopRequest()
+    stop.listen()
+    try:
+        run_session(Job(folder, options, log, stop, Clock()))
+    except StopRequestedError:
+        return
+
+
+def _redirect_output(folder: RunFolder) -> None:
+    """Send what TensorFlow and Python print to the run's log."""
+    with folder.log.open("ab") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())

@@ -1,0 +1,106 @@
+"""The job itself, from its options to its last step. Importing this module loads TensorFlow."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from pipeline_lab.runs.events import CalibrationEvent
+from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import update_record
+from pipeline_lab.worker.calibration import calibrate
+from pipeline_lab.worker.data.prepare import find_damage, prepare_files
+from pipeline_lab.worker.device import Device, choose_device
+from pipeline_lab.worker.environment import describe_environment
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.loop import TrainingLoop
+from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
+from pipeline_lab.worker.probes import open_resources, sample_resources
+from pipeline_lab.worker.profiler import TensorFlowProfiler
+from pipeline_lab.worker.recorder import StepRecorder
+from pipeline_lab.worker.trainers import Trainer, make_trainer
+from pipeline_lab.worker.windows import ProfileWindows
+
+_KEPT: list[Any] = []
+"""Iterators, held until the process ends: destroying one waits for its autotuner's next round, up to a minute."""
+
+
+def run_session(job: Job) -> None:
+    """Prepare data, pipeline and step, then train.
+
+    Raises:
+        PipelineLabError: Something that the user can act on.
+        StopRequestedError: The job was asked to stop before it trained.
+    """
+    options = job.options
+    device = choose_device(options.training.device)
+    _describe(job, device)
+    keras.utils.set_random_seed(options.training.seed)
+    job.enter("data")
+    files = prepare_files(options.workload, job.log, job.stop)
+    write_files(job.folder.files, files)
+    with _damage_named(files):
+        _build_and_train(job, device, [file.path for file in files])
+
+
+def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
+    job.enter("building")
+    source = source_to_run(job.folder, job.options)
+    pipeline = import_pipeline(source)
+    dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
+    trainer = make_trainer(job.options, is_gpu=device.is_gpu)
+    if job.options.training.calibrate:
+        job.enter("calibrating")
+        job.log.write(_calibrate(job, device, trainer, pipeline, paths))
+    job.stop.check()
+    _train(job, device, trainer, dataset)
+
+
+def _calibrate(job: Job, device: Device, trainer: Trainer, pipeline: Any, paths: list[str]) -> CalibrationEvent:
+    cache = job.folder.scratch / "calibration-cache"
+    return calibrate(trainer, lambda: pipeline.make_dataset(paths, str(cache)), is_gpu=device.is_gpu)
+
+
+def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
+    profiling = job.options.profiling
+    has_ids = profiling.sample_probe and "id" in dataset.element_spec
+    update_record(job.folder, _running)
+    windows = ProfileWindows(profiling, job.folder, TensorFlowProfiler(), job.log, job.clock)
+    with contextlib.ExitStack() as stack:
+        resources = stack.enter_context(contextlib.closing(open_resources(job.folder.resources)))
+        stack.enter_context(sample_resources(resources, job.clock, windows.watch_memory, is_gpu=device.is_gpu))
+        recorder = stack.enter_context(
+            contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
+        )
+        stack.callback(windows.finish)
+        _KEPT.append(iter(dataset))
+        TrainingLoop(job, trainer, windows, recorder).run(_KEPT[-1])
+        if not job.stop.is_set:
+            job.enter("finishing")
+
+
+def _describe(job: Job, device: Device) -> None:
+    environment = describe_environment(device.name, device.gpus)
+    update_record(job.folder, lambda record: replace(record, environment=environment))
+
+
+def _running(record: RunRecord) -> RunRecord:
+    if not record.status.state.is_live:
+        return record
+    return replace(record, status=record.status.change(RunState.RUNNING))
+
+
+@contextlib.contextmanager
+def _damage_named(files: list[DataFile]) -> Iterator[None]:
+    """Turn TensorFlow's word for a wrong checksum into file and record."""
+    try:
+        yield
+    except tf.errors.DataLossError:
+        damage = find_damage(files)
+        if damage is None:
+            raise
+        raise damage from None
