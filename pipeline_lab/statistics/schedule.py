@@ -1,0 +1,29 @@
+"""Which arm runs when, and which rounds count.
+
+A round is one block of every arm in an order drawn at random, each round anew: the proof behind
+:mod:`pipeline_lab.statistics.sequential` rests on these coins and on nothing else.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.statistics.signed_ranks import FloatArray
+
+
+def draw_order(arms: int, round_number: int, seed: int) -> tuple[int, ...]:
+    """Return the order of the arms in one round; every order is equally likely and rounds are independent."""
+    order = np.random.default_rng((seed, round_number)).permutation(arms)
+    return tuple(int(arm) for arm in order)
+
+
+def undisturbed_rounds(load: FloatArray, limit: float) -> NDArray[np.bool_]:
+    """Say which rounds count: those in which no arm's block met a load above the limit.
+
+    All blocks of a round go together. Since the load is other programs', it does not depend on which arm ran, and
+    leaving out by it cannot favour an arm.
+
+    Args:
+        load: What other programs used while each block ran, shape (rounds, arms); NaN where it was not measured.
+        limit: Largest load that is accepted.
+    """
+    return np.asarray(~np.any(load > limit, axis=1), dtype=np.bool_)

@@ -1,0 +1,26 @@
+from collections import Counter
+
+import numpy as np
+from scipy import stats
+
+from pipeline_lab.statistics.schedule import draw_order, undisturbed_rounds
+
+
+def test_every_order_is_drawn_equally_often() -> None:
+    drawn = Counter(draw_order(3, number, seed=1) for number in range(3000))
+    assert len(drawn) == 6
+    assert stats.chisquare(list(drawn.values())).pvalue > 0.001
+
+
+def test_rounds_do_not_depend_on_each_other() -> None:
+    first = np.array([draw_order(2, number, seed=2)[0] for number in range(4000)])
+    assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 0.06
+
+
+def test_a_seed_gives_the_same_order_again() -> None:
+    assert [draw_order(4, number, 7) for number in range(5)] == [draw_order(4, number, 7) for number in range(5)]
+
+
+def test_a_disturbed_block_takes_its_whole_round_with_it() -> None:
+    load = np.array([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [np.nan, 0.1]])
+    assert undisturbed_rounds(load, limit=0.5).tolist() == [True, False, False, True]
