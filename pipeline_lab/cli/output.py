@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+_WIDE = 160
+
 
 def messages() -> Console:
     """Return the console for progress and messages."""
@@ -14,8 +16,9 @@ def messages() -> Console:
 
 
 def results() -> Console:
-    """Return the console for results that people read."""
-    return Console(highlight=False)
+    """Return the console for results that people read; what goes into a file or a pipe is not cut to 80 columns."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
 
 
 def say(markup: str, *texts: str) -> None:

@@ -31,7 +31,10 @@ def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
     if not records:
         say("No runs in {} yet; `pipeline-lab run --preset baseline` makes one.", str(opened.root))
         return
-    table = Table("Run", "Name", "State", "Created", "Took", "Tags", box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("Run", no_wrap=True, min_width=max(len(record.id) for record in records))  # ids are for copying
+    for title in ("Name", "State", "Created", "Took", "Tags"):
+        table.add_column(title)
     for record in records:
         table.add_row(*map(Text, _row(record)))
     results().print(table)

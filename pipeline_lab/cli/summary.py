@@ -83,11 +83,11 @@ def _source(source: Source) -> Text:
 
 
 def _job_steps(steps: JobSteps) -> str:
+    rate = steps.examples_per_second
     return (
         f"{format_count(steps.count)} · median {format_duration(steps.median_ns)}, "
-        f"95 % below {format_duration(steps.p95_ns)} · waited {format_duration(steps.wait_total_ns)} in all · "
-        f"{format_count(steps.examples_per_second)} examples/s"
-    )
+        f"95 % below {format_duration(steps.p95_ns)} · waited {format_duration(steps.wait_total_ns)} in all"
+    ) + ("" if rate is None else f" · {format_count(rate)} examples/s")
 
 
 def _steps(steps: Steps) -> str:

@@ -2,7 +2,7 @@
 
 ``python -m pipeline_lab.runs.spare_supervisor <owner's pid> <its start time> <fingerprint>``, started by
 :func:`pipeline_lab.runs.spare.ensure_spare`. It leaves when its owner is gone, its worker has died, or its
-surroundings are no longer those that a caller needs.
+surroundings are no longer those that a caller needs; and while it is still loading, when a measurement starts.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.queue import MeasurementLock
+from pipeline_lab.runs.queue import MeasurementLock, is_measuring
 from pipeline_lab.runs.record import Process
 from pipeline_lab.runs.runtime import runtime_folder
 from pipeline_lab.runs.spare import TIMEOUT_S, Request, short_address, socket_path
@@ -74,15 +74,29 @@ class Spare:
     fingerprint: str
     listener: socket.socket
     worker: WorkerProcess
+    is_warm: bool = False
     leaving: bool = False
 
     def wait_for_run(self) -> RunFolder | None:
-        """Answer requests until one brings a run; None when the owner, the worker or the fit is gone."""
-        while is_alive(self.owner) and self.worker.exit_code() is None and not self.leaving:
-            asked, _, _ = select.select([self.listener], [], [], _LOOK_S)
+        """Answer requests until one brings a run; None when there is a reason to leave."""
+        while not self._should_leave():
+            asked, ready = self._listen()
+            self.is_warm = self.is_warm or ready
             if asked and (folder := self._answer()) is not None:
                 return folder
         return None
+
+    def _listen(self) -> tuple[bool, bool]:
+        """Wait a moment; say whether somebody asks, and whether the worker has just become ready."""
+        caller, worker = self.listener.fileno(), self.worker.says.fileno()
+        heard, _, _ = select.select([caller] if self.is_warm else [caller, worker], [], [], _LOOK_S)
+        return caller in heard, worker in heard
+
+    def _should_leave(self) -> bool:
+        """Say whether the owner, the worker or the fit is gone, or the loading would disturb a measurement."""
+        if self.leaving or self.worker.exit_code() is not None or not is_alive(self.owner):
+            return True
+        return not self.is_warm and is_measuring()
 
     def _answer(self) -> RunFolder | None:
         channel, _ = self.listener.accept()

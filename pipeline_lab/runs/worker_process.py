@@ -30,9 +30,15 @@ class WorkerProcess:
 
     @classmethod
     def start_waiting(cls, log: Path, lock: MeasurementLock) -> "WorkerProcess":
-        """Start a worker that loads TensorFlow and then waits for :meth:`hand_over`."""
+        """Start a worker that loads TensorFlow, prints ``ready`` and then waits for :meth:`hand_over`."""
         with log.open("wb") as file:
-            return cls(_start(["--wait"], lock, stdin=subprocess.PIPE, output=file))
+            return cls(_start(["--wait"], lock, stdin=subprocess.PIPE, stdout=subprocess.PIPE, output=file))
+
+    @property
+    def says(self) -> IO[bytes]:
+        """What a waiting worker prints; something to read means that it is ready."""
+        assert self.process.stdout is not None
+        return self.process.stdout
 
     def hand_over(self, folder: RunFolder) -> bool:
         """Give a waiting worker its run; false if it is dead."""
@@ -70,24 +76,27 @@ class WorkerProcess:
         return True
 
     def kill(self) -> None:
-        """End the worker and everything it started, and close the pipe to it."""
+        """End the worker and everything it started, and close the pipes to it."""
         if self.process.returncode is None:
             self._signal_group()
             self.process.wait()
-        if self.process.stdin is not None:
-            with contextlib.suppress(OSError):  # what was not read cannot be flushed
-                self.process.stdin.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what was not read cannot be flushed
+                    pipe.close()
 
     def _signal_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def _start(arguments: list[str], lock: MeasurementLock, *, stdin: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(
+    arguments: list[str], lock: MeasurementLock, *, stdin: int, output: IO[bytes], stdout: int | None = None
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         worker_command(*arguments),
         stdin=stdin,
-        stdout=output,
+        stdout=output if stdout is None else stdout,
         stderr=output,
         env=child_environment() | {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"},
         start_new_session=True,

@@ -191,3 +191,12 @@ def test_a_spare_waits_in_the_queue_like_everybody(lab: Lab, owner: Process) -> 
         assert read_record(folder).status.state is RunState.QUEUED
     assert wait(folder).status.state is RunState.DONE
     assert notes(folder) == ["warm"]
+
+
+def test_a_spare_that_still_loads_leaves_when_a_measurement_starts(
+    lab: Lab, owner: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_WORKER_LOADS", "forever")
+    start_spare(lab, owner)
+    with closing(Turn("a run")):
+        until(lambda: not lab.processes(), "the spare left")

@@ -16,6 +16,8 @@ from pipeline_lab.runs.store import RunFolder, read_record, update_record
 
 def main() -> None:
     if sys.argv[1] == "--wait":
+        if "FAKE_WORKER_LOADS" in os.environ:
+            sleep_on()
         print("ready", flush=True)
         line = sys.stdin.readline()
         if not line:
