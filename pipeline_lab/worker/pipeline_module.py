@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from pipeline_lab.options.run import RunOptions
-from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.store import RunFolder
 
 
@@ -22,9 +20,6 @@ def import_pipeline(path: Path) -> ModuleType:
     return module
 
 
-def source_to_run(folder: RunFolder, options: RunOptions) -> Path:
-    """Return the source that the job executes: the exported one, or the probed one beside it where that differs."""
-    if not (options.profiling.sample_probe and needs_probe(options)):
-        return folder.source
-    folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
-    return folder.probed_source
+def source_to_run(folder: RunFolder) -> Path:
+    """Return the source that the job executes: the one with the sample probe written in, where the run has one."""
+    return folder.probed_source if folder.probed_source.is_file() else folder.source

@@ -49,8 +49,7 @@ def run_session(job: Job) -> None:
 
 def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
     job.enter("building")
-    source = source_to_run(job.folder, job.options)
-    pipeline = import_pipeline(source)
+    pipeline = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
     trainer = make_trainer(job.options, is_gpu=device.is_gpu)
     if job.options.training.calibrate:

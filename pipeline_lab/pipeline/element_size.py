@@ -1,0 +1,63 @@
+"""What one element is at each place of a pipeline, and how many bytes it takes, known before anything runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import ImagesWorkload
+
+CHANNELS = 3
+FLOAT_BYTES = 4
+LABEL_AND_ID_BYTES = 16
+RECORD_FRAME_BYTES = 64
+_JPEG_SHARE = {"digits": 0.33, "random": 0.85}
+"""Size of a JPEG over that of its pixels: drawn digits compress well, noise does not."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element behind a stage.
+
+    Attributes:
+        examples: Examples in it: 1, or the batch size behind ``batch``.
+        example_bytes: Bytes of one example; None for a user's records, whose size is not known before they are read.
+        is_decoded: Images are pixels, not JPEG.
+    """
+
+    examples: int
+    example_bytes: int | None
+    is_decoded: bool
+
+    @property
+    def size_bytes(self) -> int | None:
+        return None if self.example_bytes is None else self.examples * self.example_bytes
+
+
+def elements_behind(options: RunOptions) -> tuple[Element, ...]:
+    """Describe the elements behind each stage, in the order of the stages."""
+    return tuple(_walk(options))
+
+
+def _walk(options: RunOptions) -> Iterator[Element]:
+    workload = options.workload
+    element = Element(1, _record_bytes(options), is_decoded=False)
+    for stage in options.pipeline.stages:
+        if isinstance(stage, BatchStage):
+            element = replace(element, examples=stage.size)
+        elif isinstance(stage, AugmentStage) and isinstance(workload, ImagesWorkload):
+            side = stage.crop or workload.image_size + 2 * stage.pad
+            element = replace(element, example_bytes=FLOAT_BYTES * CHANNELS * side**2 + LABEL_AND_ID_BYTES)
+        elif stage.stage == "parse" and isinstance(workload, ImagesWorkload):
+            pixels_bytes = CHANNELS * workload.image_size**2
+            element = replace(element, example_bytes=pixels_bytes + LABEL_AND_ID_BYTES, is_decoded=True)
+        yield element
+
+
+def _record_bytes(options: RunOptions) -> int | None:
+    workload = options.workload
+    if not isinstance(workload, ImagesWorkload):
+        return workload.element_bytes
+    if workload.data == "files":
+        return None
+    return round(_JPEG_SHARE[workload.data] * CHANNELS * workload.image_size**2) + RECORD_FRAME_BYTES

@@ -1,0 +1,175 @@
+"""Rules about the order of the stages, and about those that could run beside each other."""
+
+from collections.abc import Callable, Iterator
+
+from pipeline_lab.options.pipeline import (
+    AugmentStage,
+    BatchStage,
+    CacheStage,
+    MapStage,
+    ParseStage,
+    PrefetchStage,
+    RepeatStage,
+    ShuffleStage,
+)
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.element_size import elements_behind
+from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
+
+_MAPS = (ParseStage, AugmentStage, MapStage)
+
+
+def _frozen_augmentation(options: RunOptions) -> Iterator[Finding]:
+    augment = place_of(options, AugmentStage)
+    stage = options.pipeline.find("augment")
+    if augment is None or not isinstance(stage, AugmentStage) or not _is_random(stage):
+        return
+    for index, _ in stages_of(options, CacheStage):
+        if index > augment:
+            yield Finding(
+                "frozen-augmentation",
+                Weight.PROBLEM,
+                index,
+                "The cache comes after the random augmentation, so every epoch repeats the images of the first; "
+                "put the cache before augment.",
+            )
+
+
+def _endless_cache(options: RunOptions) -> Iterator[Finding]:
+    endless = [index for index, stage in stages_of(options, RepeatStage) if stage.count is None]
+    for index, stage in stages_of(options, CacheStage):
+        if endless and endless[0] < index:
+            yield Finding(
+                "endless-cache",
+                Weight.PROBLEM,
+                index,
+                f"The cache comes after an endless repeat: it is never complete, is never read, and fills the "
+                f"{'memory' if stage.where == 'memory' else 'disk'}; put it before repeat.",
+            )
+
+
+def _frozen_order(options: RunOptions) -> Iterator[Finding]:
+    caches = [index for index, _ in stages_of(options, CacheStage)]
+    shuffles = [index for index, _ in stages_of(options, ShuffleStage)]
+    for index in shuffles:
+        later_cache = any(cache > index for cache in caches)
+        if later_cache and not any(other > max(caches) for other in shuffles):
+            yield Finding(
+                "frozen-order",
+                Weight.PROBLEM,
+                index,
+                "The cache comes after shuffle, so every epoch has the order of the first; put shuffle behind it.",
+            )
+
+
+def _mixed_epochs(options: RunOptions) -> Iterator[Finding]:
+    repeats = [index for index, _ in stages_of(options, RepeatStage)]
+    for index, _ in stages_of(options, ShuffleStage):
+        if repeats and repeats[0] < index:
+            yield Finding(
+                "mixed-epochs",
+                Weight.ADVICE,
+                index,
+                "repeat comes before shuffle, so epochs run into each other: some examples come twice before others "
+                "came once; put shuffle first.",
+            )
+
+
+def _shuffled_batches(options: RunOptions) -> Iterator[Finding]:
+    batch = place_of(options, BatchStage)
+    for index, _ in stages_of(options, ShuffleStage):
+        if batch is not None and index > batch:
+            yield Finding(
+                "shuffled-batches",
+                Weight.ADVICE,
+                index,
+                "shuffle comes after batch: it reorders whole batches and leaves the examples in each of them together; "
+                "put it before batch.",
+            )
+
+
+def _decoded_shuffle(options: RunOptions) -> Iterator[Finding]:
+    elements = elements_behind(options)
+    parse = place_of(options, ParseStage)
+    for index, _ in stages_of(options, ShuffleStage):
+        if elements[index].is_decoded and parse is not None and parse < index:
+            yield Finding(
+                "decoded-shuffle",
+                Weight.ADVICE,
+                index,
+                "shuffle comes after parse, so its buffer holds decoded images; before parse it would hold the smaller "
+                "records.",
+            )
+
+
+def _missing_prefetch(options: RunOptions) -> Iterator[Finding]:
+    stages = options.pipeline.stages
+    last = len(stages) - 1
+    if isinstance(stages[last], PrefetchStage):
+        return
+    if place_of(options, PrefetchStage) is not None:
+        yield Finding(
+            "prefetch-not-last",
+            Weight.ADVICE,
+            last,
+            f"prefetch is not the last stage: {stages[last].stage} behind it still makes the training step wait.",
+        )
+    elif not options.pipeline.tensorflow_rewrites:
+        yield Finding(
+            "no-prefetch",
+            Weight.ADVICE,
+            last,
+            "There is no prefetch: batches are prepared while the device waits, and the device waits while they are "
+            "prepared; add prefetch as the last stage.",
+        )
+    else:
+        yield Finding(
+            "injected-prefetch",
+            Weight.FACT,
+            last,
+            "There is no prefetch; TensorFlow's rewrites, which are on, will add one at the end.",
+        )
+
+
+def _serialstages_of(options: RunOptions) -> Iterator[Finding]:
+    if options.pipeline.tensorflow_rewrites:
+        return
+    for index, stage in enumerate(options.pipeline.stages):
+        if isinstance(stage, _MAPS) and stage.num_parallel_calls is None:
+            yield Finding(
+                "serial-stage",
+                Weight.ADVICE,
+                index,
+                f"{stage.stage} is serial and uses one core at a time; give it num_parallel_calls.",
+            )
+
+
+def _small_pool(options: RunOptions) -> Iterator[Finding]:
+    pool = options.pipeline.private_threadpool_size
+    for index, stage in enumerate(options.pipeline.stages):
+        calls = getattr(stage, "num_parallel_calls", None)
+        if pool is not None and isinstance(calls, int) and calls > pool and isinstance(stage, _MAPS):
+            yield Finding(
+                "small-pool",
+                Weight.ADVICE,
+                index,
+                f"{stage.stage} asks for {calls} calls at once, but the thread pool has {pool} threads, which is the "
+                "number that counts; raise private_threadpool_size.",
+            )
+
+
+def _is_random(stage: AugmentStage) -> bool:
+    return bool(stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
+
+
+ORDER_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
+    _frozen_augmentation,
+    _endless_cache,
+    _frozen_order,
+    _mixed_epochs,
+    _shuffled_batches,
+    _decoded_shuffle,
+    _missing_prefetch,
+    _serial_stages,
+    _small_pool,
+)
