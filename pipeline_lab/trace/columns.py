@@ -32,6 +32,21 @@ class Lookup:
     ids: IntArray
     order: IndexArray
 
+    @property
+    def arrays(self) -> tuple[IndexArray, IntArray, IndexArray]:
+        return self.table, self.ids, self.order
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """The columns of one line's events, and the position of every ``stride``-th."""
+
+    start_ns: IntArray
+    duration_ns: IntArray
+    name_index: IndexArray
+    offsets: IntArray
+    stride: int
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -89,37 +104,50 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
 
 def read_line(data: ByteArray, part: Part, line: LineBytes) -> Line:
     """Read one line's events; names that the plane does not know get the index -1."""
-    columns, offsets, stride = _fill(data, part, line, STRIDE)
-    if len(columns[0]) < line.events:
-        columns, offsets, stride = _fill(data, part, line, 1)
-    start, duration, name_index = columns
+    if line.offsets is not None:
+        filled = _fill_scattered(data, part, line, line.offsets)
+    else:
+        filled = _fill(data, part, line, STRIDE)
+        if len(filled.start_ns) < line.events:
+            filled = _fill(data, part, line, 1)
     plane = part.plane
     stats = EventStats(
-        data, line.stop, offsets, stride, name_index, part.first_name, plane.event_names.bodies, plane.stat_names
-    )
-    return Line(line.id, line.name, start, duration, name_index, stats)
-
-
-def _fill(
-    data: ByteArray, part: Part, line: LineBytes, stride: int
-) -> tuple[tuple[IntArray, IntArray, IndexArray], IntArray, int]:
-    count = line.events
-    columns = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
-    offsets = np.empty(-(-count // stride), np.int64)
-    lookup = part.lookup
-    written, end = wire.fill_events(
         data,
-        (line.begin, line.stop),
-        part.base_ns(line.timestamp_ns),
-        (lookup.table, lookup.ids, lookup.order),
-        columns,
-        offsets,
-        stride,
+        line.stop,
+        filled.offsets,
+        filled.stride,
+        filled.name_index,
+        part.first_name,
+        plane.event_names.bodies,
+        plane.stat_names,
     )
+    return Line(line.id, line.name, filled.start_ns, filled.duration_ns, filled.name_index, stats)
+
+
+def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int) -> Filled:
+    columns = _empty_columns(line.events)
+    offsets = np.empty(-(-line.events // stride), np.int64)
+    base_ns, bounds = part.base_ns(line.timestamp_ns), (line.begin, line.stop)
+    written, end = wire.fill_events(data, bounds, base_ns, part.lookup.arrays, columns, offsets, stride)
     if end != line.stop:
         raise DamagedError(end)
+    return _filled(columns, written, offsets, stride)
+
+
+def _fill_scattered(data: ByteArray, part: Part, line: LineBytes, offsets: IntArray) -> Filled:
+    columns = _empty_columns(len(offsets))
+    base_ns = part.base_ns(line.timestamp_ns)
+    written = wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
+    return _filled(columns, written, offsets, 1)
+
+
+def _filled(columns: tuple[IntArray, IntArray, IndexArray], count: int, offsets: IntArray, stride: int) -> Filled:
     start, duration, name_index = columns
-    return (start[:written], duration[:written], name_index[:written]), offsets, stride
+    return Filled(start[:count], duration[:count], name_index[:count], offsets, stride)
+
+
+def _empty_columns(count: int) -> tuple[IntArray, IntArray, IndexArray]:
+    return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
 
 
 def _merge(name: str, parts: list[Part], lines: list[Line]) -> Plane:

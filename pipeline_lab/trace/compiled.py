@@ -1,22 +1,42 @@
 """Compile the reader's loops once and keep the machine code on disk."""
 
+import hashlib
+import os
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 import numba
+import platformdirs
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+SOURCES = ("wire.py", "damage.py")
+"""The files beside this one that hold compiled functions."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` on its first call, without the GIL; later processes load the machine code.
 
-    Numba keeps the code beside the source, or in the user's cache folder where the package is read-only. Where neither
-    can be written the code is compiled in every process, which costs some seconds and changes no result. Numba watches
-    only the file of the function itself, so every compiled function that calls another lives in the same file as that one.
+    The code lies in the user's cache folder (or ``NUMBA_CACHE_DIR``), in a folder of its own per version of `SOURCES`:
+    Numba watches only the file of the function itself, and ours call each other across files. Where nothing can be
+    written the code is compiled in every process, which costs some seconds and changes no result.
     """
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(_folder(before))
     try:
         return cast(Callable[P, R], numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:
         return cast(Callable[P, R], numba.njit(nogil=True)(function))
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def _folder(chosen: str) -> Path:
+    root = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("pipeline-lab")) / "compiled"
+    here = Path(os.path.realpath(__file__)).parent
+    digest = hashlib.blake2b(b"".join((here / name).read_bytes() for name in SOURCES), digest_size=8)
+    return root / digest.hexdigest()

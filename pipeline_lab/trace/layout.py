@@ -107,9 +107,11 @@ def index_chunks(
 def _read_plane(data: ByteArray, begin: int, stop: int, budget: Budget) -> PlaneBytes:
     numbers, bounds = index_chunks(data, begin, stop, budget, PER_NAME, "names")
     names = bounds[numbers == 2]
+    if len(names) > 1:
+        raise DamagedError(int(names[1, 0]))
     return build_plane(
         data,
-        name=text(data, *names[-1].tolist()) if len(names) else "",
+        name=text(data, *names[0].tolist()) if len(names) else "",
         lines=tuple(_read_lines(data, bounds[numbers == 3], budget)),
         event_names=bounds[numbers == 4],
         stat_names=bounds[numbers == 5],

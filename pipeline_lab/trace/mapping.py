@@ -36,6 +36,7 @@ def map_file(file: BinaryIO, name: str) -> ByteArray:
 
 def release_pages(data: ByteArray) -> None:
     """Let the system take back the pages that a scan has touched; reading them again brings them back."""
-    mapped = data.base.obj if isinstance(data.base, memoryview) else None
+    base: object = data.base
+    mapped = base.obj if isinstance(base, memoryview) else None
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)

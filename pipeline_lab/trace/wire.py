@@ -215,6 +215,32 @@ def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, b
 
 
 @compiled
+def put_event(
+    data: ByteArray,
+    bounds: tuple[int, int],
+    timestamp_ns: int,
+    lookup: tuple[Int32Array, Int64Array, Int32Array],
+    columns: tuple[Int64Array, Int64Array, Int32Array],
+    row: int,
+) -> tuple[int, int]:
+    """Write one event into row ``row``; return the next row to write and where the event ends or breaks.
+
+    Events that only count occurrences have no place in time and are left out. Start and end are rounded down each, so
+    that neighbours in picoseconds stay neighbours. A name that ``lookup`` does not know gets the index -1.
+    """
+    table, ids, order = lookup
+    start, duration, name_index = columns
+    metadata_id, offset_ps, duration_ps, placed, end = read_event(data, bounds[0], bounds[1])
+    if not placed:
+        return row, end
+    start_ns = offset_ps // 1000
+    start[row] = timestamp_ns + start_ns
+    duration[row] = max(0, (offset_ps + duration_ps) // 1000 - start_ns)
+    name_index[row] = find_name(table, ids, order, metadata_id)
+    return row + 1, end
+
+
+@compiled
 def fill_events(
     data: ByteArray,
     bounds: tuple[int, int],
@@ -226,35 +252,42 @@ def fill_events(
 ) -> tuple[int, int]:
     """Read a line's events into columns: start and duration (ns since the origin), name index.
 
-    Every ``stride``-th event's position goes to ``offsets``. Events that only count occurrences have no place in time
-    and are left out. Start and end are rounded down each, so that neighbours in picoseconds stay neighbours.
+    Every ``stride``-th event's position goes to ``offsets``.
 
     Returns:
-        Events written (those whose name is unknown have the index -1), and where the line ends or breaks.
+        Events written, and where the line ends or breaks.
     """
-    table, ids, order = lookup
-    start, duration, name_index = columns
     at, stop = bounds
     row = 0
-    while at < stop and row < len(start):
+    while at < stop and row < len(columns[0]):
         number, wire, value, after = read_field(data, at, stop)
         if after < 0:
             return row, at
         if number == 4 and wire == CHUNK:
-            metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - value, after)
+            if row % stride == 0:
+                offsets[row // stride] = at
+            row, end = put_event(data, (after - value, after), timestamp_ns, lookup, columns, row)
             if end != after:
                 return row, end
-            if placed:
-                start_ns = offset_ps // 1000
-                end_ns = (offset_ps + duration_ps) // 1000
-                start[row] = timestamp_ns + start_ns
-                duration[row] = max(0, end_ns - start_ns)
-                name_index[row] = find_name(table, ids, order, metadata_id)
-                if row % stride == 0:
-                    offsets[row // stride] = at
-                row += 1
         at = after
-    return row, stop if row == len(start) else at
+    return row, stop if row == len(columns[0]) else at
+
+
+@compiled
+def fill_scattered(
+    data: ByteArray,
+    timestamp_ns: int,
+    lookup: tuple[Int32Array, Int64Array, Int32Array],
+    columns: tuple[Int64Array, Int64Array, Int32Array],
+    offsets: Int64Array,
+) -> int:
+    """Read the events at ``offsets`` into columns, moving the offsets of those written to the front; return how many."""
+    row = 0
+    for at in offsets:
+        _, _, length, after = read_field(data, at, len(data))
+        offsets[row] = at
+        row, _ = put_event(data, (after - length, after), timestamp_ns, lookup, columns, row)
+    return row
 
 
 @compiled

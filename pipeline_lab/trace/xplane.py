@@ -4,6 +4,7 @@ The file is mapped, not loaded. A first pass finds planes, lines and names and c
 columns; both are compiled and check every byte that they touch. Stats stay encoded until somebody asks for one.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pipeline_lab.trace.budget import Budget
 from pipeline_lab.trace.columns import read_planes
 from pipeline_lab.trace.layout import DamagedError, SpaceBytes, read_space
 from pipeline_lab.trace.mapping import map_path, release_pages
+from pipeline_lab.trace.salvage import salvage_space
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.timebase import Session, find_sessions
 from pipeline_lab.trace.wire import ByteArray
@@ -30,21 +32,47 @@ def read_xplane(path: Path, *, window: str = "") -> Trace:
     return read_bytes(map_path(path), path, window=window)
 
 
-def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
-    """Read a serialised XSpace; ``path`` says where it came from."""
-    budget = Budget(path.name, len(data))
+def read_bytes(data: ByteArray, path: Path, *, window: str = "", cut: str = "") -> Trace:
+    """Read a serialised XSpace, salvaging what can be if it is damaged.
+
+    Args:
+        data: The bytes, mapped or in memory.
+        path: Where they came from.
+        window: Name of the session folder.
+        cut: Why the bytes are known to be incomplete, as a sentence, or empty.
+    """
     try:
-        trace = build_trace(data, read_space(data, budget), budget, path, window=window)
-    except DamagedError as damage:
-        raise TraceReadError(f"{path.name} is damaged at byte {damage.position:,}; record it again.") from damage
+        trace = _read_sound(data, path, window)
+        if trace is None:
+            trace = _read_damaged(data, path, window)
     finally:
         release_pages(data)
+    if cut:
+        lost = trace.salvage.bytes_lost if trace.salvage else 0
+        trace = replace(trace, salvage=Salvage(lost, trace.event_count, cut))
     return trace
 
 
-def build_trace(
-    data: ByteArray, space: SpaceBytes, budget: Budget, path: Path, *, window: str, salvage: Salvage | None = None
-) -> Trace:
+def _read_sound(data: ByteArray, path: Path, window: str) -> Trace | None:
+    """Read a sound file; return None if it is damaged."""
+    budget = Budget(path.name, len(data))
+    try:
+        return build_trace(data, read_space(data, budget), budget, path, window)
+    except DamagedError:
+        return None
+
+
+def _read_damaged(data: ByteArray, path: Path, window: str) -> Trace:
+    budget = Budget(path.name, len(data))
+    space, loss = salvage_space(data, budget)
+    trace = build_trace(data, space, budget, path, window)
+    reason = loss.reason(data)
+    if trace.event_count and not any(any(plane.names) for plane in trace.planes):
+        reason = reason.rstrip(".") + ", and the names of its events are among what is lost."
+    return replace(trace, salvage=Salvage(loss.skipped + loss.missing, trace.event_count, reason))
+
+
+def build_trace(data: ByteArray, space: SpaceBytes, budget: Budget, path: Path, window: str) -> Trace:
     """Read the events of ``space`` and put them on one time axis."""
     if not any(plane.name for plane in space.planes):
         raise TraceReadError(
@@ -64,7 +92,6 @@ def build_trace(
         start_ns=start,
         stop_ns=stop,
         size_bytes=len(data),
-        salvage=salvage,
     )
 
 
