@@ -131,7 +131,7 @@ def _missing_prefetch(options: RunOptions) -> Iterator[Finding]:
         )
 
 
-def _serialstages_of(options: RunOptions) -> Iterator[Finding]:
+def _serial_stages(options: RunOptions) -> Iterator[Finding]:
     if options.pipeline.tensorflow_rewrites:
         return
     for index, stage in enumerate(options.pipeline.stages):
