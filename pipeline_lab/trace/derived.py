@@ -29,8 +29,8 @@ from pipeline_lab.trace.schema import IntArray
 from pipeline_lab.trace.stored_analysis import DerivedProfile, StoredStage, StoredSteps, StoredSummary, StoredVerdict
 from pipeline_lab.units import NS_PER_MS, format_bytes
 
-MAX_BYTES = 64_000_000
-"""TensorFlow's own derived files are a thousand times smaller."""
+MAX_BYTES = 8_000_000
+"""TensorFlow's own derived files are a hundred times smaller."""
 MAX_STAGES = 10_000
 
 _FILE_NAME = re.compile(r"(?:(?P<host>.*)\.)?(?P<kind>input_pipeline|overview_page)\.pb")

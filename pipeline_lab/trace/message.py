@@ -32,7 +32,7 @@ class Field(NamedTuple):
         number: Field number.
         wire: `VARINT`, `FIXED64`, `CHUNK` or `FIXED32`.
         value: The number of a varint, unsigned; 0 for the others.
-        begin, end: Bounds of a chunk's or a fixed number's bytes; of nothing for a varint.
+        begin, end: Bounds of the content: a chunk's bytes, without their length, or the number's.
     """
 
     number: int
@@ -48,6 +48,8 @@ def read_varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
     Raises:
         DamagedMessageError: The number does not end in ten bytes or before ``stop``.
     """
+    if at < stop and data[at] < 0x80:
+        return data[at], at + 1
     value = shift = 0
     for position in range(at, min(at + 10, stop)):
         byte = data[position]
@@ -58,31 +60,40 @@ def read_varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
     raise DamagedMessageError(at)
 
 
-def read_fields(data: bytes, begin: int = 0, stop: int | None = None) -> Iterator[Field]:
+def read_field(data: bytes, at: int, stop: int) -> Field:
+    """Return the field at ``at``; the next one begins at its end.
+
+    Raises:
+        DamagedMessageError: It is cut off or has a wire type that protobuf does not know.
+    """
+    tag, content = read_varint(data, at, stop)
+    number, wire = tag >> 3, tag & 7
+    value, end = 0, content
+    if wire == VARINT:
+        value, end = read_varint(data, content, stop)
+    elif wire == CHUNK:
+        length, content = read_varint(data, content, stop)
+        end = content + length
+    elif wire in (FIXED64, FIXED32):
+        end += 8 if wire == FIXED64 else 4
+    else:
+        raise DamagedMessageError(at)
+    if end > stop or not 0 < number <= _MAX_FIELD:
+        raise DamagedMessageError(at)
+    return Field(number, wire, value, content, end)
+
+
+def read_fields(data: bytes, begin: int, stop: int) -> Iterator[Field]:
     """Yield the fields of the message at ``[begin, stop)``.
 
     Raises:
-        DamagedMessageError: A field is cut off or has a wire type that protobuf does not know.
+        DamagedMessageError: A field makes no sense (see `read_field`).
     """
-    at, stop = begin, len(data) if stop is None else stop
+    at = begin
     while at < stop:
-        start = at
-        tag, at = read_varint(data, at, stop)
-        number, wire = tag >> 3, tag & 7
-        value, content = 0, at
-        if wire == VARINT:
-            value, at = read_varint(data, at, stop)
-            content = at
-        elif wire == CHUNK:
-            length, content = read_varint(data, at, stop)
-            at = content + length
-        elif wire in (FIXED64, FIXED32):
-            at += 8 if wire == FIXED64 else 4
-        else:
-            raise DamagedMessageError(start)
-        if at > stop or not 0 < number <= _MAX_FIELD:
-            raise DamagedMessageError(start)
-        yield Field(number, wire, value, content, at)
+        field = read_field(data, at, stop)
+        yield field
+        at = field.end
 
 
 def read_double(data: bytes, field: Field) -> float:
