@@ -61,7 +61,11 @@ def _too_little_data(options: RunOptions) -> Iterator[Finding]:
         if stage.count is None:
             return
         epochs *= stage.count
-    steps, wanted = records * epochs // options.pipeline.batch_size, training.steps + training.warmup_steps
+    batch = options.pipeline.find("batch")
+    is_last_kept = isinstance(batch, BatchStage) and not batch.drop_remainder
+    steps, rest = divmod(records * epochs, options.pipeline.batch_size)
+    steps += bool(rest) and is_last_kept
+    wanted = training.steps + training.warmup_steps
     if steps < wanted:
         yield Finding(
             "too-little-data",
@@ -77,13 +81,13 @@ def _held_in_memory(options: RunOptions) -> Iterator[Finding]:
     for index, stage in enumerate(options.pipeline.stages):
         element = elements[index]
         if isinstance(stage, ShuffleStage):
-            count = stage.buffer_size
-            limit = None if records is None else -(-records // element.examples)
-            yield _holds("shuffle-memory", index, "The shuffle buffer", min(count, limit or count), element)
+            is_repeated = any(place < index for place, _ in stages_of(options, RepeatStage))
+            most = stage.buffer_size if records is None or is_repeated else _elements_of(records, element)
+            yield _holds("shuffle-memory", index, "The shuffle buffer", min(stage.buffer_size, most), element)
         elif isinstance(stage, PrefetchStage) and stage.buffer_size != "autotune":
             yield _holds("prefetch-depth", index, f"prefetch({stage.buffer_size})", stage.buffer_size, element)
         elif isinstance(stage, CacheStage) and records is not None:
-            yield _holds("cache-size", index, "The cache", -(-records // element.examples), element)
+            yield _holds("cache-size", index, "The cache", _elements_of(records, element), element)
 
 
 def _ragged_batches(options: RunOptions) -> Iterator[Finding]:
@@ -103,6 +107,10 @@ def _file_sizes(options: RunOptions) -> tuple[int, ...] | None:
     if isinstance(workload, ImagesWorkload) and workload.data == "files":
         return None
     return workload.examples_per_file
+
+
+def _elements_of(records: int, element: Element) -> int:
+    return -(-records // element.examples)
 
 
 def _holds(kind: str, index: int, subject: str, count: int, element: Element) -> Finding:

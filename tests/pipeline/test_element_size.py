@@ -1,0 +1,43 @@
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, ParseStage, PipelineOptions, ReadStage
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.pipeline.element_size import elements_behind
+
+
+def test_an_image_grows_from_jpeg_to_pixels_to_floats_to_a_batch() -> None:
+    options = RunOptions(
+        workload=ImagesWorkload(data="random", image_size=10),
+        pipeline=PipelineOptions(
+            stages=(ReadStage(), ParseStage(), AugmentStage(pad=0, crop=8, cutout=0), BatchStage(size=3))
+        ),
+    )
+    record, pixels, floats, batch = elements_behind(options)
+    assert record.size_bytes == 255 + 64  # 85 % of 300 bytes of pixels, and the Example around them
+    assert pixels.size_bytes == 300 + 16
+    assert floats.size_bytes == 4 * 3 * 8 * 8 + 16
+    assert batch.size_bytes == 3 * floats.size_bytes
+    assert (record.is_decoded, pixels.is_decoded) == (False, True)
+
+
+def test_without_a_crop_the_padding_stays() -> None:
+    options = RunOptions(
+        workload=ImagesWorkload(image_size=8),
+        pipeline=PipelineOptions(stages=(ReadStage(), ParseStage(), AugmentStage(pad=1, cutout=0), BatchStage())),
+    )
+    assert elements_behind(options)[2].size_bytes == 4 * 3 * 10 * 10 + 16
+
+
+def test_a_users_records_have_no_known_size_until_they_are_parsed() -> None:
+    options = RunOptions(
+        workload=ImagesWorkload(data="files", pattern="/data/*", image_size=8),
+        pipeline=PipelineOptions(stages=(ReadStage(), BatchStage(size=2), ParseStage())),
+    )
+    assert [element.size_bytes for element in elements_behind(options)] == [None, None, 2 * (192 + 16)]
+
+
+def test_synthetic_records_are_as_long_as_asked_for() -> None:
+    options = RunOptions(
+        workload=SyntheticWorkload(element_bytes=100),
+        pipeline=PipelineOptions(stages=(ReadStage(), BatchStage(size=2))),
+    )
+    assert [element.size_bytes for element in elements_behind(options)] == [100, 200]

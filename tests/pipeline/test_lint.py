@@ -1,0 +1,108 @@
+import pytest
+from hypothesis import given
+
+from pipeline_lab.options.pipeline import (
+    AugmentStage,
+    BatchStage,
+    CacheStage,
+    ParseStage,
+    PipelineOptions,
+    PrefetchStage,
+    ReadStage,
+    RepeatStage,
+    ShuffleStage,
+    Stage,
+)
+from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.pipeline.finding import Finding, Weight
+from pipeline_lab.pipeline.lint import lint_pipeline
+from tests.support.option_strategies import RUN_OPTIONS
+
+READ, PARSE, AUGMENT, CACHE = ReadStage(), ParseStage(num_parallel_calls=2), AugmentStage(), CacheStage()
+SHUFFLE, REPEAT, BATCH, PREFETCH = ShuffleStage(buffer_size=6000), RepeatStage(), BatchStage(size=10), PrefetchStage()
+
+
+def _options(*stages: Stage, sizes: tuple[int, ...] = (1000, 1000), **pipeline: int | bool) -> RunOptions:
+    return RunOptions(
+        workload=ImagesWorkload(data="random", examples_per_file=sizes),
+        pipeline=PipelineOptions(stages=stages, **pipeline),  # type: ignore[arg-type]
+    )
+
+
+def _find(options: RunOptions, kind: str) -> Finding:
+    (finding,) = (finding for finding in lint_pipeline(options) if finding.kind == kind)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("kind", "stage", "options"),
+    [
+        ("frozen-augmentation", 3, _options(READ, PARSE, AUGMENT, CACHE, SHUFFLE, REPEAT, BATCH, PREFETCH)),
+        ("endless-cache", 2, _options(READ, REPEAT, CACHE, PARSE, BATCH, PREFETCH)),
+        ("frozen-order", 1, _options(READ, SHUFFLE, CACHE, REPEAT, PARSE, BATCH, PREFETCH)),
+        ("mixed-epochs", 2, _options(READ, REPEAT, SHUFFLE, PARSE, BATCH, PREFETCH)),
+        ("shuffled-batches", 3, _options(READ, PARSE, BATCH, SHUFFLE, REPEAT, PREFETCH)),
+        ("decoded-shuffle", 2, _options(READ, PARSE, SHUFFLE, REPEAT, BATCH, PREFETCH)),
+        ("weak-shuffle", 1, _options(READ, ShuffleStage(buffer_size=999), REPEAT, PARSE, BATCH, PREFETCH)),
+        ("prefetch-not-last", 4, _options(READ, REPEAT, PARSE, PREFETCH, BATCH)),
+        ("injected-prefetch", 3, _options(READ, REPEAT, PARSE, BATCH)),
+        ("no-prefetch", 3, _options(READ, REPEAT, PARSE, BATCH, tensorflow_rewrites=False)),
+        ("serial-stage", 2, _options(READ, REPEAT, ParseStage(), BATCH, PREFETCH, tensorflow_rewrites=False)),
+        ("small-pool", 2, _options(READ, REPEAT, PARSE, BATCH, PREFETCH, private_threadpool_size=1)),
+        ("too-little-data", None, _options(READ, PARSE, BATCH, PREFETCH)),
+        ("last-batch", 3, _options(READ, REPEAT, PARSE, BatchStage(drop_remainder=False), PREFETCH)),
+        (
+            "unequal-files",
+            0,
+            _options(ReadStage(mode="interleave"), REPEAT, PARSE, BATCH, PREFETCH, sizes=(1000, 2000, 3000)),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_rule_finds_its_stage(kind: str, stage: int | None, options: RunOptions) -> None:
+    assert _find(options, kind).stage == stage
+
+
+def test_a_sound_order_has_no_problem_and_no_advice() -> None:
+    options = _options(READ, CACHE, SHUFFLE, REPEAT, PARSE, AUGMENT, BATCH, PREFETCH)
+    assert {finding.weight for finding in lint_pipeline(options)} == {Weight.FACT}
+
+
+def test_the_optimised_preset_is_sound() -> None:
+    assert {finding.weight for finding in lint_pipeline(find_preset("optimised").options)} <= {Weight.FACT}
+
+
+def test_a_cache_before_an_augmentation_without_chance_is_fine() -> None:
+    still = AugmentStage(pad=0, flip=False, rotate_degrees=0, cutout=0)
+    options = _options(READ, PARSE, still, CACHE, SHUFFLE, REPEAT, BATCH, PREFETCH)
+    assert "frozen-augmentation" not in {finding.kind for finding in lint_pipeline(options)}
+
+
+def test_prefetch_depth_counts_batches_examples_and_bytes() -> None:
+    options = _options(READ, REPEAT, PARSE, BATCH, PrefetchStage(buffer_size=2))
+    # 2 batches × 10 examples × (32 × 32 × 3 pixels + 16 bytes of label and id) = 61,760 bytes
+    assert _find(options, "prefetch-depth").sentence == "prefetch(2) holds 2 batches, 20 examples, 61.8 kB."
+
+
+def test_a_shuffle_buffer_holds_no_more_than_the_data() -> None:
+    options = _options(READ, PARSE, ShuffleStage(buffer_size=10_000), REPEAT, BATCH, PREFETCH)
+    assert "holds 2,000 examples, 6.18 MB" in _find(options, "shuffle-memory").sentence
+
+
+def test_a_shuffle_buffer_behind_repeat_fills_up() -> None:
+    options = _options(READ, PARSE, REPEAT, ShuffleStage(buffer_size=10_000), BATCH, PREFETCH)
+    assert "holds 10,000 examples" in _find(options, "shuffle-memory").sentence
+
+
+def test_too_little_data_counts_the_warm_up() -> None:
+    sentence = _find(_options(READ, PARSE, BATCH, PREFETCH), "too-little-data").sentence
+    assert "200 of 205 steps" in sentence  # 2000 examples in batches of 10; 200 steps after 5 of warm-up
+
+
+@given(RUN_OPTIONS)
+def test_advice_is_a_sentence_about_a_stage_that_is_there(options: RunOptions) -> None:
+    for finding in lint_pipeline(options):
+        assert finding.sentence.endswith(".")
+        assert finding.stage is None or 0 <= finding.stage < len(options.pipeline.stages)

@@ -1,0 +1,88 @@
+import ast
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage
+from pipeline_lab.options.presets import PRESETS, find_preset
+from pipeline_lab.options.run import RunOptions, read_options, set_option
+from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.pipeline.source import needs_probe, render_source
+from tests.support.option_strategies import RUN_OPTIONS
+
+GOLDEN = Path(__file__).parent / "golden"
+USER_FILES = RunOptions(
+    workload=ImagesWorkload(data="files", pattern="/data/*.tfrecord", image_feature="image/encoded"),
+    pipeline=PipelineOptions(stages=(ReadStage(shuffle_files=True), ParseStage(), BatchStage(size=4))),
+)
+WITH_READ_TIME = set_option(find_preset("unequal-files").options, "workload.read_ms", "2")
+GOLDEN_OPTIONS = {
+    **{preset.name: preset.options for preset in PRESETS},
+    "read-time": WITH_READ_TIME,
+    "spin": set_option(WITH_READ_TIME, "workload.work", "spin"),
+    "user-files": USER_FILES,
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN_OPTIONS)
+def test_source_is_the_golden_file(name: str, compare_golden: Callable[[Path, str], None]) -> None:
+    compare_golden(GOLDEN / f"{name}.py.txt", render_source(GOLDEN_OPTIONS[name]))
+
+
+def test_probed_source_is_the_golden_file(compare_golden: Callable[[Path, str], None]) -> None:
+    compare_golden(GOLDEN / "user-files-probed.py.txt", render_source(USER_FILES, probe=True))
+
+
+@given(RUN_OPTIONS)
+def test_every_valid_pipeline_renders_to_code_that_compiles_and_needs_only_tensorflow(options: RunOptions) -> None:
+    for probe in (False, True):
+        tree = ast.parse(render_source(options, probe=probe))
+        compile(tree, "pipeline.py", "exec")
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert [argument.arg for argument in functions["make_dataset"].args.args] == ["files", "cache_dir"]
+        assert _imported(tree) <= {"tensorflow", "math", "os", "time", "hashlib"}
+
+
+@given(RUN_OPTIONS)
+def test_what_a_user_typed_never_becomes_code(options: RunOptions) -> None:
+    harmless = options.model_copy(
+        update={"workload": options.workload.model_copy(update={"pattern": "/x"} if needs_probe(options) else {})}
+    )
+    assert _statements(render_source(options)) == _statements(render_source(harmless))
+
+
+@given(RUN_OPTIONS)
+def test_equal_options_give_equal_text(options: RunOptions) -> None:
+    again = read_options(options.to_json())
+    assert _digest(render_source(options)) == _digest(render_source(again))
+
+
+@given(RUN_OPTIONS)
+def test_the_probe_changes_only_pipelines_over_a_users_files(options: RunOptions) -> None:
+    assert (render_source(options) != render_source(options, probe=True)) == needs_probe(options)
+
+
+def test_exported_source_is_free_of_probe_code() -> None:
+    assert "enumerate" not in render_source(USER_FILES)
+    assert '"id"' not in render_source(USER_FILES)
+
+
+def test_the_name_of_a_run_is_not_in_its_source() -> None:
+    options = find_preset("baseline").options
+    assert render_source(options.model_copy(update={"name": "another"})) == render_source(options)
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    plain = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
+    return plain | {(node.module or "").split(".")[0] for node in tree.body if isinstance(node, ast.ImportFrom)}
+
+
+def _statements(source: str) -> str:
+    return ast.dump(ast.parse(source))
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()

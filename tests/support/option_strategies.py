@@ -1,0 +1,131 @@
+"""Hypothesis strategies for run options: every one is valid, and together they reach every line of the renderer."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pipeline_lab.options.run import RunOptions
+
+PARALLELISM = st.none() | st.just("autotune") | st.integers(1, 64)
+FLAGS = st.booleans()
+MAYBE_FLAGS = st.none() | FLAGS
+
+
+def _optional(kind: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({"stage": st.just(kind)}, optional=fields)
+
+
+READS = st.one_of(
+    _optional("read", shuffle_files=FLAGS),
+    st.fixed_dictionaries(
+        {
+            "stage": st.just("read"),
+            "mode": st.just("parallel_reads"),
+            "num_parallel_calls": st.just("autotune") | st.integers(1, 64),
+            "shuffle_files": FLAGS,
+        }
+    ),
+    st.fixed_dictionaries(
+        {"stage": st.just("read"), "mode": st.just("interleave")},
+        optional={
+            "shuffle_files": FLAGS,
+            "cycle_length": st.none() | st.integers(1, 64),
+            "block_length": st.integers(1, 64),
+            "num_parallel_calls": PARALLELISM,
+            "deterministic": MAYBE_FLAGS,
+        },
+    ),
+)
+AUGMENTS = _optional(
+    "augment",
+    pad=st.integers(0, 8),
+    crop=st.none() | st.integers(4, 32),
+    flip=FLAGS,
+    rotate_degrees=st.floats(0, 180),
+    cutout=st.integers(0, 4),
+    normalise=FLAGS,
+    num_parallel_calls=PARALLELISM,
+    deterministic=MAYBE_FLAGS,
+)
+PARSES = _optional("parse", num_parallel_calls=PARALLELISM, deterministic=MAYBE_FLAGS)
+MAPS = _optional("map", num_parallel_calls=PARALLELISM, deterministic=MAYBE_FLAGS)
+BATCHES = _optional(
+    "batch",
+    size=st.integers(1, 64),
+    drop_remainder=FLAGS,
+    num_parallel_calls=PARALLELISM,
+    deterministic=MAYBE_FLAGS,
+)
+ANYWHERE = st.lists(
+    st.one_of(
+        _optional("cache", where=st.sampled_from(["memory", "file"])),
+        _optional("shuffle", buffer_size=st.integers(1, 5000), reshuffle_each_iteration=FLAGS),
+        _optional("repeat", count=st.none() | st.integers(1, 3)),
+        _optional("prefetch", buffer_size=st.just("autotune") | st.integers(1, 16)),
+    ),
+    max_size=5,
+)
+SIZES = st.lists(st.integers(100, 3000), min_size=1, max_size=5)
+
+
+@st.composite
+def _pipelines(draw: Callable[..., Any], *needed: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    stages = draw(st.permutations([draw(stage) for stage in needed] + draw(ANYWHERE)))
+    names = [stage["stage"] for stage in stages]
+    if "augment" in names and names.index("augment") < names.index("parse"):
+        first, second = names.index("augment"), names.index("parse")
+        stages[first], stages[second] = stages[second], stages[first]
+    return {
+        "stages": [draw(READS), *stages],
+        "private_threadpool_size": draw(st.none() | st.integers(1, 16)),
+        "tensorflow_rewrites": draw(FLAGS),
+    }
+
+
+IMAGE_WORKLOADS = st.one_of(
+    st.fixed_dictionaries(
+        {"kind": st.just("images"), "data": st.sampled_from(["digits", "random"]), "examples_per_file": SIZES}
+    ),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("images"),
+            "data": st.just("files"),
+            "pattern": st.text(min_size=1, max_size=40),
+            "image_feature": st.text(min_size=1, max_size=20),
+            "label_feature": st.text(min_size=1, max_size=20),
+        }
+    ),
+)
+SYNTHETIC_WORKLOADS = st.fixed_dictionaries(
+    {"kind": st.just("synthetic"), "examples_per_file": SIZES},
+    optional={
+        "read_ms": st.floats(0, 100),
+        "map_ms": st.floats(0, 100),
+        "work": st.sampled_from(["sleep", "spin"]),
+    },
+)
+
+
+def _valid(document: dict[str, Any]) -> RunOptions | None:
+    try:
+        return RunOptions.model_validate(document)
+    except ValidationError:
+        return None
+
+
+def _documents(workloads: st.SearchStrategy[Any], pipelines: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries({"workload": workloads, "pipeline": pipelines})
+
+
+RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
+    st.one_of(
+        _documents(IMAGE_WORKLOADS, _pipelines(PARSES, BATCHES)),
+        _documents(IMAGE_WORKLOADS, _pipelines(PARSES, AUGMENTS, BATCHES)),
+        _documents(SYNTHETIC_WORKLOADS, _pipelines(BATCHES)),
+        _documents(SYNTHETIC_WORKLOADS, _pipelines(MAPS, BATCHES)),
+    )
+    .map(_valid)
+    .filter(lambda options: options is not None)
+)
