@@ -1,4 +1,4 @@
-"""Every chart of a diagnosis, listed once; pages, reports and tests go by this list."""
+"""Every chart of a diagnosis and of a comparison, listed once; pages, reports and tests go by this list."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +8,19 @@ from typing import TypeAlias
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.diagnosis import Diagnosis
+from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.comparison import (
+    idle_by_run,
+    idle_difference,
+    memory_by_run,
+    sampling_by_run,
+    stalls_by_run,
+    step_time_difference,
+)
 from pipeline_lab.figures.idle import idle_by_cause, step_parts
 from pipeline_lab.figures.memory import memory_over_time
+from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
 from pipeline_lab.figures.sampling import file_shares, sampling_over_time
 from pipeline_lab.figures.stalls import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.steps import learning, step_time
@@ -157,6 +167,58 @@ CHARTS: tuple[Chart, ...] = (
     Chart("learning", Section.STEPS, "Loss of every step, and accuracy where the workload has one.", _learning),
 )
 """Every chart, in the order in which pages and reports show them."""
+
+
+@dataclass(frozen=True)
+class ComparisonChart:
+    """One chart of recorded runs side by side; its attributes are those of :class:`Chart`."""
+
+    name: str
+    section: Section
+    description: str
+    draw: Callable[[Comparison, Mode], Drawing]
+
+
+COMPARISON_CHARTS: tuple[ComparisonChart, ...] = (
+    ComparisonChart(
+        "step-time-difference",
+        Section.STEPS,
+        "How much longer or shorter each candidate's step takes than the baseline's, with its interval.",
+        step_time_difference,
+    ),
+    ComparisonChart(
+        "step-time-panels",
+        Section.STEPS,
+        "Step time of every run over its steps, one panel per run on shared axes.",
+        step_time_panels,
+    ),
+    ComparisonChart(
+        "stalls-by-run",
+        Section.STALLS,
+        "For each run the wait per step that left the device idle, and the wait hidden behind device work.",
+        stalls_by_run,
+    ),
+    ComparisonChart(
+        "idle-by-run", Section.GAPS, "For each run how long the device idled per step, divided by cause.", idle_by_run
+    ),
+    ComparisonChart(
+        "idle-difference",
+        Section.GAPS,
+        "For each candidate how much more or less the device idled than in the baseline, by cause.",
+        idle_difference,
+    ),
+    ComparisonChart(
+        "sampling-by-run",
+        Section.SAMPLING,
+        "For each run the share of samples that lie in the wrong file, with what chance alone would give.",
+        sampling_by_run,
+    ),
+    ComparisonChart("memory-by-run", Section.MEMORY, "Peak resident memory of each run's job.", memory_by_run),
+    ComparisonChart(
+        "loss-panels", Section.STEPS, "Loss of every run over its steps, one panel per run on shared axes.", loss_panels
+    ),
+)
+"""Every chart of a comparison, in the order in which pages and reports show them."""
 
 
 def charts_of(section: Section) -> list[Chart]:

@@ -1,0 +1,135 @@
+"""What differs between runs before anything was measured: options, environment, the pipeline's source.
+
+Options are compared by path, in the words of ``--set``: a stage is named, not numbered, so that one stage more does
+not make all later ones look changed.
+"""
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MAX_VALUE_LENGTH = 200
+_NOT_OPTIONS = frozenset({"schema_version", "name"})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same in all runs.
+
+    Attributes:
+        path: Where it stands, such as ``pipeline.prefetch.buffer_size``.
+        values: Its value in each run as text, baseline first; None where a run does not have it.
+    """
+
+    path: str
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """All that differs.
+
+    Attributes:
+        options: By path; a run whose options are not known has None everywhere.
+        environment: By path, in the same way.
+        sources: For each candidate a unified diff of its source against the baseline's: empty if they are equal,
+            None if one of the two is not known.
+        unknown_options, unknown_environment: Indices of runs that carry none.
+    """
+
+    options: tuple[Difference, ...]
+    environment: tuple[Difference, ...]
+    sources: tuple[str | None, ...]
+    unknown_options: tuple[int, ...]
+    unknown_environment: tuple[int, ...]
+
+    def differing_options(self, candidate: int) -> tuple[Difference, ...]:
+        """Return the options in which one run (1 is the first candidate) is not like the baseline."""
+        return tuple(entry for entry in self.options if entry.values[candidate] != entry.values[0])
+
+
+def find_differences(
+    options: Sequence[Mapping[str, Any] | None],
+    environments: Sequence[Mapping[str, Any]],
+    sources: Sequence[str | None],
+) -> Differences:
+    """Compare what runs were told and what they ran on; one entry per run, baseline first."""
+    baseline = sources[0]
+    return Differences(
+        options=_differing([flatten_options(each) if each else {} for each in options]),
+        environment=_differing([flatten(each) for each in environments]),
+        sources=tuple(_source_diff(baseline, source) for source in sources[1:]),
+        unknown_options=tuple(index for index, each in enumerate(options) if not each),
+        unknown_environment=tuple(index for index, each in enumerate(environments) if not each),
+    )
+
+
+def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return every leaf of a document by its dotted path, as text; a list of plain values is one leaf."""
+    flat: dict[str, str] = {}
+    for key, value in document.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{path}."))
+        elif isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
+            flat.update(flatten({str(number): entry for number, entry in enumerate(value)}, f"{path}."))
+        else:
+            flat[path] = _text(value)
+    return flat
+
+
+def flatten_options(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return an options document by path, stages under their names and their order as one entry."""
+    document = {key: value for key, value in options.items() if key not in _NOT_OPTIONS}
+    pipeline = document.get("pipeline")
+    if not isinstance(pipeline, Mapping) or not isinstance(pipeline.get("stages"), list | tuple):
+        return flatten(document)
+    stages = [dict(stage) for stage in pipeline["stages"] if isinstance(stage, Mapping)]
+    names = _stage_names([str(stage.pop("stage", "?")) for stage in stages])
+    others = {key: value for key, value in pipeline.items() if key != "stages"}
+    document["pipeline"] = {"stages": " → ".join(names), **dict(zip(names, stages, strict=True)), **others}
+    return flatten(document)
+
+
+def _stage_names(kinds: list[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    names = []
+    for kind in kinds:
+        seen[kind] += 1
+        names.append(kind if seen[kind] == 1 else f"{kind}#{seen[kind]}")
+    return names
+
+
+def _differing(flats: list[dict[str, str]]) -> tuple[Difference, ...]:
+    """Return what differs among the runs that carry anything at all, in the order of first appearance."""
+    known = [flat for flat in flats if flat]
+    paths = dict.fromkeys(path for flat in known for path in flat)
+    return tuple(
+        Difference(path, tuple(flat.get(path) for flat in flats))
+        for path in paths
+        if len({flat.get(path) for flat in known}) > 1
+    )
+
+
+def _source_diff(baseline: str | None, candidate: str | None) -> str | None:
+    if baseline is None or candidate is None:
+        return None
+    lines = difflib.unified_diff(
+        baseline.splitlines(), candidate.splitlines(), "baseline/pipeline.py", "candidate/pipeline.py", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(_run_lengths(value), ensure_ascii=False, default=str)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
+
+
+def _run_lengths(value: Any) -> Any:
+    """Write a list that repeats one value, such as equal file sizes, the way options accept it: ``8x512``."""
+    if isinstance(value, list | tuple) and len(value) > 2 and len(set(map(str, value))) == 1:
+        return f"{len(value)}x{value[0]}"
+    return value

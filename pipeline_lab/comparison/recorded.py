@@ -1,0 +1,213 @@
+"""Recorded runs side by side: what differs in what they were told, then what differs in what was measured.
+
+``SCHEMA_VERSION`` history of :meth:`Comparison.to_json`: 1, the first one.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import Any
+
+from pipeline_lab.comparison.differences import Differences, find_differences
+from pipeline_lab.comparison.measures import Measure, measure
+from pipeline_lab.comparison.recorded_run import RecordedRun, with_distinct_names
+from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
+from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.statistics.outcome import Outcome
+from pipeline_lab.units import format_percent
+
+SCHEMA_VERSION = 1
+CONFIDENCE = 0.95
+MAX_RUNS = 20
+
+DRIFT_WARNING = (
+    "These runs were recorded apart. What the machine did between them (other jobs, temperature, a warm page cache) is "
+    "in the difference and in no interval; a race tells the pipelines apart."
+)
+
+
+class ComparisonError(PipelineLabError):
+    """Runs cannot be compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two to twenty recorded runs.
+
+    Attributes:
+        runs: The baseline first, under distinct names.
+        differences: In options, environment and source.
+        step_time: For each candidate its time per step over the baseline's; together the intervals hold with
+            probability :data:`CONFIDENCE`.
+        measures: All other numbers, one value per run.
+        warnings: What a reader must know before the numbers, as sentences.
+    """
+
+    runs: tuple[RecordedRun, ...]
+    differences: Differences
+    step_time: tuple[StepTimeRatio | Unavailable, ...]
+    measures: tuple[Measure, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def baseline(self) -> RecordedRun:
+        return self.runs[0]
+
+    @property
+    def candidates(self) -> tuple[RecordedRun, ...]:
+        return self.runs[1:]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence per candidate: how its step compares to the baseline's."""
+        pairs = zip(self.candidates, self.step_time, strict=True)
+        return tuple(describe_ratio(run.name, self.baseline.name, ratio) for run, ratio in pairs)
+
+    def find_measure(self, name: str) -> Measure | None:
+        """Return the measure of that name, or None if no run has it."""
+        return next((each for each in self.measures if each.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of ``compare --json``; times in ms, shares in percent."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "recorded": "apart",
+            "runs": [_run_document(run) for run in self.runs],
+            "warnings": list(self.warnings),
+            "sentences": list(self.sentences),
+            "differences": {
+                "options": [asdict(each) for each in self.differences.options],
+                "environment": [asdict(each) for each in self.differences.environment],
+                "source": [_source_document(diff) for diff in self.differences.sources],
+            },
+            "step_time": [_ratio_document(ratio) for ratio in self.step_time],
+            "measures": [_measure_document(each) for each in self.measures],
+        }
+
+
+def compare_runs(baseline: RecordedRun, *candidates: RecordedRun) -> Comparison:
+    """Compare recorded runs with a baseline.
+
+    Raises:
+        ComparisonError: There is no candidate, or there are more than twenty runs.
+    """
+    if not candidates or len(candidates) >= MAX_RUNS:
+        raise ComparisonError(
+            f"A comparison takes a baseline and 1 to {MAX_RUNS - 1} candidates, got {len(candidates)}."
+        )
+    runs = with_distinct_names((baseline, *candidates))
+    diagnoses = tuple(run.diagnosis for run in runs)
+    differences = find_differences(
+        [run.options for run in runs], [run.environment for run in runs], [run.source for run in runs]
+    )
+    basis = common_basis(diagnoses)
+    times = [step_times(diagnosis, basis) for diagnosis in diagnoses]
+    confidence = 1 - (1 - CONFIDENCE) / len(candidates)
+    ratios = tuple(
+        compare_step_times(times[0], each, confidence, _batch_sizes(runs[0], run))
+        for run, each in zip(runs[1:], times[1:], strict=True)
+    )
+    return Comparison(runs, differences, ratios, measure(diagnoses), _warnings(runs, differences, basis))
+
+
+def describe_ratio(name: str, baseline: str, ratio: StepTimeRatio | Unavailable) -> str:
+    """Say in one sentence how a candidate's step compares."""
+    if isinstance(ratio, Unavailable):
+        return f"{name} cannot be compared with {baseline}: {ratio.reason}"
+    interval = f"({ratio.confidence * 100:.4g} % interval {_range(ratio)})"
+    size = format_percent(abs(ratio.percent))
+    if ratio.outcome is Outcome.FASTER:
+        return f"{name} took {size} less time per {ratio.per} than {baseline} {interval}."
+    if ratio.outcome is Outcome.SLOWER:
+        return f"{name} took {size} more time per {ratio.per} than {baseline} {interval}."
+    if ratio.outcome is Outcome.EQUIVALENT:
+        return f"{name} and {baseline} took practically the same time per {ratio.per} {interval}."
+    return f"Whether {name} or {baseline} took less time per {ratio.per} cannot be told {interval}."
+
+
+def _range(ratio: StepTimeRatio) -> str:
+    low, high = ratio.bounds_percent
+    if high < 0:
+        return f"{format_percent(-high)} to {format_percent(-low)} less"
+    if low > 0:
+        return f"{format_percent(low)} to {format_percent(high)} more"
+    return f"{format_percent(-low)} less to {format_percent(high)} more"
+
+
+def _batch_sizes(baseline: RecordedRun, candidate: RecordedRun) -> tuple[int, int] | None:
+    sizes = baseline.batch_size, candidate.batch_size
+    return (sizes[0], sizes[1]) if sizes[0] and sizes[1] and sizes[0] != sizes[1] else None
+
+
+def _warnings(runs: tuple[RecordedRun, ...], differences: Differences, basis: str) -> tuple[str, ...]:
+    return (
+        DRIFT_WARNING,
+        *_unlike_runs(runs, differences),
+        *_odd_bases(runs, basis),
+        *(_unfinished(run) for run in runs if run.state not in ("", "done")),
+    )
+
+
+def _unlike_runs(runs: tuple[RecordedRun, ...], differences: Differences) -> list[str]:
+    sentences = []
+    if differences.environment:
+        paths = ", ".join(each.path for each in differences.environment[:4])
+        more = ", …" if len(differences.environment) > 4 else ""
+        sentences.append(f"The runs did not have the same environment ({paths}{more}).")
+    for indices, what in (
+        (differences.unknown_options, "options"),
+        (differences.unknown_environment, "environment"),
+    ):
+        if indices:
+            sentences.append(f"Not recorded, so not compared: the {what} of {_names(runs, indices)}.")
+    if any(_batch_sizes(runs[0], run) for run in runs[1:]):
+        sentences.append("The batch sizes differ, so the time per example is compared, not the time per step.")
+    if any(entry.path.startswith(("workload.", "training.")) for entry in differences.options):
+        sentences.append("The runs did not do the same work: workload or training options differ.")
+    return sentences
+
+
+def _odd_bases(runs: tuple[RecordedRun, ...], basis: str) -> list[str]:
+    if basis == "all":
+        return ["Too few steps lie outside the profile windows, so profiled steps, which are slower, are compared too."]
+    if basis == "trace":
+        markers = {run.diagnosis.steps.marker for run in runs if not isinstance(run.diagnosis.steps, Unavailable)}
+        differ = f" They are marked in different ways: {', '.join(sorted(markers))}." if len(markers) > 1 else ""
+        return [f"Compared are the profiled steps of the traces, which the profiler slowed down.{differ}"]
+    return []
+
+
+def _unfinished(run: RecordedRun) -> str:
+    reason = f": {run.reason}" if run.reason else "."
+    return f"{run.name} did not run to its end ({run.state}){reason}"
+
+
+def _names(runs: tuple[RecordedRun, ...], indices: tuple[int, ...]) -> str:
+    return ", ".join(runs[index].name for index in indices)
+
+
+def _run_document(run: RecordedRun) -> dict[str, Any]:
+    verdict = run.diagnosis.verdict
+    return {
+        "id": run.id or None,
+        "name": run.name,
+        "source": PurePath(run.diagnosis.source.path).name,
+        "kind": run.diagnosis.source.kind,
+        "state": run.state or None,
+        "batch_size": run.batch_size,
+        "verdict": {"class": verdict.verdict_class.value, "sentence": verdict.sentence},
+    }
+
+
+def _source_document(diff: str | None) -> dict[str, Any]:
+    if diff is None:
+        return Unavailable("The source of one of the two runs was not recorded.").to_json()
+    return {"equal": not diff, "diff": diff}
+
+
+def _ratio_document(ratio: StepTimeRatio | Unavailable) -> dict[str, Any]:
+    return ratio.to_json() if isinstance(ratio, Unavailable) else {**asdict(ratio), "outcome": ratio.outcome.value}
+
+
+def _measure_document(each: Measure) -> dict[str, Any]:
+    values = [value.to_json() if isinstance(value, Unavailable) else value for value in each.values]
+    return {"name": each.name, "unit": each.unit, "better": each.better, "values": values}

@@ -1,0 +1,153 @@
+"""How much longer or shorter a step takes in one recorded run than in another, and how sure that can be.
+
+Compared is the geometric mean over the measured steps, so that a few long steps do not decide; the interval counts
+neighbouring steps for what they are worth together. It speaks for the two recordings, not for the two pipelines: what
+the machine did between them is in no interval.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.comparison.measures import trace_step_ns
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.statistics.effective_sample import MIN_EFFECTIVE, difference_interval, estimate_mean
+from pipeline_lab.statistics.outcome import Outcome
+
+FloatArray = NDArray[np.float64]
+
+MIN_STEPS = 20
+PRACTICAL_PERCENT = 3.0
+"""A step is called faster or slower only where the whole interval lies beyond this: recorded apart, less is drift."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """The steps of one run that are compared.
+
+    Attributes:
+        basis: Which they are: ``unprofiled``, ``all`` or ``trace``.
+        times_ns: Length of each, shape (steps,), in the order of time.
+    """
+
+    basis: str
+    times_ns: FloatArray
+
+
+@dataclass(frozen=True)
+class StepTimeRatio:
+    """A candidate's time per step over the baseline's.
+
+    Attributes:
+        ratio, low, high: Of the geometric means, with the interval's bounds.
+        confidence: Of the interval, 0 to 1.
+        per: ``step``, or ``example`` where the batch sizes differ.
+        basis: Which steps were compared: ``unprofiled``, ``all`` or ``trace``.
+        steps: Compared steps of baseline and candidate.
+        effective_steps: How many independent ones they are worth.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    confidence: float
+    per: str
+    basis: str
+    steps: tuple[int, int]
+    effective_steps: tuple[float, float]
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the interval says beyond the practical threshold."""
+        threshold = PRACTICAL_PERCENT / 100
+        if self.high < 1 - threshold:
+            return Outcome.FASTER
+        if self.low > 1 + threshold:
+            return Outcome.SLOWER
+        if self.low >= 1 - threshold and self.high <= 1 + threshold:
+            return Outcome.EQUIVALENT
+        return Outcome.UNDECIDED
+
+    @property
+    def percent(self) -> float:
+        """Longer by this many percent; negative for a shorter step."""
+        return 100 * (self.ratio - 1)
+
+    @property
+    def bounds_percent(self) -> tuple[float, float]:
+        return 100 * (self.low - 1), 100 * (self.high - 1)
+
+
+def step_times(diagnosis: Diagnosis, basis: str) -> StepTimes | Unavailable:
+    """Return a run's steps, warm-up left out.
+
+    Args:
+        diagnosis: Of the run.
+        basis: ``unprofiled`` or ``all`` steps as the job timed them, or those of the ``trace``.
+    """
+    if basis == "trace":
+        steps = diagnosis.steps
+        return steps if isinstance(steps, Unavailable) else StepTimes(basis, trace_step_ns(steps))
+    job = diagnosis.job_steps
+    return job if isinstance(job, Unavailable) else StepTimes(basis, _job_times(job, unprofiled=basis == "unprofiled"))
+
+
+def common_basis(diagnoses: tuple[Diagnosis, ...]) -> str:
+    """Choose steps that all runs have: unprofiled ones where every run has enough of them."""
+    if any(isinstance(diagnosis.job_steps, Unavailable) for diagnosis in diagnoses):
+        return "trace"
+    unprofiled = [step_times(diagnosis, "unprofiled") for diagnosis in diagnoses]
+    enough = all(isinstance(times, StepTimes) and len(times.times_ns) >= MIN_STEPS for times in unprofiled)
+    return "unprofiled" if enough else "all"
+
+
+def compare_step_times(
+    baseline: StepTimes | Unavailable,
+    candidate: StepTimes | Unavailable,
+    confidence: float,
+    batch_sizes: tuple[int, int] | None = None,
+) -> StepTimeRatio | Unavailable:
+    """Compare two recorded runs' steps.
+
+    Args:
+        baseline, candidate: Their steps.
+        confidence: Of the interval, 0 to 1.
+        batch_sizes: Examples per step of both; given, the time per example is compared.
+    """
+    if isinstance(baseline, Unavailable):
+        return Unavailable(f"The baseline's steps are unknown: {baseline.reason}")
+    if isinstance(candidate, Unavailable):
+        return candidate
+    logs = [np.log(times.times_ns[times.times_ns > 0]) for times in (baseline, candidate)]
+    fewest = min(map(len, logs))
+    if fewest < MIN_STEPS:
+        return Unavailable(f"Only {fewest} steps were measured; record at least {MIN_STEPS}, better some hundred.")
+    first, second = (estimate_mean(log) for log in logs)
+    if not (first.is_enough and second.is_enough):
+        return Unavailable(
+            f"The step times wander so slowly that they are worth fewer than {MIN_EFFECTIVE:.0f} independent steps; "
+            "record more steps, or race the two."
+        )
+    shift = math.log(batch_sizes[0] / batch_sizes[1]) if batch_sizes else 0.0
+    low, high = difference_interval(first, second, confidence)
+    return StepTimeRatio(
+        ratio=math.exp(second.mean - first.mean + shift),
+        low=math.exp(low + shift),
+        high=math.exp(high + shift),
+        confidence=confidence,
+        per="example" if batch_sizes else "step",
+        basis=candidate.basis,
+        steps=(len(logs[0]), len(logs[1])),
+        effective_steps=(first.effective_count, second.effective_count),
+    )
+
+
+def _job_times(job: JobSteps, *, unprofiled: bool) -> FloatArray:
+    left_out = job.table.column("warmup").to_numpy(zero_copy_only=False).astype(bool)
+    if unprofiled:
+        left_out = left_out | job.table.column("profiled").to_numpy(zero_copy_only=False).astype(bool)
+    return np.asarray(job.table.column("step_ns").to_numpy()[~left_out], np.float64)

@@ -1,0 +1,268 @@
+"""The report of recorded runs side by side: what differs in what they were told, then in what was measured."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.verdict import Evidence
+from pipeline_lab.comparison.differences import Difference
+from pipeline_lab.comparison.measures import Measure, Value
+from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.catalogue import COMPARISON_CHARTS
+from pipeline_lab.figures.catalogue import Section as ChartSection
+from pipeline_lab.report import comparison_tables
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table, Text
+from pipeline_lab.report.plain_text import slug
+from pipeline_lab.report.run_report import WIDE_CHARTS, describe, notes_of, told_blocks
+from pipeline_lab.statistics.outcome import Outcome
+from pipeline_lab.units import format_count
+
+_GROUPS = {
+    ChartSection.STALLS: ("stalls",),
+    ChartSection.GAPS: ("gaps",),
+    ChartSection.SAMPLING: ("sampling",),
+    ChartSection.MEMORY: ("memory",),
+    ChartSection.STEPS: ("steps", "learning"),
+}
+"""Which measures stand with which charts."""
+
+MAX_RUN_COLUMNS = 4
+"""With more runs than this, tables have a row per run."""
+
+_ORDER = (ChartSection.STEPS, ChartSection.STALLS, ChartSection.GAPS, ChartSection.SAMPLING, ChartSection.MEMORY)
+
+
+@dataclass(frozen=True)
+class ComparisonReport:
+    """A report of a baseline and its candidates.
+
+    Attributes:
+        comparison: What is reported on.
+        notes: Words of the report's author, beside the runs' own notes.
+    """
+
+    comparison: Comparison
+    notes: str = ""
+
+    @property
+    def slug(self) -> str:
+        return slug(f"{self._title}")
+
+    def content(self) -> Content:
+        runs = self.comparison.runs
+        return Content(
+            title=self._title,
+            about=(("Baseline", runs[0].name), ("Candidates", ", ".join(run.name for run in runs[1:]))),
+            answer=_answer(self.comparison),
+            warnings=self.comparison.warnings,
+            notes=self._notes(),
+            sections=(
+                Section("What differs", _difference_blocks(self.comparison)),
+                *(Section(section.value, _section_blocks(section, self.comparison)) for section in _ORDER),
+                Section("The runs", (_verdicts(self.comparison),)),
+                *(
+                    Section(f"What ran: {', '.join(run.name for run in same)}", told_blocks(same[0]))
+                    for same in _told_alike(runs)
+                ),
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return self.comparison.to_json()
+
+    def tables(self) -> dict[str, pa.Table]:
+        return comparison_tables.data_tables(self.comparison)
+
+    @property
+    def _title(self) -> str:
+        candidates = self.comparison.candidates
+        what = candidates[0].name if len(candidates) == 1 else f"{len(candidates)} runs"
+        return f"{what} against {self.comparison.baseline.name}"
+
+    def _notes(self) -> tuple[Note, ...]:
+        own = (Note("Notes", self.notes),) if self.notes.strip() else ()
+        return (*own, *(note for run in self.comparison.runs for note in notes_of(run, "")))
+
+
+def _told_alike(runs: tuple[RecordedRun, ...]) -> list[list[RecordedRun]]:
+    """Group the runs that were told the same and ran on the same, in the order of their first."""
+    groups: list[list[RecordedRun]] = []
+    for run in runs:
+        same = next((group for group in groups if told_blocks(group[0]) == told_blocks(run)), None)
+        if same is None:
+            groups.append([run])
+        else:
+            same.append(run)
+    return groups
+
+
+def _answer(comparison: Comparison) -> Answer:
+    ratios = [ratio for ratio in comparison.step_time if isinstance(ratio, StepTimeRatio)]
+    outcomes = {ratio.outcome for ratio in ratios}
+    label, tone = "undecided", "neutral"
+    if len(ratios) == len(comparison.step_time) and len(outcomes) == 1:
+        (outcome,) = outcomes
+        label = outcome.value
+        tone = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(outcome, "neutral")
+    elif len(outcomes) > 1:
+        label = "mixed"
+    return Answer(label, tone, comparison.sentences, "recorded apart", _evidence(comparison))
+
+
+def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
+    """Return the baseline's and the only candidate's headline numbers; with more candidates tables are clearer."""
+    if len(comparison.runs) > 2:
+        return (Evidence("Runs", format_count(len(comparison.runs))),)
+    found = (
+        comparison.find_measure(name)
+        for name in ("median_step_ms", "examples_per_second", "wait_ms", "exposed_ms", "idle_percent")
+    )
+    return tuple(
+        Evidence(each.title, " → ".join(comparison_tables.format_value(value, each.unit) for value in each.values))
+        for each in found
+        if each is not None and not any(isinstance(value, Unavailable) for value in each.values)
+    )
+
+
+def _difference_blocks(comparison: Comparison) -> tuple[Block, ...]:
+    differences, names = comparison.differences, [run.name for run in comparison.runs]
+    return (
+        _difference_table("Options that differ", differences.options, differences.unknown_options, names),
+        _difference_table("Environment that differs", differences.environment, differences.unknown_environment, names),
+        *(_source_block(run.name, diff) for run, diff in zip(comparison.candidates, differences.sources, strict=True)),
+    )
+
+
+def _difference_table(title: str, found: tuple[Difference, ...], unknown: tuple[int, ...], names: list[str]) -> Block:
+    known = [number for number in range(len(names)) if number not in unknown]
+    if len(known) < 2:
+        return Text(f"{title}: not recorded in enough of the runs.", missing=True)
+    if not found:
+        return Text(f"{title}: none{_but_unknown(unknown, names)}.")
+    note = f"Not recorded in {', '.join(names[number] for number in unknown)}." if unknown else ""
+    by_path = [["–" if value is None else value for value in each.values] for each in found]
+    if len(names) <= MAX_RUN_COLUMNS:
+        rows = tuple((each.path, *values) for each, values in zip(found, by_path, strict=True))
+        return Table(title, ("Path", *names), rows, note=note)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, *values in zip(names, *by_path, strict=True):
+        alike.setdefault(tuple(values), []).append(name)
+    rows = tuple((", ".join(same), *values) for values, same in alike.items())
+    return Table(title, ("Runs", *(each.path for each in found)), rows, note=note)
+
+
+def _but_unknown(unknown: tuple[int, ...], names: list[str]) -> str:
+    return f"; not recorded in {', '.join(names[number] for number in unknown)}" if unknown else ""
+
+
+def _source_blocks(names: list[str], diffs: tuple[str | None, ...]) -> list[Block]:
+    """Show each different diff once, with all candidates that it holds for."""
+    holders: dict[str | None, list[str]] = {}
+    for name, diff in zip(names, diffs, strict=True):
+        holders.setdefault(diff, []).append(name)
+    return [_source_block(", ".join(same), diff) for diff, same in holders.items()]
+
+
+def _source_block(names: str, diff: str | None) -> Block:
+    if diff is None:
+        return Text(f"Pipeline source of {names}: not recorded, here or in the baseline.", missing=True)
+    if not diff:
+        return Text(f"Pipeline source of {names}: the same as the baseline's.")
+    return Code(f"Pipeline source of {names} against the baseline's", diff, "diff", folded=True)
+
+
+def _section_blocks(section: ChartSection, comparison: Comparison) -> tuple[Block, ...]:
+    pictures = tuple(
+        Picture(
+            chart.name,
+            chart.description,
+            partial(chart.draw, comparison),
+            wide=chart.name in WIDE_CHARTS,
+        )
+        for chart in COMPARISON_CHARTS
+        if chart.section is section
+    )
+    ratios = (_ratio_table(comparison),) if section is ChartSection.STEPS else ()
+    measures = [each for each in comparison.measures if each.group in _GROUPS[section]]
+    return (*ratios, *pictures, *((_measure_table(measures, comparison),) if measures else ()))
+
+
+def _ratio_table(comparison: Comparison) -> Table:
+    rows = tuple(
+        (run.name, *_ratio_cells(ratio)) for run, ratio in zip(comparison.candidates, comparison.step_time, strict=True)
+    )
+    return Table(
+        f"Time per step against {comparison.baseline.name}",
+        ("Candidate", "Ratio", "Difference", "Interval", "Answer", "Steps compared", "Worth independent steps"),
+        rows,
+        numeric=(1, 2, 3, 5, 6),
+        note="All intervals of the table hold together with probability 95 %; drift between recordings is in none.",
+    )
+
+
+def _ratio_cells(ratio: StepTimeRatio | Unavailable) -> tuple[str, ...]:
+    if isinstance(ratio, Unavailable):
+        return ("–", "–", "–", f"cannot be told: {ratio.reason}", "–", "–")
+    low, high = ratio.bounds_percent
+    return (
+        f"{ratio.ratio:.3f}",
+        comparison_tables.signed_percent(ratio.percent),
+        f"{comparison_tables.signed_percent(low)} to {comparison_tables.signed_percent(high)}",
+        ratio.outcome.value,
+        f"{format_count(ratio.steps[0])} and {format_count(ratio.steps[1])} ({ratio.basis})",
+        f"{format_count(ratio.effective_steps[0])} and {format_count(ratio.effective_steps[1])}",
+    )
+
+
+def _measure_table(measures: list[Measure], comparison: Comparison) -> Table:
+    """Write one row per measure for a pair, one row per run for more runs."""
+    names = [run.name for run in comparison.runs]
+    if len(names) == 2:
+        rows = tuple((each.title, *_cells(each), _difference_cell(each)) for each in measures)
+        return Table("Numbers", ("Number", *names, "Difference"), rows, numeric=(1, 2, 3), note=_reasons(measures))
+    by_run = zip(*(_cells(each) for each in measures), strict=True)
+    return Table(
+        "Numbers",
+        ("Run", *(each.title for each in measures)),
+        tuple((name, *cells) for name, cells in zip(names, by_run, strict=True)),
+        numeric=tuple(range(1, len(measures) + 1)),
+        note=_reasons(measures),
+    )
+
+
+def _cells(each: Measure) -> tuple[str, ...]:
+    return tuple(comparison_tables.format_value(value, each.unit) for value in each.values)
+
+
+def _difference_cell(each: Measure) -> str:
+    difference, baseline = each.difference(1), each.values[0]
+    if difference is None:
+        return "–"
+    text = comparison_tables.signed_value(difference, each.unit)
+    if each.unit == "%" or isinstance(baseline, Unavailable) or not baseline or not difference:
+        return text
+    return f"{text} ({comparison_tables.signed_percent(100 * difference / baseline)})"
+
+
+def _reasons(measures: list[Measure]) -> str:
+    values: list[Value] = [value for each in measures for value in each.values]
+    reasons = dict.fromkeys(value.reason for value in values if isinstance(value, Unavailable))
+    return f"–: not measured. {' '.join(reasons)}" if reasons else ""
+
+
+def _verdicts(comparison: Comparison) -> Table:
+    rows = tuple(
+        (
+            run.name,
+            run.diagnosis.verdict.verdict_class.value.replace("-", " "),
+            run.diagnosis.verdict.sentence,
+            "; ".join(f"{name}: {value}" for name, value in describe(run)),
+        )
+        for run in comparison.runs
+    )
+    return Table("Verdict of each run", ("Run", "Verdict", "Why", "About"), rows)

@@ -1,0 +1,123 @@
+"""The numbers of a comparison as text and as tables."""
+
+import pyarrow as pa
+
+from pipeline_lab.comparison.differences import Difference
+from pipeline_lab.comparison.measures import Value
+from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
+
+MEASURE_TABLE = pa.schema(
+    [
+        ("run", pa.string()),
+        ("measure", pa.string()),
+        ("unit", pa.string()),
+        ("value", pa.float64()),  # null where it was not measured
+        ("difference", pa.float64()),  # from the baseline's value; null if either was not measured
+        ("reason", pa.string()),  # why it was not measured, else null
+    ]
+)
+"""One row per run and measure."""
+
+DIFFERENCE_TABLE = pa.schema([("path", pa.string()), ("run", pa.string()), ("value", pa.string())])
+"""One row per differing path and run; the value is null where a run does not have it."""
+
+STEP_TIME_TABLE = pa.schema(
+    [
+        ("run", pa.string()),
+        ("ratio", pa.float64()),  # candidate over baseline; null where they cannot be compared
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("confidence", pa.float64()),
+        ("per", pa.string()),
+        ("outcome", pa.string()),
+        ("reason", pa.string()),  # why they cannot be compared, else null
+    ]
+)
+"""One row per candidate."""
+
+
+def data_tables(comparison: Comparison) -> dict[str, pa.Table]:
+    """Return a comparison's tables by name."""
+    return {
+        "measures": _measures(comparison),
+        "step_time": _step_time(comparison),
+        "differing_options": _differences(comparison, comparison.differences.options),
+        "differing_environment": _differences(comparison, comparison.differences.environment),
+    }
+
+
+def format_value(value: Value, unit: str) -> str:
+    """Write a measure's value for people; ``–`` where it was not measured."""
+    if isinstance(value, Unavailable):
+        return "–"
+    if unit == "ms":
+        return format_duration(value * NS_PER_MS)
+    if unit == "%":
+        return format_percent(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    return format_count(value) if value == round(value) or value >= 100 else f"{value:.3g}"
+
+
+def signed_value(value: float, unit: str) -> str:
+    """Write a difference with its sign; shares differ by percentage points."""
+    if value == 0:
+        return "±0"
+    size = f"{abs(value):.3g} points" if unit == "%" else format_value(abs(value), unit)
+    return f"{_sign(value)}{size}"
+
+
+def signed_percent(percent: float) -> str:
+    """Write a relative difference with its sign."""
+    return f"{_sign(percent)}{format_percent(abs(percent))}"
+
+
+def _sign(value: float) -> str:
+    if value == 0:
+        return "±"
+    return "+" if value > 0 else "−"
+
+
+def _measures(comparison: Comparison) -> pa.Table:
+    rows = []
+    for each in comparison.measures:
+        for number, (run, value) in enumerate(zip(comparison.runs, each.values, strict=True)):
+            missing = isinstance(value, Unavailable)
+            rows.append(
+                {
+                    "run": run.name,
+                    "measure": each.name,
+                    "unit": each.unit,
+                    "value": None if missing else value,
+                    "difference": each.difference(number),
+                    "reason": value.reason if isinstance(value, Unavailable) else None,
+                }
+            )
+    return pa.Table.from_pylist(rows, MEASURE_TABLE)
+
+
+def _step_time(comparison: Comparison) -> pa.Table:
+    rows = [
+        {"run": run.name, **_ratio_row(ratio)}
+        for run, ratio in zip(comparison.candidates, comparison.step_time, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, STEP_TIME_TABLE)
+
+
+def _ratio_row(ratio: StepTimeRatio | Unavailable) -> dict[str, object]:
+    if isinstance(ratio, Unavailable):
+        return {"reason": ratio.reason}
+    names = ("ratio", "low", "high", "confidence", "per")
+    return {**{name: getattr(ratio, name) for name in names}, "outcome": ratio.outcome.value}
+
+
+def _differences(comparison: Comparison, found: tuple[Difference, ...]) -> pa.Table:
+    rows = [
+        {"path": each.path, "run": run.name, "value": value}
+        for each in found
+        for run, value in zip(comparison.runs, each.values, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, DIFFERENCE_TABLE)

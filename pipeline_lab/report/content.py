@@ -1,0 +1,124 @@
+"""What a report says, before any format: an answer, sections, blocks. Every format for people renders this."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pipeline_lab.analysis.verdict import Evidence, Suggestion
+from pipeline_lab.figures.catalogue import Drawing
+from pipeline_lab.figures.theme import Mode
+
+
+@dataclass(frozen=True)
+class Text:
+    """One paragraph; ``missing`` marks a sentence that says why something was not measured."""
+
+    sentence: str
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text.
+
+    Attributes:
+        title: What it lists.
+        columns: Headings.
+        rows: Cells, as many as headings.
+        numeric: Indices of columns that hold quantities.
+        note: What was left out, or empty.
+        folded: May start folded where the format can fold.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[int, ...] = ()
+    note: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """Source text, kept as it is."""
+
+    title: str
+    text: str
+    language: str
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One chart.
+
+    Attributes:
+        name: Used in links and file names.
+        description: What one sees.
+        draw: Draws it in a mode, or says why there is nothing to draw.
+        wide: Needs the whole width of a page.
+    """
+
+    name: str
+    description: str
+    draw: Callable[[Mode], Drawing]
+    wide: bool = False
+
+
+Block: TypeAlias = Text | Table | Code | Picture
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    """An author's words, kept as they are."""
+
+    about: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the reader came for.
+
+    Attributes:
+        label: One or two words, such as ``input bound``.
+        tone: ``good``, ``bad`` or ``neutral``; formats may colour it.
+        sentences: The answer; the first is the most important one.
+        certainty: How sure it is, as a few words.
+        evidence: The numbers behind it.
+        suggestions: What to try next.
+    """
+
+    label: str
+    tone: str
+    sentences: tuple[str, ...]
+    certainty: str
+    evidence: tuple[Evidence, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Content:
+    """A whole report.
+
+    Attributes:
+        title: Of the report.
+        about: What was reported on: name and value pairs under the title.
+        answer: Comes first.
+        warnings: What a reader must know before the numbers.
+        notes: The author's words.
+        sections: In reading order.
+    """
+
+    title: str
+    about: tuple[tuple[str, str], ...]
+    answer: Answer
+    warnings: tuple[str, ...]
+    notes: tuple[Note, ...]
+    sections: tuple[Section, ...]

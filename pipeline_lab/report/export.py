@@ -1,0 +1,53 @@
+"""Put a report where the user wants it."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.report.format import ReportFormat, pack
+from pipeline_lab.report.subject import Subject
+
+
+def write_report(subject: Subject, report_format: ReportFormat, output: Path) -> Path:
+    """Write a report and return where it is.
+
+    A format of several files becomes a zip where the output ends in ``.zip``, else a folder. A format of one file
+    becomes that file; what belongs to it, such as the images of a Markdown text, goes beside it.
+
+    Raises:
+        StoreError: The output cannot be written.
+    """
+    files = report_format.files(subject)
+    try:
+        if report_format.is_archive and output.suffix != ".zip":
+            for name, content in files.items():
+                _write(output / name, content)
+            return output
+        if report_format.is_archive:
+            _write(output, pack(files))
+            return output
+        (_, text), *beside = files.items()
+        _write(output, text)
+        for name, content in beside:
+            _write(output.parent / name, content)
+        return output
+    except OSError as error:
+        raise StoreError(f"Cannot write the report to {output}: {error.strerror}.") from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write by rename, so that a reader sees a whole report or none; a pipe or device is written to as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".report-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

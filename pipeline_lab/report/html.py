@@ -1,0 +1,167 @@
+"""The report for everybody: one HTML file that opens offline, in light and dark, on a phone and on paper.
+
+The page carries its style, its charts and plotly.js. Its content security policy names the scripts by their hashes and
+forbids everything else, so that it asks no server for anything and runs nothing that a name or a note brought along.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from itertools import groupby
+from typing import Any, ClassVar
+
+import jinja2
+from markupsafe import Markup
+
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.report.chart_data import chart_title, figure_json, patch_between, script_json
+from pipeline_lab.report.content import Block, Code, Content, Picture, Table, Text
+from pipeline_lab.report.format import ReportFormat
+from pipeline_lab.report.plain_text import plain, plain_line
+from pipeline_lab.report.subject import Subject
+from pipeline_lab.units import format_percent
+
+MAX_CELL = 400
+PLOTLY = "vendor/plotly-cartesian.min.js"
+
+
+class HtmlReport(ReportFormat):
+    """One self-contained page."""
+
+    name: ClassVar[str] = "html"
+    title: ClassVar[str] = "HTML page"
+    suffix: ClassVar[str] = ".html"
+    media_type: ClassVar[str] = "text/html"
+
+    def files(self, subject: Subject) -> dict[str, bytes]:
+        return {self.file_name(subject): write_page(subject.content()).encode("utf-8")}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture as the page holds it.
+
+    Attributes:
+        name: Its id on the page.
+        title, description: For people who cannot see it, and for the file it is saved to.
+        height: Pixels to keep free for it.
+        data: The figure in light colours and the patch to dark ones, as JSON; empty if there is no figure.
+        reason: Why there is none, else empty.
+    """
+
+    name: str
+    title: str
+    description: str
+    wide: bool
+    height: int = 0
+    data: str = ""
+    reason: str = ""
+
+
+def write_page(content: Content) -> str:
+    """Write a report as one HTML page."""
+    scripts = (_resource(PLOTLY), _resource("templates/report.js"))
+    page: str = (
+        _templates()
+        .get_template("report.html")
+        .render(
+            content=content,
+            style=_resource("templates/report.css"),
+            scripts=scripts,
+            script_hashes=" ".join(f"'sha256-{_sha256(text)}'" for text in scripts),
+            version=_version(),
+        )
+    )
+    return page
+
+
+def draw(picture: Picture) -> Chart:
+    """Draw a picture in both modes."""
+    light = picture.draw("light")
+    if isinstance(light, Unavailable):
+        return Chart(picture.name, picture.name, picture.description, picture.wide, reason=light.reason)
+    figure, dark = figure_json(light), picture.draw("dark")
+    patch = [] if isinstance(dark, Unavailable) else patch_between(figure, figure_json(dark))
+    return Chart(
+        picture.name,
+        chart_title(light),
+        picture.description,
+        picture.wide,
+        height=int(light.layout.height or 340),
+        data=script_json({"figure": figure, "dark": patch}),
+    )
+
+
+def show_text(text: str) -> Markup:
+    """Return text as HTML that keeps its own direction and its line breaks."""
+    return Markup('<bdi dir="auto">{}</bdi>').format(plain(text))
+
+
+def show_cell(text: str) -> Markup:
+    """Return one line of text as HTML, cut if it is very long."""
+    return Markup('<bdi dir="auto">{}</bdi>').format(plain_line(text, MAX_CELL))
+
+
+def code_lines(code: Code) -> list[tuple[str, str]]:
+    """Return the lines of source text, each with what it is in a diff: added, removed, place or same."""
+    kinds = {"+": "added", "-": "removed", "@": "place"} if code.language == "diff" else {}
+    return [(kinds.get(line[:1], "same"), line) for line in plain(code.text).rstrip("\n").split("\n")]
+
+
+def picture_runs(blocks: tuple[Block, ...]) -> list[tuple[bool, list[Block]]]:
+    """Group neighbouring pictures, which share a grid of two columns, and neighbouring other blocks."""
+    groups = groupby(blocks, lambda block: isinstance(block, Picture))
+    return [(is_picture, _without_lone_halves(list(run)) if is_picture else list(run)) for is_picture, run in groups]
+
+
+def _without_lone_halves(pictures: list[Block]) -> list[Block]:
+    """Widen each picture that would stand alone in its row."""
+    rows = [list(run) for _, run in groupby(pictures, lambda picture: isinstance(picture, Picture) and picture.wide)]
+    for row in rows:
+        last = row[-1]
+        if len(row) % 2 and isinstance(last, Picture):
+            row[-1] = replace(last, wide=True)
+    return [picture for row in rows for picture in row]
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _resource(f"templates/{name}")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        text=show_text, cell=show_cell, lines=code_lines, percent=format_percent, runs=picture_runs
+    )
+    environment.tests.update(
+        text_block=_is(Text), table_block=_is(Table), code_block=_is(Code), picture_block=_is(Picture)
+    )
+    environment.globals.update(draw=draw)
+    return environment
+
+
+def _is(kind: type) -> Any:
+    return lambda block: isinstance(block, kind)
+
+
+@cache
+def _resource(name: str) -> str:
+    return (files("pipeline_lab.report") / name).read_text(encoding="utf-8")
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
+
+
+def _version() -> str:
+    try:
+        return version("pipeline-lab")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,104 @@
+"""The headline numbers of one diagnosis as rows of text."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+
+Part = TypeVar("Part")
+Row = tuple[str, str]
+
+NOT_MEASURED = "not measured"
+
+
+def headline_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
+    """Return name and value of each headline number; what was not measured says so and why."""
+    return (
+        *_part(diagnosis.job_steps, "Steps of the job", _job_rows),
+        *_part(diagnosis.steps, "Profiled steps", _step_rows),
+        *_part(diagnosis.input_stalls, "Input wait", _stall_rows),
+        *_part(diagnosis.idle_gaps, "Device idle", _gap_rows),
+        *_part(diagnosis.calibration, "Utilisation", _calibration_rows),
+        *_part(diagnosis.file_sampling, "File sampling", _sampling_rows),
+        *_part(diagnosis.memory, "Memory", _memory_rows),
+    )
+
+
+def _part(part: Part | Unavailable, name: str, rows: Callable[[Part], list[Row]]) -> list[Row]:
+    return [(name, f"{NOT_MEASURED}: {part.reason}")] if isinstance(part, Unavailable) else rows(part)
+
+
+def _job_rows(job: JobSteps) -> list[Row]:
+    wait = 100 * job.wait_total_ns / job.total_ns if job.total_ns else 0.0
+    speed = job.examples_per_second
+    return [
+        ("Steps after the warm-up", format_count(job.count)),
+        ("Step time, median", format_duration(job.median_ns)),
+        ("Step time, 95th percentile", format_duration(job.p95_ns)),
+        ("Examples per second", NOT_MEASURED if speed is None else format_count(speed)),
+        ("Wait of all steps", f"{format_duration(job.wait_total_ns)} ({format_percent(wait)} of their time)"),
+    ]
+
+
+def _step_rows(steps: Steps) -> list[Row]:
+    first = ", the job's first" if steps.first_step_only else ""
+    return [("Profiled steps", f"{format_count(steps.count)}{first}; marked by {steps.marker}")]
+
+
+def _stall_rows(stalls: InputStalls) -> list[Row]:
+    return [
+        (
+            "Input wait, profiled steps",
+            f"{format_duration(stalls.wait_ns)} ({format_percent(stalls.wait_percent)} of the steps, "
+            f"{format_count(stalls.events)} events)",
+        ),
+        (
+            "Exposed stall",
+            f"{format_duration(stalls.exposed_ns)} ({format_percent(stalls.exposed_percent)} of the steps)",
+        ),
+    ]
+
+
+def _gap_rows(gaps: IdleGaps) -> list[Row]:
+    whole_ns = gaps.idle_ns + gaps.busy_ns
+    share = format_percent(100 * gaps.idle_ns / whole_ns) if whole_ns else "no device time"
+    return [("Device idle", f"{format_duration(gaps.idle_ns)} ({share} of the windows; {gaps.device})")]
+
+
+def _calibration_rows(calibration: Calibration) -> list[Row]:
+    pipeline = calibration.pipeline_only_ns
+    return [
+        ("G, step on a held batch", format_duration(calibration.device_only_ns)),
+        ("D, pipeline alone", NOT_MEASURED if pipeline is None else format_duration(pipeline)),
+        ("P, step as it ran", format_duration(calibration.step_ns)),
+        ("Utilisation, G / P", format_percent(calibration.utilisation_percent)),
+    ]
+
+
+def _sampling_rows(sampling: FileSampling) -> list[Row]:
+    rows = [("Files", format_count(sampling.table.num_rows))]
+    if sampling.total_variation is not None:
+        ideal = sampling.total_variation_ideal
+        chance = "" if ideal is None else f" (chance alone {format_percent(100 * ideal)})"
+        rows.append(("Samples in the wrong file", format_percent(100 * sampling.total_variation) + chance))
+    if sampling.coverage_percent is not None:
+        rows.append(("Records used", format_percent(sampling.coverage_percent)))
+    return rows
+
+
+def _memory_rows(memory: Memory) -> list[Row]:
+    return [
+        (
+            "Memory, peak",
+            f"{format_bytes(memory.process_peak_bytes)} (start {format_bytes(memory.process_start_bytes)})",
+        )
+    ]

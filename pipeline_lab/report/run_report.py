@@ -1,0 +1,174 @@
+"""The report of one run: the verdict, what it rests on, every chart, and what the run was told."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict import VerdictClass
+from pipeline_lab.comparison.differences import flatten, flatten_options
+from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.catalogue import Section as ChartSection
+from pipeline_lab.figures.catalogue import charts_of
+from pipeline_lab.report import run_tables
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table, Text
+from pipeline_lab.report.numbers import headline_rows
+from pipeline_lab.report.plain_text import slug
+from pipeline_lab.units import format_bytes, format_count
+
+WIDE_CHARTS = frozenset({"device-timeline", "sampling-over-time", "step-time-panels", "loss-panels"})
+NOT_RECORDED = "not recorded"
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A report of one run or log.
+
+    Attributes:
+        run: What is reported on.
+        notes: Words of the report's author, beside the run's own notes.
+    """
+
+    run: RecordedRun
+    notes: str = ""
+
+    @property
+    def slug(self) -> str:
+        return slug(self.run.id or self.run.name)
+
+    def content(self) -> Content:
+        diagnosis = self.run.diagnosis
+        return Content(
+            title=self.run.name,
+            about=describe(self.run),
+            answer=answer_of(diagnosis),
+            warnings=_warnings(self.run),
+            notes=notes_of(self.run, self.notes),
+            sections=(
+                Section("Numbers", (Table("Numbers", ("Number", "Value"), headline_rows(diagnosis)),)),
+                *_findings(diagnosis),
+                *(Section(section.value, _chart_blocks(section, diagnosis)) for section in ChartSection),
+                Section("What ran", told_blocks(self.run)),
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return self.run.diagnosis.to_json()
+
+    def tables(self) -> dict[str, pa.Table]:
+        return run_tables.data_tables(self.run.diagnosis)
+
+
+def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
+    """Return what identifies a run: name and value pairs, those that are known."""
+    source, environment = run.diagnosis.source, run.environment
+    recorded = "" if run.created_s is None else f"{datetime.fromtimestamp(run.created_s, UTC):%Y-%m-%d %H:%M} UTC"
+    rows = (
+        ("Run", run.id),
+        ("Log", "" if run.id else PurePath(source.path).name),
+        ("Recorded", recorded),
+        ("State", f"{run.state}: {run.reason}" if run.reason else run.state),
+        ("Host", environment.get("host") or ", ".join(source.hosts)),
+        ("Device", environment.get("device", "")),
+        ("Processor", environment.get("cpu", "")),
+        ("TensorFlow", environment.get("tensorflow", "")),
+        ("Trace", f"{format_count(source.windows)} windows, {format_count(source.events)} events"),
+        ("Size", format_bytes(source.size_bytes)),
+        ("Tags", ", ".join(run.tags)),
+    )
+    return tuple((name, str(value)) for name, value in rows if value)
+
+
+def answer_of(diagnosis: Diagnosis) -> Answer:
+    """Return the verdict as a report's answer."""
+    verdict = diagnosis.verdict
+    tones = {VerdictClass.DEVICE_BOUND: "good", VerdictClass.UNKNOWN: "neutral"}
+    return Answer(
+        label=verdict.verdict_class.value.replace("-", " "),
+        tone=tones.get(verdict.verdict_class, "bad"),
+        sentences=(verdict.sentence,),
+        certainty=f"confidence: {verdict.confidence.value}",
+        evidence=verdict.evidence,
+        suggestions=verdict.suggestions,
+    )
+
+
+def notes_of(run: RecordedRun, notes: str) -> tuple[Note, ...]:
+    """Return the author's words: those of the report and those kept with the run."""
+    both = (("Notes", notes), (f"Notes kept with {run.name}", run.notes))
+    return tuple(Note(about, text) for about, text in both if text.strip())
+
+
+def told_blocks(run: RecordedRun) -> tuple[Block, ...]:
+    """Return the pipeline's source, the options and the environment of a run."""
+    source: Block = Text(f"Pipeline source: {NOT_RECORDED}.", missing=True)
+    if run.source is not None:
+        source = Code("Pipeline source", run.source, "python", folded=True)
+    return (
+        source,
+        _pairs("Options", flatten_options(run.options or {})),
+        _pairs("Environment", flatten(run.environment)),
+    )
+
+
+def _pairs(title: str, flat: dict[str, str]) -> Block:
+    if not flat:
+        return Text(f"{title}: {NOT_RECORDED}.", missing=True)
+    return Table(title, ("Name", "Value"), tuple(flat.items()), folded=True)
+
+
+def _warnings(run: RecordedRun) -> tuple[str, ...]:
+    salvage = run.diagnosis.source.salvaged
+    sentences = []
+    if run.state not in ("", "done"):
+        sentences.append(f"The run did not come to its end ({run.state}). {run.reason}".strip())
+    if salvage is not None:
+        sentences.append(
+            f"The trace is damaged: {format_bytes(salvage.bytes_lost)} were lost, "
+            f"{format_count(salvage.events_kept)} events were read all the same. {salvage.reason}"
+        )
+    return tuple(sentences)
+
+
+def _findings(diagnosis: Diagnosis) -> tuple[Section, ...]:
+    if not diagnosis.findings:
+        return ()
+    rows = tuple(
+        (
+            finding.kind.replace("-", " "),
+            finding.sentence,
+            "; ".join(f"{one.name} {one.value}" for one in finding.evidence) or "–",
+        )
+        for finding in diagnosis.findings
+    )
+    return (Section("Findings", (Table("Findings", ("Kind", "What", "Evidence"), rows),)),)
+
+
+def _chart_blocks(section: ChartSection, diagnosis: Diagnosis) -> tuple[Block, ...]:
+    pictures = tuple(
+        Picture(
+            chart.name,
+            chart.description,
+            partial(chart.draw, diagnosis),
+            wide=chart.name in WIDE_CHARTS,
+        )
+        for chart in charts_of(section)
+    )
+    return (*pictures, *_section_tables(section, diagnosis))
+
+
+def _section_tables(section: ChartSection, diagnosis: Diagnosis) -> list[Table]:
+    if section is ChartSection.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
+        return [run_tables.longest_waits(diagnosis.input_stalls)]
+    if section is ChartSection.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
+        return [run_tables.idle_causes(diagnosis.idle_gaps), run_tables.longest_gaps(diagnosis.idle_gaps)]
+    if section is ChartSection.SAMPLING and not isinstance(diagnosis.file_sampling, Unavailable):
+        return [run_tables.files(diagnosis.file_sampling)]
+    if section is ChartSection.MEMORY and not isinstance(diagnosis.profiler_cost, Unavailable):
+        return [run_tables.windows(diagnosis.profiler_cost)]
+    return []

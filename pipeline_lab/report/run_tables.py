@@ -1,0 +1,161 @@
+"""The tables of a run's report: the longest and the largest of everything, bounded."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.theme import CAUSE_NAMES
+from pipeline_lab.report.content import Table
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+
+MAX_LONGEST = 10
+MAX_FILES = 30
+MAX_WINDOWS = 20
+
+
+def longest_waits(stalls: InputStalls) -> Table:
+    """List the longest waits for input."""
+    waits = stalls.table.append_column(
+        "length_ns", pa.array(stalls.table["end_ns"].to_numpy() - stalls.table["start_ns"].to_numpy())
+    )
+    rows = tuple(
+        (
+            "–" if row["step"] is None else str(row["step"]),
+            format_duration(row["start_ns"]),
+            format_duration(row["length_ns"]),
+            format_duration(row["exposed_ns"]),
+        )
+        for row in _largest(waits, "length_ns")
+    )
+    return Table(
+        "Longest waits",
+        ("Step", "Start", "Wait", "Exposed"),
+        rows,
+        numeric=(0, 1, 2, 3),
+        note=_left_out(len(rows), waits.num_rows, "waits"),
+    )
+
+
+def idle_causes(gaps: IdleGaps) -> Table:
+    """List what the device idled for."""
+    inside = {cause: ns for cause, ns in gaps.by_cause_ns.items() if cause is not GapCause.CAPTURE_GAP and ns}
+    whole_ns = gaps.idle_ns + gaps.busy_ns or 1
+    rows = tuple(
+        (CAUSE_NAMES[cause], format_duration(ns), format_percent(100 * ns / whole_ns))
+        for cause, ns in sorted(inside.items(), key=lambda item: -item[1])
+    )
+    return Table("Device idle by cause", ("Cause", "Time", "Share of the windows"), rows, numeric=(1, 2))
+
+
+def longest_gaps(gaps: IdleGaps) -> Table:
+    """List the longest idle gaps inside the windows."""
+    inside = gaps.gaps.filter(
+        pa.array([cause != GapCause.CAPTURE_GAP.value for cause in gaps.gaps["cause"].to_pylist()])
+    )
+    rows = tuple(
+        (
+            format_duration(row["start_ns"]),
+            format_duration(row["duration_ns"]),
+            CAUSE_NAMES[GapCause(row["cause"])],
+            row["host_operation"] or "–",
+        )
+        for row in _largest(inside, "duration_ns")
+    )
+    return Table(
+        "Longest idle gaps",
+        ("Start", "Length", "Cause", "Host operation"),
+        rows,
+        numeric=(0, 1),
+        note=_left_out(len(rows), inside.num_rows, "gaps"),
+    )
+
+
+def files(sampling: FileSampling) -> Table:
+    """List the files, those furthest from their expected share first where that is known."""
+    rows = sampling.table.to_pylist()
+    rows.sort(key=lambda row: -abs((row["observed_share"] or 0) - (row["expected_share"] or 0)))
+    shown = tuple(
+        (
+            row["file"],
+            _count(row["records"]),
+            _count(row["reads"]),
+            _count(row["samples"]),
+            _share(row["expected_share"]),
+            _share(row["observed_share"]),
+        )
+        for row in rows[:MAX_FILES]
+    )
+    return Table(
+        "Files",
+        ("File", "Records", "Reads", "Samples", "Expected", "Observed"),
+        shown,
+        numeric=(1, 2, 3, 4, 5),
+        note=_left_out(len(shown), len(rows), "files"),
+    )
+
+
+def windows(cost: ProfilerCost) -> Table:
+    """List the profile windows and what they cost."""
+    rows = cost.windows.to_pylist()
+    shown = tuple(
+        (
+            str(row["name"]),
+            f"{row['first_step']}–{row['last_step']}",
+            format_duration(row["start_cost_ns"] + row["stop_cost_ns"]),
+            format_duration(row["flushed_ns"] - row["stop_ns"]),
+            format_bytes(row["size_bytes"]),
+            format_bytes(row["rss_growth_bytes"]),
+        )
+        for row in rows[:MAX_WINDOWS]
+    )
+    return Table(
+        "Profile windows",
+        ("Window", "Steps", "Training held", "Flush, beside training", "On disk", "Memory grew by"),
+        shown,
+        numeric=(1, 2, 3, 4, 5),
+        note=_left_out(len(shown), len(rows), "windows"),
+    )
+
+
+def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
+    """Return every table of a diagnosis by name, whole; a part that was not measured has none."""
+    found: dict[str, pa.Table] = {}
+    for name, part, attribute in (
+        ("steps", diagnosis.job_steps, "table"),
+        ("profiled_steps", diagnosis.steps, "table"),
+        ("input_waits", diagnosis.input_stalls, "table"),
+        ("idle_gaps", diagnosis.idle_gaps, "gaps"),
+        ("files", diagnosis.file_sampling, "table"),
+        ("sampling_over_time", diagnosis.file_sampling, "timeline"),
+        ("memory", diagnosis.memory, "table"),
+        ("windows", diagnosis.profiler_cost, "windows"),
+    ):
+        if not isinstance(part, Unavailable):
+            found[name] = getattr(part, attribute)
+    return found
+
+
+def _largest(table: pa.Table, column: str) -> list[dict[str, Any]]:
+    order = [(column, "descending"), ("start_ns", "ascending")]
+    rows: list[dict[str, Any]] = table.sort_by(order).slice(0, MAX_LONGEST).to_pylist()
+    return rows
+
+
+def _left_out(shown: int, all_rows: int, what: str) -> str:
+    if shown == all_rows:
+        return ""
+    return f"{format_count(shown)} of {format_count(all_rows)} {what}; the CSV and Parquet exports hold all of them."
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else format_count(value)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else format_percent(100 * value)
