@@ -202,9 +202,8 @@ class RunStore:
             StoreError: It is a bundled sample, or still running.
         """
         folder = self._own(run_id, "deleted")
-        with contextlib.suppress(StoreError):
-            if read_record(folder).status.state.is_live:
-                raise StoreError(f"Run {run_id} is still going; cancel it first.")
+        if _is_live(folder):
+            raise StoreError(f"Run {run_id} is still going; cancel it first.")
         doomed = self.root / f".deleted-{run_id}-{secrets.token_hex(4)}"
         try:
             folder.path.rename(doomed)
@@ -302,6 +301,13 @@ def _is_abandoned(status: RunStatus) -> bool:
     if status.supervisor is None:
         return time.time() - status.created_s > 60
     return not is_alive(status.supervisor)
+
+
+def _is_live(folder: RunFolder) -> bool:
+    try:
+        return read_record(folder).status.state.is_live
+    except StoreError:  # a damaged record: nothing can be said of it but that it is in the way
+        return False
 
 
 def _read_all(root: Path | None) -> Iterator[RunRecord]:

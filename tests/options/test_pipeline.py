@@ -1,0 +1,85 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipeline_lab.options.pipeline import (
+    STAGE_TYPES,
+    BatchStage,
+    MapStage,
+    PipelineOptions,
+    PrefetchStage,
+    ReadStage,
+)
+
+
+def pipeline(*stages: dict[str, Any], **options: Any) -> PipelineOptions:
+    return PipelineOptions.model_validate({"stages": list(stages), **options})
+
+
+def test_stages_keep_their_order() -> None:
+    kinds = ["read", "shuffle", "repeat", "batch", "parse", "augment", "cache", "prefetch"]
+    assert [stage.stage for stage in pipeline(*[{"stage": kind} for kind in kinds]).stages] == kinds
+
+
+def test_every_stage_is_offered_by_its_name() -> None:
+    assert {name: kind().stage for name, kind in STAGE_TYPES.items()} == {name: name for name in STAGE_TYPES}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sentence"),
+    [
+        (["batch", "read"], "the first stage must be read"),
+        (["read", "parse"], "a batch stage is missing"),
+        (["read", "batch", "batch"], "batch may occur only once, but occurs 2 times"),
+        (["read", "augment", "parse", "batch"], "put parse before it"),
+        (["read", "read", "batch"], "read may occur only once"),
+    ],
+)
+def test_an_order_that_cannot_run_is_refused(kinds: list[str], sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        pipeline(*[{"stage": kind} for kind in kinds])
+
+
+@pytest.mark.parametrize(
+    ("read", "sentence"),
+    [
+        ({"cycle_length": 4}, "cycle_length only applies to mode = interleave, not to sequential"),
+        ({"mode": "parallel_reads", "num_parallel_calls": 2, "block_length": 2}, "block_length only applies"),
+        ({"num_parallel_calls": 2}, "sequential reading has no num_parallel_calls"),
+        ({"mode": "parallel_reads"}, "parallel_reads needs num_parallel_calls"),
+    ],
+)
+def test_reading_options_must_fit_the_mode(read: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        ReadStage.model_validate(read)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("", None), ("serial", None), ("None", None), ("autotune", "autotune"), (3, 3)]
+)
+def test_parallelism_is_serial_a_number_or_autotune(written: object, meant: object) -> None:
+    assert MapStage.model_validate({"num_parallel_calls": written}).num_parallel_calls == meant
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1025, "many", 1.5])
+def test_other_parallelism_is_refused(wrong: object) -> None:
+    with pytest.raises(ValidationError):
+        MapStage.model_validate({"num_parallel_calls": wrong})
+
+
+def test_an_unknown_option_is_refused_rather_than_ignored() -> None:
+    with pytest.raises(ValidationError, match="buffersize"):
+        PrefetchStage.model_validate({"buffersize": 2})
+
+
+def test_a_stage_is_found_by_name() -> None:
+    options = pipeline({"stage": "read"}, {"stage": "batch", "size": 7})
+    assert options.find("batch") == BatchStage(size=7)
+    assert options.find("cache") is None
+    assert options.batch_size == 7
+
+
+def test_options_are_immutable() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        BatchStage().size = 3

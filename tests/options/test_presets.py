@@ -1,0 +1,31 @@
+import pytest
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.presets import BASELINE, OPTIMISED, PRESETS, Preset, find_preset
+from pipeline_lab.options.run import read_options
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_a_preset_is_found_by_name_and_survives_json(preset: Preset) -> None:
+    assert find_preset(preset.name) is preset
+    assert preset.options.name == preset.name
+    assert preset.question.endswith(".")
+    assert read_options(preset.options.to_json()) == preset.options
+
+
+def test_names_are_unique() -> None:
+    assert len({preset.name for preset in PRESETS}) == len(PRESETS)
+
+
+def test_the_classic_pair_differs_in_the_pipeline_only() -> None:
+    one, other = BASELINE.options, OPTIMISED.options
+    assert (one.workload, one.training, one.profiling) == (other.workload, other.training, other.profiling)
+    assert one.pipeline.batch_size == other.pipeline.batch_size == 128
+    assert one.pipeline.find("augment").model_dump(exclude={"num_parallel_calls"}) == other.pipeline.find(  # type: ignore[union-attr]
+        "augment"
+    ).model_dump(exclude={"num_parallel_calls"})  # type: ignore[union-attr]
+
+
+def test_an_unknown_preset_lists_those_that_exist() -> None:
+    with pytest.raises(OptionsError, match="no preset 'best'; there are baseline, optimised, synthetic"):
+        find_preset("best")

@@ -1,0 +1,147 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.presets import BASELINE, SYNTHETIC, UNEQUAL_FILES
+from pipeline_lab.options.run import (
+    SCHEMA_VERSION,
+    RunOptions,
+    options_schema,
+    read_options,
+    read_options_file,
+    set_option,
+)
+
+
+def changed(options: RunOptions, **parts: Any) -> dict[str, Any]:
+    document = options.model_dump(mode="json")
+    for part, values in parts.items():
+        document[part] |= values
+    return document
+
+
+def images(*stages: dict[str, Any], **workload: Any) -> dict[str, Any]:
+    return {"workload": {"kind": "images", **workload}, "pipeline": {"stages": list(stages)}}
+
+
+READ, PARSE, BATCH = {"stage": "read"}, {"stage": "parse"}, {"stage": "batch", "size": 4}
+
+
+def test_json_comes_back_equal() -> None:
+    assert read_options(SYNTHETIC.options.to_json()) == SYNTHETIC.options
+    assert read_options(SYNTHETIC.options.model_dump(mode="json")) == SYNTHETIC.options
+
+
+def test_the_document_names_its_schema() -> None:
+    assert json.loads(SYNTHETIC.options.to_json())["schema_version"] == SCHEMA_VERSION
+    with pytest.raises(OptionsError, match="schema_version"):
+        read_options(SYNTHETIC.options.model_dump() | {"schema_version": 2})
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (images(READ, BATCH), "the images workload needs a parse stage"),
+        (images(READ, {"stage": "map"}, PARSE, BATCH), "the map stage belongs to the synthetic workload"),
+        (
+            images(READ, PARSE, {"stage": "augment", "crop": 64}, BATCH),
+            "a crop of 64 does not fit into padded images of 40",
+        ),
+        (images(READ, PARSE, {"stage": "augment", "cutout": 33}, BATCH), "a cutout of 33 is larger than the image"),
+        (images(READ, PARSE, {"stage": "augment", "crop": 8, "cutout": 9}, BATCH), "a cutout of 9 is larger"),
+        (images(READ, PARSE, BATCH, examples_per_file="3"), "3 examples never fill a batch of 4 with drop_remainder"),
+        (
+            {"workload": {"kind": "synthetic"}, "pipeline": {"stages": [READ, PARSE, BATCH]}},
+            "parse belongs to the images",
+        ),
+        ({"workload": {"kind": "speech"}, "pipeline": {"stages": [READ, BATCH]}}, "workload"),
+    ],
+)
+def test_a_contradiction_is_one_clear_sentence(document: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence) as caught:
+        read_options(document)
+    assert str(caught.value).endswith(".")
+
+
+def test_repeats_multiply_the_data() -> None:
+    stages = [READ, {"stage": "repeat", "count": 2}, PARSE, BATCH]
+    assert read_options(images(*stages, examples_per_file="2")).records == 2
+    with pytest.raises(OptionsError, match="2 examples never fill"):
+        read_options(images(READ, {"stage": "repeat", "count": 1}, PARSE, BATCH, examples_per_file="2"))
+
+
+def test_records_are_counted_where_we_write_the_files() -> None:
+    assert UNEQUAL_FILES.options.records == 6000
+    own = images(READ, PARSE, BATCH, data="files", pattern="/data/*")
+    assert read_options(own).records is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', b"\xff", "{}"])
+def test_what_is_no_options_document_is_refused(text: str | bytes) -> None:
+    with pytest.raises(OptionsError):
+        read_options(text)
+
+
+def test_a_file_is_read_and_its_absence_told(tmp_path: Path) -> None:
+    file = tmp_path / "options.json"
+    file.write_text(BASELINE.options.to_json())
+    assert read_options_file(file) == BASELINE.options
+    with pytest.raises(OptionsError, match=r"Cannot read the options file .*: No such file"):
+        read_options_file(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "found"),
+    [
+        ("training.steps", "50", lambda options: options.training.steps == 50),
+        ("name", "my run", lambda options: options.name == "my run"),
+        ("pipeline.prefetch.buffer_size", "7", lambda options: options.pipeline.find("prefetch").buffer_size == 7),
+        ("pipeline.stages.3.size", "8", lambda options: options.pipeline.batch_size == 8),
+        ("pipeline.stages.4", '{"stage": "cache"}', lambda options: options.pipeline.stages[4].stage == "cache"),
+        ("workload.examples_per_file", "10,20", lambda options: options.records == 30),
+        ("profiling.enabled", "false", lambda options: not options.profiling.enabled),
+        (
+            "pipeline.map.num_parallel_calls",
+            "autotune",
+            lambda options: options.pipeline.stages[2].num_parallel_calls == "autotune",
+        ),
+    ],
+)
+def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
+    assert found(set_option(SYNTHETIC.options, path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("training.stepz", "5", "There is no option 'training.stepz'; after training come: calibrate, device"),
+        ("trainin.steps", "5", "nothing is called 'trainin'"),
+        ("pipeline.cache.where", "file", "the pipeline has no stage 'cache'"),
+        ("pipeline.stages.9.size", "5", "'9' should be a number from 0 to 4"),
+        ("training.steps", "-5", "training.steps: input should be greater than or equal to 1, got '-5'"),
+        ("training.steps", "many", "training.steps"),
+    ],
+)
+def test_a_wrong_setting_names_the_place(path: str, value: str, sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        set_option(SYNTHETIC.options, path, value)
+
+
+def test_setting_a_value_leaves_the_given_options_alone() -> None:
+    before = SYNTHETIC.options.to_json()
+    set_option(SYNTHETIC.options, "training.steps", "5")
+    assert SYNTHETIC.options.to_json() == before
+
+
+def test_the_schema_describes_every_part() -> None:
+    schema = options_schema()
+    assert set(schema["properties"]) == set(RunOptions.model_fields)
+    assert "PrefetchStage" in schema["$defs"]
+
+
+def test_unknown_names_are_named() -> None:
+    with pytest.raises(OptionsError, match=r"training\.epochs"):
+        read_options(changed(SYNTHETIC.options, training={"epochs": 3}))

@@ -1,0 +1,60 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.record import SCHEMA_VERSION, Process, RunRecord, RunState, RunStatus
+
+RECORD = RunRecord("20260101-a", "a", RunStatus(RunState.DONE, created_s=1.0), options={"name": "a"}, tags=("x",))
+
+
+@given(
+    st.builds(
+        RunRecord,
+        id=st.text(),
+        name=st.text(),
+        status=st.builds(
+            RunStatus,
+            state=st.sampled_from(RunState),
+            reason=st.text(),
+            created_s=st.floats(0, 1e10),
+            started_s=st.none() | st.floats(0, 1e10),
+            supervisor=st.none() | st.builds(Process, pid=st.integers(1, 9), created_s=st.floats(0, 1e10)),
+            exit_code=st.none() | st.integers(-64, 255),
+        ),
+        options=st.none() | st.dictionaries(st.text(), st.integers()),
+        tags=st.lists(st.text()).map(tuple),
+        notes=st.text(),
+        schema_version=st.just(SCHEMA_VERSION),
+    )
+)
+def test_json_comes_back_equal(record: RunRecord) -> None:
+    assert RunRecord.from_json(record.to_json()) == record
+
+
+def document(**changes: Any) -> str:
+    return json.dumps(json.loads(RECORD.to_json()) | changes)
+
+
+def test_what_a_newer_version_added_is_ignored() -> None:
+    assert RunRecord.from_json(document(colour="red")) == RECORD
+
+
+def test_a_newer_schema_is_refused_with_advice() -> None:
+    with pytest.raises(StoreError, match=r"written by a newer Pipeline Lab \(schema 99, .*; upgrade to open it"):
+        RunRecord.from_json(document(schema_version=99))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", document(status={"state": "dancing"}), document(status=3), document()[:40]]
+)
+def test_a_damaged_record_says_so(text: str) -> None:
+    with pytest.raises(StoreError, match=r"run\.json is damaged .* can still be analysed"):
+        RunRecord.from_json(text)
+
+
+def test_three_states_are_live() -> None:
+    assert [state.value for state in RunState if state.is_live] == ["queued", "starting", "running"]

@@ -1,0 +1,205 @@
+import multiprocessing
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.runs.record import Process, RunRecord, RunState
+from pipeline_lab.runs.store import (
+    RESERVE_BYTES,
+    RunFolder,
+    RunStore,
+    is_alive,
+    open_store,
+    read_record,
+    this_process,
+    update_record,
+    write_record,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "store")
+
+
+def create(store: RunStore, name: str = "a run") -> RunFolder:
+    return store.create(SYNTHETIC.options.model_copy(update={"name": name}), "source = 1\n")
+
+
+def finish(folder: RunFolder) -> RunFolder:
+    update_record(folder, lambda record: replace(record, status=record.status.change(RunState.DONE)))
+    return folder
+
+
+def test_a_new_run_is_queued_with_options_source_and_reserve(store: RunStore) -> None:
+    folder = create(store)
+    record = store.read(folder.id)
+    assert (record.name, record.status.state) == ("a run", RunState.QUEUED)
+    assert record.options == SYNTHETIC.options.model_dump(mode="json") | {"name": "a run"}
+    assert folder.source.read_text() == "source = 1\n"
+    assert folder.reserve.stat().st_size == RESERVE_BYTES
+
+
+def test_an_id_is_safe_readable_and_unique(store: RunStore) -> None:
+    ids = {create(store, "../Täst: 1/2").id for _ in range(5)}
+    assert len(ids) == 5
+    for run_id in ids:
+        assert store.folder(run_id).path.parent == store.root
+        assert "t-st-1-2" in run_id
+
+
+@pytest.mark.parametrize("run_id", ["", ".", "..", "../x", "a/b", "/etc", ".hidden", "x" * 201, "a\0b"])
+def test_an_id_that_could_leave_the_store_is_refused(store: RunStore, run_id: str) -> None:
+    with pytest.raises(StoreError, match="is no run id"):
+        store.folder(run_id)
+
+
+def test_a_missing_run_is_named(store: RunStore) -> None:
+    with pytest.raises(StoreError, match=r"There is no run 'gone' in .*runs list"):
+        store.folder("gone")
+
+
+def test_runs_are_listed_newest_first_and_samples_last(tmp_path: Path) -> None:
+    samples = RunStore(tmp_path / "samples")
+    sample = finish(create(samples, "sample"))
+    store = RunStore(tmp_path / "store", samples.root)
+    assert [record.id for record in store.runs()] == [sample.id]
+    folders = [create(store, name) for name in ("first", "second")]
+    for seconds, folder in enumerate(folders):
+        update_record(folder, lambda r, s=seconds: replace(r, status=replace(r.status, created_s=time.time() - 9 + s)))
+
+    assert [record.name for record in store.runs()] == ["second", "first", "sample"]
+    assert store.is_sample(sample.id)
+    assert not store.is_sample(folders[0].id)
+
+
+def test_what_is_no_run_or_damaged_is_not_listed(store: RunStore) -> None:
+    create(store)
+    (store.root / "not a run").mkdir()
+    (store.root / "damaged").mkdir()
+    (store.root / "damaged" / "run.json").write_text("{")
+    (store.root / "file").write_text("")
+    assert len(store.runs()) == 1
+
+
+def test_an_empty_store_lists_nothing(tmp_path: Path) -> None:
+    assert RunStore(tmp_path / "missing").runs() == []
+
+
+def test_samples_are_read_only(tmp_path: Path) -> None:
+    sample = finish(create(RunStore(tmp_path / "samples")))
+    store = RunStore(tmp_path / "store", tmp_path / "samples")
+    for change in (
+        lambda: store.rename(sample.id, "x"),
+        lambda: store.tag(sample.id, ()),
+        lambda: store.remove(sample.id),
+    ):
+        with pytest.raises(StoreError, match="is a bundled sample and cannot be"):
+            change()
+    assert store.read(sample.id).name == "a run"
+
+
+def test_tags_are_trimmed_and_unique(store: RunStore) -> None:
+    folder = create(store)
+    assert store.tag(folder.id, (" a ", "b", "a", "", "x" * 50)).tags == ("a", "b", "x" * 40)
+    assert store.read(folder.id).tags == ("a", "b", "x" * 40)
+    assert store.tag(folder.id, ()).tags == ()
+
+
+def test_a_run_is_never_without_a_name(store: RunStore) -> None:
+    folder = create(store)
+    assert store.rename(folder.id, "  new name ").name == "new name"
+    assert store.rename(folder.id, "  ").name == folder.id
+
+
+def test_a_run_that_is_over_can_be_deleted(store: RunStore) -> None:
+    folder = finish(create(store))
+    store.remove(folder.id)
+    assert list(store.root.iterdir()) == []
+
+
+def test_a_live_run_cannot_be_deleted(store: RunStore) -> None:
+    folder = create(store)
+    with pytest.raises(StoreError, match=r"still going; cancel it first"):
+        store.remove(folder.id)
+
+
+def test_a_damaged_run_can_be_deleted(store: RunStore) -> None:
+    folder = create(store)
+    folder.record.write_text("{")
+    store.remove(folder.id)
+    assert store.runs() == []
+
+
+def test_a_live_run_without_its_supervisor_reads_as_lost(store: RunStore) -> None:
+    folder = create(store)
+
+    def started_by(process: Process | None, created_s: float) -> RunState:
+        def change(record: RunRecord) -> RunRecord:
+            status = record.status.change(RunState.RUNNING, supervisor=process, created_s=created_s)
+            return replace(record, status=status)
+
+        update_record(folder, change)
+        return read_record(folder).status.state
+
+    now_s = time.time()
+    me = this_process()
+    assert started_by(me, now_s) is RunState.RUNNING
+    assert started_by(Process(me.pid, me.created_s - 100), now_s) is RunState.LOST  # a recycled pid
+    assert started_by(None, now_s) is RunState.RUNNING  # its supervisor is on its way
+    assert started_by(None, now_s - 3600) is RunState.LOST
+
+
+def test_a_process_is_alive_until_it_ends() -> None:
+    assert is_alive(this_process())
+    assert not is_alive(Process(this_process().pid, 0.0))
+    assert not is_alive(Process(2**22 + 1, 0.0))
+
+
+def _add_tags(path: Path, count: int) -> None:
+    for _ in range(count):
+        update_record(RunFolder(path), lambda record: replace(record, tags=(*record.tags, "x")))
+
+
+def test_no_change_is_lost_between_processes(store: RunStore) -> None:
+    folder = create(store)
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_add_tags, args=(folder.path, 20)) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(read_record(folder).tags) == 60
+
+
+def test_a_failed_write_leaves_the_old_record_and_nothing_else(store: RunStore) -> None:
+    folder = create(store)
+    before = folder.record.read_text()
+    names = sorted(folder.path.iterdir())
+    with pytest.raises(TypeError):
+        write_record(folder, replace(store.read(folder.id), notes=object()))  # type: ignore[arg-type]
+    assert folder.record.read_text() == before
+    assert sorted(folder.path.iterdir()) == names
+
+
+def test_the_store_that_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_store().root.name == "profiles"
+    assert not open_store().root.is_relative_to(tmp_path)  # the user's data folder
+    (tmp_path / "profiles").mkdir()
+    assert open_store().root == tmp_path / "profiles"
+    monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path / "named"))
+    assert open_store().root == tmp_path / "named"
+    assert open_store(Path("given")).root == tmp_path / "given"
+
+
+def test_windows_are_listed_oldest_first(store: RunStore) -> None:
+    folder = create(store)
+    assert folder.windows() == []
+    for name in ("window-0002", "window-0001"):
+        folder.window(name).mkdir(parents=True)
+    assert [path.name for path in folder.windows()] == ["window-0001", "window-0002"]

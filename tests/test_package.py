@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import pytest
+
+import pipeline_lab
+
+HEAVY = ("tensorflow", "streamlit", "pandas", "plotly", "pyarrow", "numba", "numpy", "pydantic")
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return which heavy packages a statement loads in a fresh process."""
+    program = f"import sys\n{statement}\nprint(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(ended.stderr.split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert loaded_by("import pipeline_lab") == set()
+
+
+def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
+    help_of = "from pipeline_lab.cli import main\nsys.argv[1:] = {!r}\ntry: main()\nexcept SystemExit: pass"
+    assert loaded_by(help_of.format(["--help"])) == set()
+    assert loaded_by(help_of.format(["run", "--help"])) <= {"pydantic"}  # Typer's own doing
+
+
+def test_launching_needs_no_tensorflow() -> None:
+    assert loaded_by("from pipeline_lab import run") == {"pydantic"}
+
+
+def test_every_public_name_is_there() -> None:
+    for name in pipeline_lab.__all__:
+        assert callable(getattr(pipeline_lab, name))
+    assert set(pipeline_lab.__all__) <= set(dir(pipeline_lab))
+
+
+def test_a_wrong_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = pipeline_lab.nothing
