@@ -13,7 +13,7 @@ import platformdirs
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SOURCES = ("wire.py", "damage.py")
+SOURCES = ("wire.py", "damage.py", "json_scan.py")
 """The files beside this one that hold compiled functions."""
 
 
