@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.events import CalibrationEvent
-from pipeline_lab.worker.trainers import Batch, Trainer
+from pipeline_lab.worker.trainer import Batch, Trainer
 
 BUDGET_NS = 400_000_000
 PATIENCE_NS = 10_000_000_000
@@ -36,19 +34,19 @@ class PipelineTime:
     batches: int
 
 
-def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], *, is_gpu: bool) -> CalibrationEvent:
+def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]) -> CalibrationEvent:
     """Time pipeline and step apart from each other; leaves the trainer as it was.
 
     Args:
         trainer: The step.
         make_dataset: Builds a pipeline of its own for this, so that the job's caches stay untouched.
-        is_gpu: The batch is held in the device's memory.
+        hold: Puts a batch into the device's memory.
 
     Raises:
         DataError: The pipeline yields no batch at all.
     """
     pipeline = time_pipeline(make_dataset())
-    step_ns, steps = time_step(trainer, _hold(pipeline.batch, is_gpu=is_gpu))
+    step_ns, steps = time_step(trainer, hold(pipeline.batch))
     return CalibrationEvent(
         device_only_ns=step_ns,
         device_only_steps=steps,
@@ -103,10 +101,3 @@ def time_step(trainer: Trainer, batch: Batch) -> tuple[float, int]:
     elapsed_ns = time.perf_counter_ns() - begun_ns
     trainer.restore_state(state)
     return elapsed_ns / (steps + 1), steps + 1
-
-
-def _hold(batch: Batch, *, is_gpu: bool) -> Batch:
-    if not is_gpu:
-        return batch
-    with tf.device("/GPU:0"):
-        return {name: tf.identity(value) for name, value in batch.items()}

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.worker.trainer import Batch
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,13 @@ class Device:
     name: str
     is_gpu: bool
     gpus: list[dict[str, Any]]
+
+    def hold(self, batch: Batch) -> Batch:
+        """Put a batch into the device's memory, so that a step on it waits for no copy."""
+        if not self.is_gpu:
+            return batch
+        with tf.device("/GPU:0"):
+            return {name: tf.identity(value) for name, value in batch.items()}
 
 
 def choose_device(wish: Literal["auto", "cpu", "gpu"]) -> Device:

@@ -1,5 +1,6 @@
 """Write ``events.jsonl``: whole lines or nothing, so that even a full disk leaves no torn line in the middle."""
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -28,5 +29,6 @@ class EventLog:
                 while written < len(line):
                     written += os.write(self._handle, line[written:])
             except OSError:
-                os.ftruncate(self._handle, size_bytes)
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._handle, size_bytes)
                 raise

@@ -2,10 +2,9 @@
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
-
-import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import SyntheticWorkload
@@ -14,20 +13,27 @@ from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.memory import ResidentMemory
 from pipeline_lab.worker.recorder import StepRecorder, StepTimes
-from pipeline_lab.worker.trainers import Trainer
+from pipeline_lab.worker.trainer import Trainer
 from pipeline_lab.worker.windows import ProfileWindows
 
-MARKER = "train"
 PROGRESS_PERIOD_NS = NS_PER_S // 2
 PROGRESS_SHARE = 200
 """A long job reports less often: every two-hundredth of the time it has taken so far."""
 
 
 class TrainingLoop:
-    """Runs one job's steps."""
+    """Runs one job's steps; ``mark_step`` surrounds each with its marker in the trace."""
 
-    def __init__(self, job: Job, trainer: Trainer, windows: ProfileWindows, recorder: StepRecorder) -> None:
+    def __init__(
+        self,
+        job: Job,
+        trainer: Trainer,
+        windows: ProfileWindows,
+        recorder: StepRecorder,
+        mark_step: Callable[[int], AbstractContextManager[None]],
+    ) -> None:
         self._job, self._trainer, self._windows, self._recorder = job, trainer, windows, recorder
+        self._mark_step = mark_step
         self._progress = Progress(job)
         self._memory = ResidentMemory()
         workload = job.options.workload
@@ -62,8 +68,8 @@ class TrainingLoop:
 
     def _train(self, step: int, *, is_warmup: bool, batches: Iterator[Any]) -> bool:
         """Take one step; False if the data has ended."""
-        clock = self._job.clock
-        with tf.profiler.experimental.Trace(MARKER, step_num=step, _r=1):
+        clock, window = self._job.clock, self._windows.number
+        with self._mark_step(step):
             start_ns = clock.now_ns()
             batch = next(batches, None)
             arrived_ns = clock.now_ns()
@@ -71,7 +77,7 @@ class TrainingLoop:
                 return False
             result = self._trainer.step(batch)
             rss_bytes = self._memory.read_bytes()
-            times = StepTimes(step, is_warmup, start_ns, arrived_ns, self._windows.number, rss_bytes)
+            times = StepTimes(step, is_warmup, start_ns, arrived_ns, window, rss_bytes)
             self._recorder.record(times, result)
         self._recorder.record_samples(step, batch)
         return True

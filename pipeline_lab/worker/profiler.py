@@ -1,5 +1,6 @@
 """TensorFlow's profiler, as the windows use it."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import tensorflow as tf
@@ -13,3 +14,9 @@ class TensorFlowProfiler:
 
     def stop(self, *, save: bool) -> None:
         tf.profiler.experimental.stop(save=save)
+
+
+def mark_step(step: int) -> AbstractContextManager[None]:
+    """Mark a training step in the trace; ``_r`` makes it a step for TensorFlow's own tools too."""
+    marker: AbstractContextManager[None] = tf.profiler.experimental.Trace("train", step_num=step, _r=1)
+    return marker

@@ -6,7 +6,7 @@ from typing import Any
 from pipeline_lab.runs.tables import SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.trainers import Trainer
+from pipeline_lab.worker.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,17 @@ class StepRecorder:
 
     def record(self, times: StepTimes, result: Any) -> None:
         """Take a step that was started."""
-        if self._pending is not None:
-            self._finish(*self._pending)
-            self._pending = None
+        self.catch_up()
         if self._lags:
             self._pending = (times, result)
         else:
             self._finish(times, result)
+
+    def catch_up(self) -> None:
+        """Read the result that is still on its way, if there is one."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._finish(*pending)
 
     def record_samples(self, step: int, batch: Any) -> None:
         """Note file and record of each example of a batch."""
@@ -53,9 +57,7 @@ class StepRecorder:
     def close(self) -> None:
         """Read what is still on its way and end the tables."""
         try:
-            if self._pending is not None:
-                self._finish(*self._pending)
-                self._pending = None
+            self.catch_up()
         finally:
             self._steps.close()
             if self._samples is not None:

@@ -1,15 +1,21 @@
 """Run one job from its folder and leave a readable run, however it ends."""
 
+import contextlib
 import os
 import shutil
 import sys
 import traceback
 from pathlib import Path
 
+from pipeline_lab.options.race import is_race, read_race_options
+from pipeline_lab.options.run import read_options
 from pipeline_lab.runs.events import PhaseEvent
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import report_failure
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
 
 
 def run_job(path: Path) -> int:
@@ -45,20 +51,20 @@ def leave(exit_code: int) -> None:
 
 
 def _run(folder: RunFolder, log: EventLog) -> None:
-    from pipeline_lab.options.run import read_options
-    from pipeline_lab.runs.store import read_record
-    from pipeline_lab.worker.clock import Clock
-    from pipeline_lab.worker.job import Job
-    from pipeline_lab.worker.session import run_session
-    from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
-
-    options = read_options(read_record(folder).options or {})
+    document = read_record(folder).options or {}
     stop = StopRequest()
     stop.listen()
-    try:
-        run_session(Job(folder, options, log, stop, Clock()))
-    except StopRequestedError:
-        return
+    with contextlib.suppress(StopRequestedError):
+        if is_race(document):
+            race = read_race_options(document)
+            from pipeline_lab.worker.race_session import run_race  # takes seconds unless a spare has done it
+
+            run_race(folder, race, log, stop)
+        else:
+            options = read_options(document)
+            from pipeline_lab.worker.session import run_session
+
+            run_session(Job(folder, options, log, stop, Clock()))
 
 
 def _redirect_output(folder: RunFolder) -> None:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pipeline_lab.runs.events import CalibrationEvent
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.store import update_record
+from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.data.prepare import find_damage, prepare_files
 from pipeline_lab.worker.device import Device, choose_device
@@ -20,13 +20,13 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.loop import TrainingLoop
 from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
-from pipeline_lab.worker.profiler import TensorFlowProfiler
+from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.recorder import StepRecorder
-from pipeline_lab.worker.trainers import Trainer, make_trainer
+from pipeline_lab.worker.trainer import Trainer
+from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.windows import ProfileWindows
 
 _KEPT: list[Any] = []
-"""Iterators, held until the process ends: destroying one waits for its autotuner's next round, up to a minute."""
 
 
 def run_session(job: Job) -> None:
@@ -38,12 +38,12 @@ def run_session(job: Job) -> None:
     """
     options = job.options
     device = choose_device(options.training.device)
-    _describe(job, device)
+    describe_run(job.folder, device)
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")
     files = prepare_files(options.workload, job.log, job.stop)
     write_files(job.folder.files, files)
-    with _damage_named(files):
+    with damage_named(files):
         _build_and_train(job, device, [file.path for file in files])
 
 
@@ -61,13 +61,13 @@ def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
 
 def _calibrate(job: Job, device: Device, trainer: Trainer, pipeline: Any, paths: list[str]) -> CalibrationEvent:
     cache = job.folder.scratch / "calibration-cache"
-    return calibrate(trainer, lambda: pipeline.make_dataset(paths, str(cache)), is_gpu=device.is_gpu)
+    return calibrate(trainer, lambda: pipeline.make_dataset(paths, str(cache)), device.hold)
 
 
 def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
     profiling = job.options.profiling
     has_ids = profiling.sample_probe and "id" in dataset.element_spec
-    update_record(job.folder, _running)
+    mark_running(job.folder)
     windows = ProfileWindows(profiling, job.folder, TensorFlowProfiler(), job.log, job.clock)
     with contextlib.ExitStack() as stack:
         resources = stack.enter_context(contextlib.closing(open_resources(job.folder.resources)))
@@ -76,15 +76,29 @@ def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
             contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
         )
         stack.callback(windows.finish)
-        _KEPT.append(iter(dataset))
-        TrainingLoop(job, trainer, windows, recorder).run(_KEPT[-1])
+        TrainingLoop(job, trainer, windows, recorder, mark_step).run(iterate(dataset))
         if not job.stop.is_set:
             job.enter("finishing")
 
 
-def _describe(job: Job, device: Device) -> None:
+def describe_run(folder: RunFolder, device: Device) -> None:
+    """Note what the run runs on."""
     environment = describe_environment(device.name, device.gpus)
-    update_record(job.folder, lambda record: replace(record, environment=environment))
+    update_record(folder, lambda record: replace(record, environment=environment))
+
+
+def mark_running(folder: RunFolder) -> None:
+    """Say that the preparation is over."""
+    update_record(folder, _running)
+
+
+def iterate(dataset: Any) -> Any:
+    """Return an iterator that lives as long as the process.
+
+    Destroying one waits for its autotuner's next round, up to a minute.
+    """
+    _KEPT.append(iter(dataset))
+    return _KEPT[-1]
 
 
 def _running(record: RunRecord) -> RunRecord:
@@ -94,7 +108,7 @@ def _running(record: RunRecord) -> RunRecord:
 
 
 @contextlib.contextmanager
-def _damage_named(files: list[DataFile]) -> Iterator[None]:
+def damage_named(files: list[DataFile]) -> Iterator[None]:
     """Turn TensorFlow's word for a wrong checksum into file and record."""
     try:
         yield

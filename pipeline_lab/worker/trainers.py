@@ -1,10 +1,9 @@
-"""The training step of each workload, behind one small interface."""
+"""The training step of each workload."""
 
 import hashlib
 import math
 import time
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,29 +16,12 @@ from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.worker.data.images import DIGIT_CLASSES
 from pipeline_lab.worker.model import build_network
+from pipeline_lab.worker.trainer import Batch, Trainer
 
 MOMENTUM = 0.9
 HASHED_BYTES = 100_000
 MATRIX_SIZE = 2048
 MATRIX_TRIALS = 20
-
-Batch = Mapping[str, Any]
-
-
-class Trainer(Protocol):
-    """One training step after the other."""
-
-    def step(self, batch: Batch) -> Any:
-        """Train on a batch; the result may still be on its way on a GPU."""
-
-    def read(self, result: Any) -> tuple[float, float]:
-        """Wait for a step's result and return its loss and accuracy; NaN where the workload has none."""
-
-    def save_state(self) -> Any:
-        """Copy everything that training changes."""
-
-    def restore_state(self, state: Any) -> None:
-        """Undo all training since that copy was made."""
 
 
 def make_trainer(options: RunOptions, *, is_gpu: bool) -> Trainer:

@@ -79,7 +79,8 @@ class ProfileWindows:
         self._flusher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="flush")
         self._flush: Future[None] | None = None
         self._window: _Window | None = None
-        self._count = 0
+        self._failure: Exception | None = None
+        self._count, self._step = 0, 0
         self._steps_limit = options.steps_per_window
         self._next_step: int | None = 0 if options.enabled else None
 
@@ -90,7 +91,8 @@ class ProfileWindows:
     @property
     def number(self) -> int:
         """Number of the window that records, ``NO_WINDOW`` if none does."""
-        return self._window.number if self._is_recording and self._window else NO_WINDOW
+        window = self._recorded()
+        return NO_WINDOW if window is None else window.number
 
     def before_step(self, step: int) -> None:
         """Open a window if one is due.
@@ -98,8 +100,9 @@ class ProfileWindows:
         Raises:
             OSError: The disk was full when an earlier window was written.
         """
-        if self._flush is not None and self._flush.done():
-            self._flush.result()
+        self._step = step
+        if self._failure is not None:
+            raise self._failure
         if self._next_step is None or step < self._next_step or self._window is not None:
             return
         self._next_step = step + self._options.every_steps
@@ -112,17 +115,20 @@ class ProfileWindows:
             return
         with self._lock:
             self._note_memory(self._memory.read_bytes())
-            if self._is_recording and self._window:
-                self._window.last_step = step
-                if self._window.steps >= self._steps_limit or self._is_next_step_too_much(self._window):
-                    self._close()
+            window = self._recorded()
+            if window is not None:
+                window.last_step = step
+                if window.steps >= self._steps_limit or self._is_next_step_too_much(window):
+                    self._close(window)
 
     def watch_memory(self, rss_bytes: int) -> bool:
         """Close the window if it fills the memory in the middle of a step; say whether one is being flushed."""
         with self._lock:
             self._note_memory(rss_bytes)
-            if self._is_recording and self._window and self._window.growth_bytes > self._ceiling_bytes:
-                self._close()
+            window = self._recorded()
+            if window is not None and window.growth_bytes > self._ceiling_bytes:
+                window.last_step = self._step
+                self._close(window)
         return self.is_flushing
 
     def finish(self) -> None:
@@ -132,24 +138,27 @@ class ProfileWindows:
             OSError: The disk is full.
         """
         with self._lock:
-            if self._is_recording:
-                self._close()
+            window = self._recorded()
+            if window is not None:
+                self._close(window)
         self._next_step = None
         self._flusher.shutdown(wait=True)
-        if self._flush is not None:
-            self._flush.result()
+        if self._failure is not None:
+            raise self._failure
 
-    @property
-    def _is_recording(self) -> bool:
-        return self._window is not None and self._window.stopped_ns == 0
+    def _recorded(self) -> _Window | None:
+        """Return the window that is being recorded, not one that is only being flushed."""
+        window = self._window
+        return window if window is not None and window.stopped_ns == 0 else None
 
     @property
     def _ceiling_bytes(self) -> int:
         return self._options.memory_ceiling_mb * BYTES_PER_MB
 
     def _note_memory(self, rss_bytes: int) -> None:
-        if self._window is not None:
-            self._window.rss_peak_bytes = max(self._window.rss_peak_bytes, rss_bytes)
+        window = self._window
+        if window is not None:
+            window.rss_peak_bytes = max(window.rss_peak_bytes, rss_bytes)
 
     def _is_next_step_too_much(self, window: _Window) -> bool:
         return window.growth_bytes * (window.steps + 1) > self._ceiling_bytes * window.steps
@@ -172,12 +181,10 @@ class ProfileWindows:
             self._count, step, started_ns, started_ns - begun_ns, rss_bytes, rss_bytes, last_step=step - 1
         )
 
-    def _close(self) -> None:
+    def _close(self, window: _Window) -> None:
         """Hand the window to the flush thread; the caller holds the lock."""
-        window = self._window
-        assert window is not None
         window.stopped_ns = self._clock.now_ns()
-        if self._is_next_step_too_much(window) if window.steps else window.growth_bytes > self._ceiling_bytes:
+        if self._is_next_step_too_much(window):
             self._steps_limit = max(1, min(self._steps_limit, window.steps))
         window.is_shortened = self._steps_limit < self._options.steps_per_window
         self._flush = self._flusher.submit(self._write, window)
@@ -185,20 +192,26 @@ class ProfileWindows:
 
     def _write(self, window: _Window) -> None:
         """Gather and write a window's events; runs on the flush thread."""
+        try:
+            self._save(window)
+        except Exception as error:
+            self._failure = error
+        finally:
+            return_free_memory()
+            self._window = None
+
+    def _save(self, window: _Window) -> None:
         scratch = self._scratch(window.number)
         try:
             self._profiler.stop(save=window.steps > 0)
             if window.steps > 0:
-                size_bytes = _publish(scratch, self._folder.window(window.name))
-                self._report(window, size_bytes)
+                self._report(window, _publish(scratch, self._folder.window(window.name)))
         except Exception as error:
             if is_disk_full(error):
                 raise
             self._log.write(NoteEvent(f"Profile {window.name} was lost: {error}."))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-            return_free_memory()
-            self._window = None
 
     def _report(self, window: _Window, size_bytes: int) -> None:
         with self._lock:

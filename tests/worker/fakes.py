@@ -1,0 +1,97 @@
+"""Stand-ins for what a job talks to: TensorFlow's profiler, the model, time."""
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.trainer import Batch
+
+TRACE = b"trace"
+
+
+class FakeProfiler:
+    """Writes five bytes per window where TensorFlow would; ``stop`` waits until it is allowed to end."""
+
+    def __init__(self, *, error: Exception | None = None, is_slow: bool = False) -> None:
+        self._error = error
+        self._logdir: Path | None = None
+        self.may_end = threading.Event()
+        if not is_slow:
+            self.may_end.set()
+        self.threads: list[int] = []
+        self.saves: list[bool] = []
+
+    def start(self, logdir: Path) -> None:
+        assert self._logdir is None, "there is only one profiler in a process"
+        self._logdir = logdir
+
+    def stop(self, *, save: bool) -> None:
+        assert self.may_end.wait(10)
+        logdir, self._logdir = self._logdir, None
+        assert logdir is not None
+        self.threads.append(threading.get_ident())
+        self.saves.append(save)
+        if self._error is not None:
+            raise self._error
+        if save:
+            session = logdir / "plugins" / "profile" / "2026_01_01_00_00_00"
+            session.mkdir(parents=True)
+            (session / "host.xplane.pb").write_bytes(TRACE)
+
+
+class FakeMemory:
+    """Resident memory that a test sets, bytes."""
+
+    def __init__(self) -> None:
+        self.rss_bytes = 1_000_000_000
+
+    def read_bytes(self) -> int:
+        return self.rss_bytes
+
+
+class FakeTrainer:
+    """Counts its steps; a step's loss is its number."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.reads: list[int] = []
+
+    def step(self, batch: Batch) -> int:
+        del batch
+        self.steps += 1
+        return self.steps
+
+    def read(self, result: Any) -> tuple[float, float]:
+        self.reads.append(result)
+        return float(result), math.nan
+
+    def save_state(self) -> Any:
+        return self.steps
+
+    def restore_state(self, state: Any) -> None:
+        self.steps = state
+
+
+@contextlib.contextmanager
+def no_marker(step: int) -> Iterator[None]:
+    del step
+    yield
+
+
+def make_folder(root: Path, options: RunOptions) -> RunFolder:
+    return RunStore(root).create(options, render_source(options))
+
+
+def make_job(root: Path, options: RunOptions) -> Job:
+    folder = make_folder(root, options)
+    return Job(folder, options, EventLog(folder.events), StopRequest(), Clock())

@@ -1,0 +1,61 @@
+import pytest
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.worker import calibration
+from pipeline_lab.worker.calibration import calibrate, time_pipeline, time_step
+from tests.worker.fakes import FakeTrainer
+
+
+@pytest.fixture(autouse=True)
+def _ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock is 100 ms after the one before, so the budget is over after four."""
+    ticks = iter(range(0, 10**12, 100_000_000))
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: next(ticks))
+
+
+def test_the_first_batch_is_timed_apart() -> None:
+    timed = time_pipeline([{"id": index} for index in range(100)])
+    assert (timed.first_batch_ns, timed.batch_ns, timed.batches) == (100_000_000, 100_000_000, 4)
+    assert timed.batch == {"id": 4}
+
+
+def test_data_that_ends_in_between_is_timed_as_far_as_it_goes() -> None:
+    timed = time_pipeline([{"id": 0}, {"id": 1}])
+    assert (timed.batch_ns, timed.batches) == (100_000_000, 1)
+
+
+def test_a_single_batch_has_no_time_per_batch() -> None:
+    timed = time_pipeline([{"id": 0}])
+    assert (timed.batch_ns, timed.batches) == (None, 0)
+
+
+def test_a_pipeline_without_a_batch_says_why() -> None:
+    with pytest.raises(DataError, match="yields no batch"):
+        time_pipeline([])
+
+
+def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
+    trainer = FakeTrainer()
+    mean_ns, steps = time_step(trainer, {})
+    assert trainer.reads == list(range(1, 3 + steps))
+    assert steps >= calibration.MIN_STEPS
+    assert mean_ns == pytest.approx(calibration.BUDGET_NS / steps, rel=0.5)
+
+
+def test_what_was_learnt_is_undone() -> None:
+    trainer = FakeTrainer()
+    trainer.steps = 7
+    time_step(trainer, {})
+    assert trainer.steps == 7
+
+
+def test_the_step_is_timed_on_the_batch_that_the_device_holds() -> None:
+    held: list[object] = []
+
+    def hold(batch: object) -> dict[str, object]:
+        held.append(batch)
+        return {}
+
+    event = calibrate(FakeTrainer(), lambda: [{"id": 0}, {"id": 1}], hold)
+    assert held == [{"id": 1}]
+    assert (event.pipeline_only_batches, event.first_batch_ns) == (1, 100_000_000)

@@ -1,0 +1,68 @@
+import errno
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lab.runs.tables import RESOURCES, read_table
+from pipeline_lab.worker import probes
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.memory import ResidentMemory, return_free_memory
+from pipeline_lab.worker.probes import GpuLoad, ProcessorLoad, open_resources, sample_resources
+
+
+def test_resident_memory_grows_by_what_is_taken() -> None:
+    memory = ResidentMemory()
+    before_bytes = memory.read_bytes()
+    taken = bytearray(50_000_000)
+    taken[::4096] = b"x" * len(taken[::4096])
+    assert 45_000_000 < memory.read_bytes() - before_bytes < 60_000_000
+    del taken
+    return_free_memory()
+
+
+def test_load_is_split_into_own_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([(0.0, 10.0, 100.0), (2.0, 11.0, 104.0)])  # clock, own, machine: one of four seconds is ours
+    monkeypatch.setattr(ProcessorLoad, "_read", lambda _: next(readings))
+    assert ProcessorLoad().read_percent() == (50.0, 150.0)
+
+
+def test_without_a_gpu_its_columns_stay_empty() -> None:
+    assert GpuLoad(is_gpu=False).read() == (None, None)
+
+
+def test_samples_are_taken_while_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "SAMPLE_PERIOD_S", 0.001)
+    table = open_resources(tmp_path / "resources")
+    seen = threading.Event()
+
+    def on_sample(rss_bytes: int) -> bool:
+        assert rss_bytes > 0
+        seen.set()
+        return True
+
+    with sample_resources(table, Clock(), on_sample, is_gpu=False):
+        assert seen.wait(10)
+    table.close()
+    rows = read_table(tmp_path / "resources", RESOURCES)
+    assert rows.num_rows >= 1
+    assert set(rows["flushing"].to_pylist()) == {True}
+    assert set(rows["gpu_percent"].to_pylist()) == {None}
+
+
+def test_a_full_disk_reaches_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "SAMPLE_PERIOD_S", 0.001)
+    failed = threading.Event()
+
+    class FullTable:
+        def append(self, *_: Any) -> None:
+            failed.set()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def run() -> None:
+        with sample_resources(FullTable(), Clock(), lambda _: False, is_gpu=False):  # type: ignore[arg-type]
+            assert failed.wait(10)
+
+    with pytest.raises(OSError, match="No space left"):
+        run()

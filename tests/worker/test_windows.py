@@ -1,0 +1,162 @@
+import errno
+import threading
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
+from pipeline_lab.worker import windows as windows_module
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.windows import NO_WINDOW, ProfileWindows
+from tests.worker.fakes import TRACE, FakeMemory, FakeProfiler, make_job
+
+MB = 1_000_000
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return make_job(tmp_path, SYNTHETIC.options)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> FakeMemory:
+    fake = FakeMemory()
+    monkeypatch.setattr(windows_module, "ResidentMemory", lambda: fake)
+    return fake
+
+
+def _windows(job: Job, profiler: FakeProfiler, steps: int = 2, every: int = 5) -> ProfileWindows:
+    options = ProfilingOptions(steps_per_window=steps, every_steps=every, memory_ceiling_mb=100)
+    return ProfileWindows(options, job.folder, profiler, job.log, job.clock)
+
+
+def _run(windows: ProfileWindows, steps: range) -> list[int]:
+    """Take steps, letting each flush end before the next step; return the window of each."""
+    numbers = []
+    for step in steps:
+        windows.before_step(step)
+        numbers.append(windows.number)
+        windows.after_step(step)
+        while windows.is_flushing:
+            pass
+    return numbers
+
+
+def _spans(job: Job) -> list[tuple[str, int, int]]:
+    events = [event for event in read_events(job.folder.events) if isinstance(event, WindowEvent)]
+    return [(event.name, event.first_step, event.last_step) for event in events]
+
+
+def test_a_window_opens_every_so_many_steps_and_the_first_with_the_first_step(job: Job) -> None:
+    windows = _windows(job, FakeProfiler())
+    assert _run(windows, range(3, 11)) == [1, 1, NO_WINDOW, NO_WINDOW, NO_WINDOW, 2, 2, NO_WINDOW]
+    windows.finish()
+    assert _spans(job) == [("window-0001", 3, 4), ("window-0002", 8, 9)]
+
+
+def test_each_window_lies_in_a_session_folder_of_its_own_and_nothing_else_is_left(job: Job) -> None:
+    windows = _windows(job, FakeProfiler())
+    _run(windows, range(7))
+    windows.finish()
+    traces = [folder / "host.xplane.pb" for folder in job.folder.windows()]
+    assert [trace.parent.name for trace in traces] == ["window-0001", "window-0002"]
+    assert all(trace.read_bytes() == TRACE for trace in traces)
+    assert list(job.folder.scratch.iterdir()) == []
+
+
+def test_the_flush_runs_on_another_thread(job: Job) -> None:
+    profiler = FakeProfiler()
+    windows = _windows(job, profiler)
+    _run(windows, range(2))
+    windows.finish()
+    assert profiler.threads != [threading.get_ident()]
+
+
+def test_the_next_window_waits_for_the_flush(job: Job) -> None:
+    profiler = FakeProfiler(is_slow=True)
+    windows = _windows(job, profiler, steps=1, every=1)
+    for step in range(3):
+        windows.before_step(step)
+        windows.after_step(step)
+        assert windows.is_flushing
+    profiler.may_end.set()
+    while windows.is_flushing:
+        pass
+    assert _run(windows, range(3, 4)) == [2]
+    windows.finish()
+    assert _spans(job) == [("window-0001", 0, 0), ("window-0002", 3, 3)]
+
+
+def test_a_job_shorter_than_a_window_still_gets_one(job: Job) -> None:
+    windows = _windows(job, FakeProfiler(), steps=5)
+    _run(windows, range(3))
+    windows.finish()
+    assert _spans(job) == [("window-0001", 0, 2)]
+
+
+def test_a_window_without_a_step_is_not_kept(job: Job) -> None:
+    profiler = FakeProfiler()
+    windows = _windows(job, profiler)
+    windows.before_step(0)
+    windows.finish()
+    assert profiler.saves == [False]
+    assert job.folder.windows() == []
+
+
+def test_profiling_that_is_off_opens_nothing(job: Job) -> None:
+    windows = ProfileWindows(ProfilingOptions(enabled=False), job.folder, FakeProfiler(), job.log, job.clock)
+    assert _run(windows, range(20)) == [NO_WINDOW] * 20
+    windows.finish()
+    assert job.folder.windows() == []
+
+
+def test_a_window_closes_before_the_step_that_would_cross_the_ceiling_and_later_ones_are_as_short(
+    job: Job, memory: FakeMemory
+) -> None:
+    windows = _windows(job, FakeProfiler(), steps=10, every=10)
+    for step in range(14):
+        windows.before_step(step)
+        if windows.number != NO_WINDOW:
+            memory.rss_bytes += 40 * MB  # after two steps 80 MB are taken: a third would make 120 of the allowed 100
+        windows.after_step(step)
+        while windows.is_flushing:
+            pass
+    windows.finish()
+    assert _spans(job) == [("window-0001", 0, 1), ("window-0002", 10, 11)]
+    events = [event for event in read_events(job.folder.events) if isinstance(event, WindowEvent)]
+    assert [event.shortened for event in events] == [True, True]
+    assert [event.rss_peak_bytes - event.rss_before_bytes for event in events] == [80 * MB, 80 * MB]
+
+
+def test_the_watcher_closes_a_window_in_the_middle_of_a_step(job: Job, memory: FakeMemory) -> None:
+    windows = _windows(job, FakeProfiler(), steps=10, every=10)
+    windows.before_step(0)
+    assert not windows.watch_memory(memory.rss_bytes + 100 * MB)
+    assert windows.watch_memory(memory.rss_bytes + 101 * MB)
+    assert windows.number == NO_WINDOW
+    windows.finish()
+    assert _spans(job) == [("window-0001", 0, 0)]
+
+
+def test_a_full_disk_in_a_flush_ends_the_job(job: Job) -> None:
+    windows = _windows(job, FakeProfiler(error=OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(OSError, match="No space left"):
+        _run(windows, range(5))
+
+
+def test_a_full_disk_in_the_last_flush_is_seen_at_the_end(job: Job) -> None:
+    windows = _windows(job, FakeProfiler(error=OSError(errno.ENOSPC, "No space left on device")), steps=5)
+    _run(windows, range(1))
+    with pytest.raises(OSError, match="No space left"):
+        windows.finish()
+
+
+def test_a_window_that_fails_otherwise_is_lost_and_the_job_goes_on(job: Job) -> None:
+    windows = _windows(job, FakeProfiler(error=RuntimeError("broken")))
+    _run(windows, range(4))
+    windows.finish()
+    notes = [event for event in read_events(job.folder.events) if isinstance(event, NoteEvent)]
+    assert [note.sentence for note in notes] == ["Profile window-0001 was lost: broken."]
+    assert job.folder.windows() == []
