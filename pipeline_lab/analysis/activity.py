@@ -208,7 +208,30 @@ class Activity:
         if self.markers is not None and self.markers.line is not None:
             from_python = intersect(from_python, self.markers.intervals)
         waiting = self._line_set(line, Kind.WAIT | Kind.OUTER_WAIT)
-        return subtract(union_of(from_graph, from_python), union_of(waiting, self._line_set(line, Kind.CHECKPOINT)))
+        not_training = union_of(waiting, self._line_set(line, Kind.CHECKPOINT), self._input_functions(line))
+        return subtract(union_of(from_graph, from_python), not_training)
+
+    def _input_functions(self, line: Line) -> IntArray:
+        """Moments at which a thread of the shared pool runs tf.data's functions (TensorFlow up to 2.4 or so)."""
+        rows = self.rows(line, Kind.EXECUTOR) if len(self._input_function_ids) else np.empty(0, np.int64)
+        if not len(rows):
+            return EMPTY
+        ids, known = line.stats.ints(rows, "id")
+        rows = rows[known & np.isin(ids, self._input_function_ids)]
+        start = line.start_ns[rows]
+        return union(start, start + line.duration_ns[rows])
+
+    @cached_property
+    def _input_function_ids(self) -> IntArray:
+        """Ids of the calls of tf.data's functions, where no pool of its own runs them."""
+        lines = self.host.lines if self.host else ()
+        if any(event_names.is_tf_data_pool(line.name) for line in lines):
+            return np.empty(0, np.int64)
+        found = [np.empty(0, np.int64)]
+        for line in lines:
+            ids, known = line.stats.ints(self.rows(line, Kind.INPUT_FUNCTION), "id")
+            found.append(ids[known])
+        return np.unique(np.concatenate(found))
 
     def _inside_runtime(self, line: Line) -> IntArray:
         assert self.host is not None

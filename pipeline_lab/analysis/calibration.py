@@ -1,6 +1,19 @@
 """The step alone and the pipeline alone, beside the step as it ran: how much there is to gain."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis.job_steps import periods, plain_steps
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.events import CalibrationEvent, Event
+
+NOT_CALIBRATED = (
+    "The step alone and the pipeline alone were not timed; launch the job with `pipeline-lab run` and "
+    "training.calibrate on."
+)
 
 
 @dataclass(frozen=True)
@@ -21,3 +34,24 @@ class Calibration:
     def utilisation_percent(self) -> float:
         """G / P: how much of the step the device would need if its input were free."""
         return min(100.0, 100.0 * self.device_only_ns / self.step_ns)
+
+
+def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
+    """Read the last calibration of a run.
+
+    Args:
+        events: The worker's events.
+        steps: Of schema ``runs.tables.STEPS``.
+
+    Raises:
+        TraceIncompleteError: The job was not calibrated, or has no step after the warm-up.
+    """
+    found = [event for event in events if isinstance(event, CalibrationEvent) and event.device_only_ns is not None]
+    plain = plain_steps(steps)
+    if not plain.any():  # all steps were profiled
+        plain = ~np.asarray(steps.column("warmup").to_numpy(), np.bool_)
+    if not found or not plain.any():
+        raise TraceIncompleteError(NOT_CALIBRATED)
+    device_only_ns = found[-1].device_only_ns
+    assert device_only_ns is not None
+    return Calibration(device_only_ns, found[-1].pipeline_only_ns, float(np.median(periods(steps)[plain])))

@@ -1,59 +1,74 @@
-"""All analyses of one run or log, folded over its windows and hosts."""
+"""Diagnose whatever a path holds: a run folder, a log directory, a trace file, an archive.
 
-from dataclasses import dataclass
+Traces are read one after another, and of each only its parts are kept, so memory stays that of one trace.
+"""
 
-from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.memory import Memory
-from pipeline_lab.analysis.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.analysis.verdict import Finding, Verdict
-from pipeline_lab.errors import Unavailable
-from pipeline_lab.trace.schema import Salvage
+from pathlib import Path
+
+from pipeline_lab.analysis import file_sampling
+from pipeline_lab.analysis.conclusion import conclude, describe, without_job
+from pipeline_lab.analysis.results import Diagnosis as Diagnosis
+from pipeline_lab.analysis.results import Source as Source
+from pipeline_lab.analysis.run_fold import Progress, RunFold
+from pipeline_lab.analysis.stored_parts import read_stored
+from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
+from pipeline_lab.errors import TraceReadError
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.trace.derived import read_session
+from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
 
 
-@dataclass(frozen=True)
-class Source:
-    """What was analysed.
+def diagnose(path: Path, *, progress: Progress | None = None) -> Diagnosis:
+    """Analyse a run or any profile log.
 
-    Attributes:
-        kind: ``run``, ``xplane``, ``trace_json``, ``derived`` or ``logdir``.
-        hosts: Names of the hosts.
-        windows: Number of windows.
-        size_bytes, events: Of all trace files.
-        salvaged: What damaged files lost, or None.
+    Args:
+        path: A run folder, a log directory, a trace file or an archive.
+        progress: Told how many traces are done, how many there are, and the next one's name.
+
+    Raises:
+        TraceReadError: There is nothing there that can be read as a trace, and no run either.
     """
-
-    path: str
-    kind: str
-    hosts: tuple[str, ...]
-    windows: int
-    size_bytes: int
-    events: int
-    salvaged: Salvage | None = None
+    if is_run(path):
+        return _diagnose_run(path, progress)
+    with find_traces(path) as source:
+        if source.kind is SourceKind.RUN:  # in an archive
+            return _diagnose_run(source.root, progress)
+        return _diagnose_log(source, progress)
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
-    """Everything that can be said about one run or log.
+def is_run(path: Path) -> bool:
+    """Say whether the folder is a run of ours."""
+    return RunFolder(path).record.is_file()
 
-    Times in tables are ns on one axis whose zero is ``origin_epoch_ns`` (None when the capture has no absolute time).
-    """
 
-    source: Source
-    origin_epoch_ns: int | None
-    job_steps: JobSteps | Unavailable
-    steps: Steps | Unavailable
-    input_stalls: InputStalls | Unavailable
-    step_breakdown: StepBreakdown | Unavailable
-    calibration: Calibration | Unavailable
-    idle_gaps: IdleGaps | Unavailable
-    file_sampling: FileSampling | Unavailable
-    memory: Memory | Unavailable
-    profiler_cost: ProfilerCost | Unavailable
-    findings: tuple[Finding, ...]
-    verdict: Verdict
+def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:
+    run = RunFold(RunFolder(path))
+    run.add_new(progress)
+    return run.diagnose()
+
+
+def _diagnose_log(source: TraceSource, progress: Progress | None) -> Diagnosis:
+    parts, unreadable = _read_parts(source, progress)
+    axis = place_on_axis(parts)
+    sampling = attempt(lambda: file_sampling.measure([], SAMPLES.empty_table(), axis.reads))
+    described = describe(source.path, source.kind.value, axis, (*unreadable, *source.notes))
+    return conclude(described, axis, without_job(sampling))
+
+
+def _read_parts(source: TraceSource, progress: Progress | None) -> tuple[list[TraceParts], list[str]]:
+    """Analyse every trace of a log; return also why some could not be read, unless that is all of them."""
+    if not source.files:
+        return [read_stored(profile) for profile in read_session(source.derived)], []
+    parts: list[TraceParts] = []
+    errors: list[TraceReadError] = []
+    for index, file in enumerate(source.files):
+        if progress:
+            progress(index, len(source.files), file.path.name)
+        try:
+            parts.append(analyse_trace(file.read()))
+        except TraceReadError as error:
+            errors.append(error)
+    if not parts:
+        raise errors[0]
+    return parts, [str(error) for error in errors]

@@ -60,12 +60,16 @@ class Kind(IntFlag):
     """Copies input to the device."""
     MARK = 256
     """Says that something happened and has no length, or was written by the Python tracer: not the runtime at work."""
+    INPUT_FUNCTION = 512
+    """tf.data calls a function of the user's; its ``id`` is that of the executor events that run it."""
 
 
 def host_kind(name: str) -> Kind:
     """Classify a host event by its name."""
     if name.startswith(("Iterator::", "ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation", "$")):
         return Kind.MARK if name[0] != "I" else Kind(0)
+    if name.startswith("InstantiatedCapturedFunction::"):
+        return Kind.INPUT_FUNCTION
     kind = Kind(0)
     if name in _WAITS or name.endswith(":IteratorGetNextSync"):
         kind |= Kind.WAIT
@@ -119,6 +123,11 @@ def device_kind(name: str) -> DeviceKind:
 
 def is_tf_data_thread(line_name: str) -> bool:
     return _TF_DATA_THREAD.match(line_name) is not None
+
+
+def is_tf_data_pool(line_name: str) -> bool:
+    """Say whether the thread only runs tf.data's functions; captures without one ran them on the shared pool."""
+    return line_name.startswith("tf_data_private_threadpool")
 
 
 def is_runtime_thread(line_name: str) -> bool:

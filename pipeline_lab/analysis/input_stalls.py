@@ -1,6 +1,6 @@
 """How long each step waited for its next input element, and how much of that left the device idle."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +39,8 @@ class InputStalls:
         wait_ns: Union of waits clipped to the steps, summed over steps.
         exposed_ns: That union minus device busy time.
         step_ns: Length of all steps.
-        events: Number of wait events.
-        event_sum_ns: Plain sum of the wait events' durations (what naive tools show).
+        events: Number of wait events; None if they are not known one by one.
+        event_sum_ns: Plain sum of the wait events' durations (what naive tools show); None likewise.
         event_names: The events that were counted as waits.
         table: One row per wait, :data:`WAIT_TABLE`.
     """
@@ -48,8 +48,8 @@ class InputStalls:
     wait_ns: int
     exposed_ns: int
     step_ns: int
-    events: int
-    event_sum_ns: int
+    events: int | None
+    event_sum_ns: int | None
     event_names: tuple[str, ...]
     table: pa.Table
 
@@ -110,11 +110,16 @@ def merge(parts: Sequence[InputStalls]) -> InputStalls:
         wait_ns=sum(part.wait_ns for part in parts),
         exposed_ns=sum(part.exposed_ns for part in parts),
         step_ns=sum(part.step_ns for part in parts),
-        events=sum(part.events for part in parts),
-        event_sum_ns=sum(part.event_sum_ns for part in parts),
+        events=_sum_known(part.events for part in parts),
+        event_sum_ns=_sum_known(part.event_sum_ns for part in parts),
         event_names=tuple(sorted({name for part in parts for name in part.event_names})),
         table=tables.concat(WAIT_TABLE, [part.table for part in parts]),
     )
+
+
+def _sum_known(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _step_of(steps: Steps, start: IntArray, end: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:

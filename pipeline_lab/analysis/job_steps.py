@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
     [
@@ -19,6 +26,12 @@ JOB_STEP_TABLE = pa.schema(
 )
 """One row per step."""
 
+NO_JOB_STEPS = (
+    "The job's own step times are only known for runs of Pipeline Lab; launch the job with `pipeline-lab run` to have "
+    "every step timed, profiled or not."
+)
+NOT_YET = "No step after the warm-up has ended yet."
+
 
 @dataclass(frozen=True, eq=False)
 class JobSteps:
@@ -29,7 +42,7 @@ class JobSteps:
         count: Steps after the warm-up.
         median_ns, p95_ns, total_ns: Of the step time.
         wait_total_ns: Sum of waits.
-        examples_per_second: Over the measured steps.
+        examples_per_second: Over the measured steps; None without the sample probe.
     """
 
     table: pa.Table
@@ -38,4 +51,66 @@ class JobSteps:
     p95_ns: float
     total_ns: int
     wait_total_ns: int
-    examples_per_second: float
+    examples_per_second: float | None
+
+
+def measure(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
+    """Summarise the steps of a run.
+
+    Args:
+        steps: Of schema ``runs.tables.STEPS``, in order.
+        samples: Of schema ``runs.tables.SAMPLES``; no rows without the probe.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+
+    Raises:
+        TraceIncompleteError: No step has ended after the warm-up.
+    """
+    warmup = np.asarray(steps.column("warmup").to_numpy(), np.bool_)
+    if warmup.all():
+        raise TraceIncompleteError(NOT_YET)
+    step_ns = periods(steps)
+    measured = step_ns[~warmup]
+    wait = tables.ints(steps, "wait_ns")
+    start = tables.ints(steps, "start_ns")
+    table = tables.build(
+        JOB_STEP_TABLE,
+        steps.num_rows,
+        step=tables.ints(steps, "step"),
+        warmup=warmup,
+        start_ns=start - origin_ns,
+        wait_ns=wait,
+        compute_ns=tables.ints(steps, "end_ns") - start - wait,
+        step_ns=step_ns,
+        loss=steps.column("loss").to_numpy(),
+        accuracy=steps.column("accuracy").to_numpy(),
+        profiled=tables.ints(steps, "window") >= 0,
+    )
+    total_ns = int(measured.sum())
+    examples = _examples(samples, tables.ints(steps, "step")[~warmup])
+    return JobSteps(
+        table=table,
+        count=len(measured),
+        median_ns=float(np.median(measured)),
+        p95_ns=float(np.percentile(measured, 95)),
+        total_ns=total_ns,
+        wait_total_ns=int(wait[~warmup].sum()),
+        examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
+    )
+
+
+def periods(steps: pa.Table) -> IntArray:
+    """Return each step's time to the start of the next one, of the last to its own end, shape (steps,), ns."""
+    start, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
+    return np.append(start[1:], end[-1:]) - start
+
+
+def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:
+    """Say which steps count as the job without the profiler: after the warm-up and outside of windows."""
+    warmup = np.asarray(steps.column("warmup").to_numpy(), np.bool_)
+    return ~warmup & (tables.ints(steps, "window") < 0)
+
+
+def _examples(samples: pa.Table, measured: IntArray) -> int:
+    if not samples.num_rows:
+        return 0
+    return int((tables.ints(samples, "step") >= measured.min()).sum())

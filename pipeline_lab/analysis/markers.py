@@ -17,6 +17,7 @@ from pipeline_lab.trace.schema import Line, Plane, Trace
 _NO_MARKER = re.compile(
     r"Iterator|ThreadpoolListener|Memory(?:Alloc|Dealloc)|ExecutorState|TFE_|Eager|Kernel|Prefetch|InstantiatedCaptured|\$"
 )
+_KERAS_FUNCTIONS = ("train_function", "multi_step_on_iterator")
 _EVALUATION = ("test", "predict", "eval", "valid")
 
 
@@ -26,6 +27,7 @@ class Markers:
 
     Attributes:
         label: What marks the steps, in the field's words.
+        is_numbered: The numbers are the job's own; otherwise they only count what the capture holds.
         number: Step number of each, shape (n,).
         start_ns, end_ns: The marked interval itself, shape (n,).
         line: The thread that holds them; None for device markers.
@@ -33,6 +35,7 @@ class Markers:
     """
 
     label: str
+    is_numbered: bool
     number: IntArray
     start_ns: IntArray
     end_ns: IntArray
@@ -54,6 +57,10 @@ def find_markers(trace: Trace) -> Markers | None:
     """Return the best step markers of a trace, or None if nothing marks its steps."""
     host = trace.host_plane
     return (_host_markers(host) if host else None) or _device_markers(trace)
+
+
+_UNNUMBERED = 20
+"""Ranks from here on belong to markers without a step number of the job."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +86,7 @@ def _host_markers(host: Plane) -> Markers | None:
     best = min(found, key=lambda candidate: (candidate.rank, -len(candidate.rows)))
     start = best.line.start_ns[best.rows]
     number, start, end = _one_per_step(best.number, start, start + best.line.duration_ns[best.rows])
-    return Markers(best.label, number, start, end, best.line, best.name)
+    return Markers(best.label, best.rank < _UNNUMBERED, number, start, end, best.line, best.name)
 
 
 def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_Candidate]:
@@ -99,7 +106,7 @@ def _candidates(host: Plane, line: Line, possible: NDArray[np.bool_]) -> list[_C
             _named(host.names[index], line, int(index))
             for index, name in zip(indices, names, strict=True)
             if name is not None
-        ]
+        ] or [_bare(host.names[index], line, int(index)) for index in indices if host.names[index] in _KERAS_FUNCTIONS]
     return [candidate for candidate in found if len(candidate.rows)]
 
 
@@ -129,7 +136,13 @@ def _named(name: str, line: Line, index: int) -> _Candidate:
         digits = [re.search(r"(\d{1,18})\D*$", text) for text in texts if text is not None]
         number = np.array([int(match[1]) if match else row for row, match in enumerate(digits)], np.int64)
     label = f"Keras '{name}' (step_name)" if name.endswith("_function") else f"'{name}' (step_name)"
-    return _Candidate(name, label, 20 if name.startswith("train") else 21, line, rows, number)
+    return _Candidate(name, label, _UNNUMBERED + (not name.startswith("train")), line, rows, number)
+
+
+def _bare(name: str, line: Line, index: int) -> _Candidate:
+    """Take each call of Keras' training function for a step, in captures that kept none of its stats."""
+    rows = np.flatnonzero(line.name_index == index)
+    return _Candidate(name, f"Keras '{name}'", _UNNUMBERED + 2, line, rows, np.arange(len(rows)))
 
 
 def _one_per_step(number: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -163,7 +176,7 @@ def _device_markers(trace: Trace) -> Markers | None:
     if not starts:
         return None
     number, start, end = _join_devices(np.concatenate(numbers), np.concatenate(starts), np.concatenate(ends))
-    return Markers("device Steps line", number, start, end) if len(number) else None
+    return Markers("device Steps line", False, number, start, end) if len(number) else None
 
 
 def _join_devices(number: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, IntArray]:

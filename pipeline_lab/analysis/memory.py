@@ -1,11 +1,22 @@
 """The job's memory over time, with the profile windows and their flushes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.intervals import IntArray, contains
+from pipeline_lab.analysis.profiler_cost import flushes
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.events import Event, WindowEvent
+
 MEMORY_TABLE = pa.schema([("time_ns", pa.int64()), ("rss_bytes", pa.int64()), ("flushing", pa.bool_())])
-"""Process memory over time, on the diagnosis' axis."""
+"""Process memory over time, on the diagnosis' axis; at most 4,000 rows, each the largest of its stretch of time."""
+
+NO_MEMORY = "The job's memory is only known for runs of Pipeline Lab; launch the job with `pipeline-lab run` to have it sampled."
+MAX_ROWS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,3 +32,46 @@ class Memory:
     process_peak_bytes: int
     process_start_bytes: int
     table: pa.Table
+
+
+def measure(steps: pa.Table, resources: pa.Table, events: Sequence[Event], origin_ns: int) -> Memory:
+    """Join what was sampled by the clock with what each step noted.
+
+    Args:
+        steps: Of schema ``runs.tables.STEPS``.
+        resources: Of schema ``runs.tables.RESOURCES``.
+        events: The worker's events, for the flushes.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+
+    Raises:
+        TraceIncompleteError: Nothing was sampled yet.
+    """
+    time_ns = np.concatenate((tables.ints(resources, "time_ns"), tables.ints(steps, "end_ns")))
+    rss = np.concatenate((tables.ints(resources, "rss_bytes"), tables.ints(steps, "rss_bytes")))
+    if not len(time_ns):
+        raise TraceIncompleteError(NO_MEMORY)
+    order = np.argsort(time_ns, kind="stable")
+    time_ns, rss = time_ns[order], rss[order]
+    peaks = [event.rss_peak_bytes for event in events if isinstance(event, WindowEvent)]
+    flushing = contains(flushes(events), time_ns)
+    kept = _largest_of_each_stretch(rss)
+    return Memory(
+        process_peak_bytes=max(int(rss.max()), *peaks, 0),
+        process_start_bytes=int(rss[0]),
+        table=tables.build(
+            MEMORY_TABLE,
+            len(kept),
+            time_ns=time_ns[kept] - origin_ns,
+            rss_bytes=rss[kept],
+            flushing=flushing[kept],
+        ),
+    )
+
+
+def _largest_of_each_stretch(values: IntArray) -> IntArray:
+    """Return at most :data:`MAX_ROWS` row numbers: the largest value of each of as many stretches."""
+    if len(values) <= MAX_ROWS:
+        return np.arange(len(values))
+    stretch = np.arange(len(values)) * MAX_ROWS // len(values)
+    order = np.lexsort((values, stretch))
+    return np.sort(order[np.flatnonzero(np.diff(stretch[order], append=MAX_ROWS))])

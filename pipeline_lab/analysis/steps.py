@@ -136,8 +136,7 @@ def _steps_per_marker(activity: Activity, spans: IntArray) -> float | None:
 def _is_first_step(activity: Activity, number: IntArray, spans: IntArray) -> bool:
     if len(spans) != 1:
         return False
-    numbered = activity.markers is not None and activity.markers.line is not None
-    if numbered and number[0] <= _FIRST_NUMBER:
+    if activity.markers is not None and activity.markers.is_numbered and number[0] <= _FIRST_NUMBER:
         return True
     compiling = length_within(activity.compiling, spans)[0]
     return bool(compiling >= _COMPILING_SHARE * (spans[0, 1] - spans[0, 0]))

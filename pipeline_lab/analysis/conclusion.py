@@ -1,0 +1,97 @@
+"""Merge the parts of all traces, add what the job noted itself, and conclude: results, findings, verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.analysis import findings, idle_gaps, input_stalls, step_breakdown, steps
+from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
+from pipeline_lab.analysis.memory import NO_MEMORY, Memory
+from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis, Results, Source
+from pipeline_lab.analysis.trace_parts import Axis, fold
+from pipeline_lab.analysis.verdict_rules import judge
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import Salvage
+
+
+@dataclass(frozen=True, eq=False)
+class JobResults:
+    """What comes from the job's own notes."""
+
+    file_sampling: FileSampling | Unavailable
+    job_steps: JobSteps | Unavailable
+    calibration: Calibration | Unavailable
+    memory: Memory | Unavailable
+    profiler_cost: ProfilerCost | Unavailable
+    other_cpu_percent: float | None
+
+
+def without_job(sampling: FileSampling | Unavailable) -> JobResults:
+    """Return what there is for a log that no job of ours stands behind: what its traces say about files."""
+    return JobResults(
+        file_sampling=sampling,
+        job_steps=Unavailable(NO_JOB_STEPS),
+        calibration=Unavailable(NOT_CALIBRATED),
+        memory=Unavailable(NO_MEMORY),
+        profiler_cost=Unavailable(NO_WINDOWS),
+        other_cpu_percent=None,
+    )
+
+
+def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()) -> Source:
+    """Say what was analysed."""
+    return Source(
+        path=str(path),
+        kind=kind,
+        hosts=tuple(sorted({part.host for part in axis.parts})),
+        windows=axis.windows,
+        size_bytes=sum(part.size_bytes for part in axis.parts),
+        events=sum(part.events for part in axis.parts),
+        salvaged=_add_salvage([part.salvage for part in axis.parts if part.salvage is not None]),
+        kept_apart=axis.kept_apart,
+        unseen_device=any(part.unseen_device for part in axis.parts),
+        unreadable=unreadable,
+    )
+
+
+def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
+    """Put everything together and judge it."""
+    parts = axis.parts
+
+    def merge_gaps(gaps: Sequence[IdleGaps]) -> IdleGaps:
+        return idle_gaps.merge(gaps, capture_gaps=not axis.kept_apart)
+
+    found = fold(steps.merge, [part.steps for part in parts])
+    stalls = fold(input_stalls.merge, [part.input_stalls for part in parts])
+    breakdown = fold(step_breakdown.merge, [part.step_breakdown for part in parts])
+    gaps = fold(merge_gaps, [part.idle_gaps for part in parts])
+    results = Results(
+        source=source,
+        origin_epoch_ns=axis.origin_epoch_ns,
+        steps=found,
+        input_stalls=stalls,
+        step_breakdown=breakdown,
+        idle_gaps=gaps,
+        **_fields(job),
+    )
+    return Diagnosis(**_fields(results), findings=findings.find_all(results), verdict=judge(results))
+
+
+def _fields(result: Results | JobResults) -> dict[str, Any]:
+    return {field.name: getattr(result, field.name) for field in fields(result)}
+
+
+def _add_salvage(losses: list[Salvage]) -> Salvage | None:
+    if not losses:
+        return None
+    more = f" {len(losses) - 1} more files are damaged too." if len(losses) > 1 else ""
+    return Salvage(
+        bytes_lost=sum(loss.bytes_lost for loss in losses),
+        events_kept=sum(loss.events_kept for loss in losses),
+        reason=losses[0].reason + more,
+    )

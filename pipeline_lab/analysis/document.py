@@ -1,0 +1,235 @@
+"""Write a diagnosis as the JSON document that scripts rely on: times in ms, shares in percent.
+
+``SCHEMA_VERSION`` history: 1, the first one.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.verdict import Evidence, Finding, Verdict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import NS_PER_MS
+
+SCHEMA_VERSION = 1
+LONGEST = 20
+"""Rows in each list of the longest waits or gaps."""
+
+NO_STAGES = Unavailable("The stages of the pipeline are not analysed by this version.")
+NO_ALLOCATORS = Unavailable("Memory by allocator is not analysed by this version.")
+NO_PAGE_CACHE = Unavailable("The calibration reads files as the page cache holds them; cold reading was not asked for.")
+
+Result = TypeVar("Result")
+Document = dict[str, Any]
+
+
+def write_document(diagnosis: Diagnosis) -> Document:
+    """Return the whole document; what was not measured stands as ``{"unavailable": reason}`` in its place."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "source": _source(diagnosis.source),
+        "job_steps": _part(diagnosis.job_steps, _job_steps),
+        "steps": _part(diagnosis.steps, _steps),
+        "input_stalls": _part(diagnosis.input_stalls, _input_stalls),
+        "step_breakdown": _part(diagnosis.step_breakdown, _step_breakdown),
+        "calibration": _part(diagnosis.calibration, _calibration),
+        "idle_gaps": _part(diagnosis.idle_gaps, _idle_gaps),
+        "tf_data": NO_STAGES.to_json(),
+        "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
+        "memory": _part(diagnosis.memory, _memory),
+        "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "verdict": _verdict(diagnosis.verdict),
+    }
+
+
+def _part(result: Result | Unavailable, write: Callable[[Result], Document]) -> Document:
+    return result.to_json() if isinstance(result, Unavailable) else write(result)
+
+
+def _ms(duration_ns: float | None) -> float | None:
+    return None if duration_ns is None else float(duration_ns) / NS_PER_MS
+
+
+def _source(source: Source) -> Document:
+    lost = source.salvaged
+    return {
+        "path": source.path,
+        "kind": source.kind,
+        "hosts": list(source.hosts),
+        "windows": source.windows,
+        "bytes": source.size_bytes,
+        "events": source.events,
+        "salvaged": lost and {"bytes_lost": lost.bytes_lost, "events_kept": lost.events_kept, "reason": lost.reason},
+        "unreadable": list(source.unreadable),
+    }
+
+
+def _job_steps(job: JobSteps) -> Document:
+    return {
+        "count": job.count,
+        "median_ms": _ms(job.median_ns),
+        "p95_ms": _ms(job.p95_ns),
+        "total_ms": _ms(job.total_ns),
+        "wait_ms": _ms(job.wait_total_ns),
+        "examples_per_second": job.examples_per_second,
+    }
+
+
+def _steps(steps: Steps) -> Document:
+    length = steps.length_ns
+    return {
+        "marker": steps.marker,
+        "count": steps.count,
+        "steps_per_marker": steps.steps_per_marker,
+        "mean_ms": _ms(float(length.mean())),
+        "median_ms": _ms(float(np.median(length))),
+        "p95_ms": _ms(float(np.percentile(length, 95))),
+        "total_ms": _ms(int(length.sum())),
+        "first_step_only": steps.first_step_only,
+    }
+
+
+def _input_stalls(stalls: InputStalls) -> Document:
+    table = stalls.table
+    return {
+        "wait_ms": _ms(stalls.wait_ns),
+        "exposed_ms": _ms(stalls.exposed_ns),
+        "step_ms": _ms(stalls.step_ns),
+        "wait_percent": stalls.wait_percent,
+        "exposed_percent": stalls.exposed_percent,
+        "events": stalls.events,
+        "event_sum_ms": _ms(stalls.event_sum_ns),
+        "event_names": list(stalls.event_names),
+        "longest": [
+            {
+                "step": row["step"],
+                "start_ms": _ms(row["start_ns"]),
+                "wait_ms": _ms(row["end_ns"] - row["start_ns"]),
+                "exposed_ms": _ms(row["exposed_ns"]),
+            }
+            for row in _longest(table, table.column("end_ns").to_numpy() - table.column("start_ns").to_numpy())
+        ],
+    }
+
+
+def _step_breakdown(breakdown: StepBreakdown) -> Document:
+    return {name.removesuffix("_ns") + "_ms": _ms(part_ns) for name, part_ns in vars(breakdown).items()}
+
+
+def _calibration(calibration: Calibration) -> Document:
+    return {
+        "device_only_ms": _ms(calibration.device_only_ns),
+        "pipeline_only_ms": _ms(calibration.pipeline_only_ns),
+        "step_ms": _ms(calibration.step_ns),
+        "utilisation_percent": calibration.utilisation_percent,
+        "page_cache": NO_PAGE_CACHE.to_json(),
+    }
+
+
+def _idle_gaps(gaps: IdleGaps) -> Document:
+    hosts = {device.host for device in gaps.devices}
+
+    def name(device: DeviceTime) -> str:
+        return f"{device.host} {device.name}" if len(hosts) > 1 else device.name
+
+    return {
+        "device": gaps.device,
+        "devices": [
+            {"name": name(device), "busy_ms": _ms(device.busy_ns), "idle_ms": _ms(device.idle_ns)}
+            for device in gaps.devices
+        ],
+        "by_cause_ms": {cause.value: _ms(idle_ns) for cause, idle_ns in gaps.by_cause_ns.items()},
+        "longest": [
+            {
+                "device": row["device"],
+                "start_ms": _ms(row["start_ns"]),
+                "duration_ms": _ms(row["duration_ns"]),
+                "cause": row["cause"],
+                "host_operations": [row["host_operation"]] if row["host_operation"] else [],
+            }
+            for row in _longest(gaps.gaps, gaps.gaps.column("duration_ns").to_numpy())
+        ],
+    }
+
+
+def _file_sampling(sampling: FileSampling) -> Document:
+    return {
+        "basis": sampling.basis,
+        "files": [_percent_shares(row) for row in sampling.table.to_pylist()],
+        "total_variation": sampling.total_variation,
+        "total_variation_ideal": sampling.total_variation_ideal,
+        "unopened": sampling.unopened,
+        "coverage_percent": sampling.coverage_percent,
+        "duplicates": sampling.duplicates,
+        "within_batch_entropy": sampling.within_batch_entropy,
+    }
+
+
+def _percent_shares(row: Document) -> Document:
+    return {
+        name: 100.0 * value if name.endswith("_share") and value is not None else value for name, value in row.items()
+    }
+
+
+def _memory(memory: Memory) -> Document:
+    return {
+        "process_peak_bytes": memory.process_peak_bytes,
+        "process_start_bytes": memory.process_start_bytes,
+        "allocators": NO_ALLOCATORS.to_json(),
+    }
+
+
+def _profiler_cost(cost: ProfilerCost) -> Document:
+    return {
+        "windows": cost.windows.num_rows,
+        "profiled_steps": cost.profiled_steps,
+        "profiled_step_ms": _ms(cost.profiled_step_ns),
+        "plain_step_ms": _ms(cost.plain_step_ns),
+        "flushing_step_ms": _ms(cost.flushing_step_ns),
+    }
+
+
+def _finding(finding: Finding) -> Document:
+    return {"kind": finding.kind, "sentence": finding.sentence, "evidence": _evidence(finding.evidence)}
+
+
+def _verdict(verdict: Verdict) -> Document:
+    return {
+        "class": verdict.verdict_class.value,
+        "stage": verdict.stage,
+        "cause": verdict.cause,
+        "sentence": verdict.sentence,
+        "evidence": _evidence(verdict.evidence),
+        "confidence": verdict.confidence.value,
+        "suggestions": [
+            {
+                "change": suggestion.change,
+                "why": suggestion.why,
+                "predicted_gain_percent": suggestion.predicted_gain_percent,
+            }
+            for suggestion in verdict.suggestions
+        ],
+    }
+
+
+def _evidence(evidence: tuple[Evidence, ...]) -> list[Document]:
+    return [{"name": item.name, "value": item.value} for item in evidence]
+
+
+def _longest(table: pa.Table, length_ns: np.ndarray[Any, Any]) -> list[Document]:
+    order = np.argsort(-length_ns, kind="stable")[:LONGEST]
+    rows: list[Document] = table.take(pa.array(order)).to_pylist()
+    return rows

@@ -1,0 +1,245 @@
+"""What is worth knowing beside the verdict: one small rule per kind."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict import Evidence, Finding
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+
+SKEW_BEYOND_CHANCE = 0.05
+"""Share of the samples in the wrong file, beyond what chance gives, that is worth a finding."""
+
+LOW_COVERAGE_PERCENT = 90.0
+"""Of the records, after an epoch's worth of samples."""
+
+REPEATED_PERCENT = 1.0
+RETRACING_PERCENT = 5.0
+PROFILER_SLOWDOWN_PERCENT = 10.0
+BUSY_MACHINE_PERCENT = 50.0
+"""Half a core taken by others."""
+
+
+def find_all(results: Results) -> tuple[Finding, ...]:
+    """Return every finding that applies, in the order of :data:`RULES`."""
+    return tuple(found for rule in RULES if (found := rule(results)) is not None)
+
+
+def _salvaged(results: Results) -> Finding | None:
+    salvage = results.source.salvaged
+    if salvage is None:
+        return None
+    return Finding(
+        "salvaged",
+        f"Part of the capture is damaged: {salvage.reason} What could be read was analysed.",
+        (
+            Evidence("bytes lost", format_bytes(salvage.bytes_lost)),
+            Evidence("events kept", format_count(salvage.events_kept)),
+        ),
+    )
+
+
+def _unreadable(results: Results) -> Finding | None:
+    if not results.source.unreadable:
+        return None
+    count = len(results.source.unreadable)
+    return Finding(
+        "unreadable",
+        f"{count} trace {'file was' if count == 1 else 'files were'} left out: {results.source.unreadable[0]}",
+    )
+
+
+def _device_plane_missing(results: Results) -> Finding | None:
+    if not results.source.unseen_device:
+        return None
+    return Finding(
+        "device-plane-missing",
+        "The job used an accelerator, but the capture holds nothing of it, so host compute stands in for the device; "
+        "let the profiler use CUPTI (run as root, or set NVreg_RestrictProfilingToAdminUsers=0).",
+    )
+
+
+def _stored_analysis(results: Results) -> Finding | None:
+    if results.source.kind != "derived":
+        return None
+    return Finding(
+        "stored-analysis",
+        f"The log holds no trace, only the step table that TensorFlow made from it. {WAIT_CAVEAT}",
+    )
+
+
+def _first_step_only(results: Results) -> Finding | None:
+    steps = results.steps
+    if isinstance(steps, Unavailable) or steps.count > 1:
+        return None
+    length = Evidence("step", format_duration(float(steps.length_ns[0])))
+    if steps.first_step_only:
+        return Finding(
+            "first-step-only",
+            "The capture holds one step and it is the job's first: tracing, compiling and buffer filling are in it, so "
+            "its times say little about the others; record a few steps later on.",
+            (length,),
+        )
+    return Finding(
+        "one-step", "The capture holds a single step, so nothing can be said about how steps vary.", (length,)
+    )
+
+
+def _kept_apart(results: Results) -> Finding | None:
+    if not results.source.kept_apart:
+        return None
+    return Finding(
+        "kept-apart",
+        "Not all captures say when they were made, so windows and hosts are shown one after another instead of on one "
+        "time axis, and the time between them is unknown.",
+    )
+
+
+def _sampling_skew(results: Results) -> Finding | None:
+    sampling = results.file_sampling
+    if isinstance(sampling, Unavailable) or sampling.total_variation is None:
+        return None
+    ideal = sampling.total_variation_ideal or 0.0
+    if sampling.basis != "samples" or sampling.total_variation < ideal + SKEW_BEYOND_CHANCE:
+        return None
+    return Finding(
+        "sampling-skew",
+        f"The files were not sampled by their size: {format_percent(100 * sampling.total_variation)} of the examples "
+        f"came from the wrong file, where an even sample would have {format_percent(100 * ideal)}.",
+        (
+            Evidence("total variation", f"{sampling.total_variation:.3f}"),
+            Evidence("of an even sample", f"{ideal:.3f}"),
+        ),
+    )
+
+
+def _low_coverage(results: Results) -> Finding | None:
+    sampling = results.file_sampling
+    if isinstance(sampling, Unavailable) or sampling.coverage_percent is None:
+        return None
+    samples, records = tables.ints(sampling.table, "samples"), tables.ints(sampling.table, "records")
+    evidence = (
+        Evidence("records used", format_percent(sampling.coverage_percent)),
+        Evidence("samples", format_count(samples.sum())),
+        Evidence("records", format_count(records.sum())),
+    )
+    missed = np.power(1.0 - records / records.sum(), samples.sum())[records > 0].sum()
+    if (unopened := int(((samples == 0) & (records > 0)).sum())) and missed < 0.5:
+        return Finding(
+            "low-coverage",
+            f"{unopened} of {len(samples)} files gave no example, although so many samples spread evenly would have "
+            "reached every file; shuffle the file names, or read more files at a time.",
+            evidence,
+        )
+    if samples.sum() >= records.sum() and sampling.coverage_percent < LOW_COVERAGE_PERCENT:
+        return Finding(
+            "low-coverage",
+            f"After an epoch's worth of samples only {format_percent(sampling.coverage_percent)} of the records had "
+            "been used; the others never reached the model.",
+            evidence,
+        )
+    return None
+
+
+def _duplicates(results: Results) -> Finding | None:
+    sampling = results.file_sampling
+    if isinstance(sampling, Unavailable) or not sampling.duplicates:
+        return None
+    percent = 100.0 * sampling.duplicates / tables.ints(sampling.table, "samples").sum()
+    if percent < REPEATED_PERCENT:
+        return None
+    return Finding(
+        "duplicates",
+        f"{format_percent(percent)} of the examples were used again before their epoch was over, while others had to "
+        "wait; repeat behind the shuffle, and not inside an interleave.",
+        (Evidence("repeated examples", format_count(sampling.duplicates)),),
+    )
+
+
+def _retracing(results: Results) -> Finding | None:
+    breakdown, steps = results.step_breakdown, results.steps
+    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or steps.count < 2:
+        return None
+    percent = 100.0 * breakdown.compile_ns / breakdown.total_ns if breakdown.total_ns else 0.0
+    if percent < RETRACING_PERCENT:
+        return None
+    return Finding(
+        "retracing",
+        f"{format_percent(percent)} of the recorded steps' time went into tracing and compiling; after the first step "
+        "that should not happen, so look for inputs whose shape or Python value changes from step to step.",
+        (Evidence("compiling", format_duration(breakdown.compile_ns)),),
+    )
+
+
+def _shortened_windows(results: Results) -> Finding | None:
+    cost = results.profiler_cost
+    if isinstance(cost, Unavailable):
+        return None
+    shortened = sum(cost.windows.column("shortened").to_pylist())
+    if not shortened:
+        return None
+    return Finding(
+        "shortened-windows",
+        f"{shortened} of {cost.windows.num_rows} profile windows were closed early because they came near the memory "
+        "ceiling; raise profiling.memory_ceiling_mb or record fewer steps per window.",
+    )
+
+
+def _profiler_overhead(results: Results) -> Finding | None:
+    cost = results.profiler_cost
+    if isinstance(cost, Unavailable):
+        return None
+    percent = _slowdown_percent(cost)
+    if percent is None or percent < PROFILER_SLOWDOWN_PERCENT:
+        return None
+    assert cost.profiled_step_ns is not None
+    assert cost.plain_step_ns is not None
+    return Finding(
+        "profiler-overhead",
+        f"Steps take {format_percent(percent)} longer while they are recorded, so the charts of the windows show "
+        "somewhat more time than the job normally needs.",
+        (
+            Evidence("recorded step", format_duration(cost.profiled_step_ns)),
+            Evidence("plain step", format_duration(cost.plain_step_ns)),
+        ),
+    )
+
+
+def _busy_machine(results: Results) -> Finding | None:
+    if results.other_cpu_percent is None or results.other_cpu_percent < BUSY_MACHINE_PERCENT:
+        return None
+    return Finding(
+        "busy-machine",
+        "Other processes used the processor while the job ran, so its times are longer and less sure than on a quiet "
+        "machine.",
+        (Evidence("processor used by others", f"{results.other_cpu_percent / 100:.2g} cores"),),
+    )
+
+
+def _slowdown_percent(cost: ProfilerCost) -> float | None:
+    if cost.profiled_step_ns is None or not cost.plain_step_ns:
+        return None
+    return 100.0 * (cost.profiled_step_ns / cost.plain_step_ns - 1.0)
+
+
+RULES: tuple[Callable[[Results], Finding | None], ...] = (
+    _salvaged,
+    _unreadable,
+    _device_plane_missing,
+    _stored_analysis,
+    _first_step_only,
+    _kept_apart,
+    _sampling_skew,
+    _low_coverage,
+    _duplicates,
+    _retracing,
+    _shortened_windows,
+    _profiler_overhead,
+    _busy_machine,
+)
+"""Every rule, in the order in which findings are shown."""

@@ -1,0 +1,81 @@
+"""What was measured on one run or log, and what was concluded from it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.verdict import Finding, Verdict
+from pipeline_lab.display import Displayed
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import Salvage
+
+
+@dataclass(frozen=True)
+class Source:
+    """What was analysed.
+
+    Attributes:
+        kind: ``run``, ``xplane``, ``trace_json``, ``derived`` or ``logdir``.
+        hosts: Names of the hosts.
+        windows: Number of windows.
+        size_bytes, events: Of all trace files.
+        salvaged: What damaged files lost, or None.
+        kept_apart: Windows or hosts whose captures do not say when they were made; they are laid one after another.
+        unseen_device: The host's threads served a device that left no plane.
+        unreadable: One sentence for each trace file that could not be read at all.
+    """
+
+    path: str
+    kind: str
+    hosts: tuple[str, ...]
+    windows: int
+    size_bytes: int
+    events: int
+    salvaged: Salvage | None = None
+    kept_apart: bool = False
+    unseen_device: bool = False
+    unreadable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Results:
+    """All analyses of one run or log.
+
+    Times in tables are ns on one axis whose zero is ``origin_epoch_ns`` (None when the capture has no absolute time).
+    ``other_cpu_percent`` is what other processes took on average during the job, 100 for one core; None if unknown.
+    """
+
+    source: Source
+    origin_epoch_ns: int | None
+    job_steps: JobSteps | Unavailable
+    steps: Steps | Unavailable
+    input_stalls: InputStalls | Unavailable
+    step_breakdown: StepBreakdown | Unavailable
+    calibration: Calibration | Unavailable
+    idle_gaps: IdleGaps | Unavailable
+    file_sampling: FileSampling | Unavailable
+    memory: Memory | Unavailable
+    profiler_cost: ProfilerCost | Unavailable
+    other_cpu_percent: float | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Diagnosis(Results, Displayed):
+    """Everything that can be said about one run or log."""
+
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``pipeline-lab analyze --json`` prints."""
+        from pipeline_lab.analysis.document import write_document
+
+        return write_document(self)

@@ -1,0 +1,111 @@
+"""One run folder, analysed window by window: what was analysed once is kept, new windows are added as they land."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis import calibration, file_sampling, job_steps, memory, profiler_cost
+from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
+from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
+from pipeline_lab.errors import TraceReadError
+from pipeline_lab.runs.events import Event, read_events
+from pipeline_lab.runs.files import DataFile, read_files
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.trace.xplane import read_xplane
+
+Progress = Callable[[int, int, str], None]
+"""Told how many traces are done, how many there are, and the next one's name."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobTables:
+    """What the job noted about itself, read at one moment."""
+
+    steps: pa.Table
+    samples: pa.Table
+    resources: pa.Table
+    events: list[Event]
+    files: list[DataFile]
+
+    @property
+    def origin_epoch_ns(self) -> int | None:
+        """Zero of the run's axis: its first step, which comes before any window."""
+        return int(self.steps.column("start_ns")[0].as_py()) if self.steps.num_rows else None
+
+
+class RunFold:
+    """The parts of a run's windows.
+
+    Args:
+        folder: The run.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._parts: dict[Path, TraceParts] = {}
+        self._unreadable: dict[Path, str] = {}
+
+    def missing(self) -> list[Path]:
+        """Return the trace files that were not analysed yet, oldest window first."""
+        return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]
+
+    def add_new(self, progress: Progress | None = None) -> bool:
+        """Analyse the windows that came since the last call; say whether there were any."""
+        missing = self.missing()
+        for index, path in enumerate(missing):
+            if progress:
+                progress(index, len(missing), path.parent.name)
+            try:
+                self._parts[path] = analyse_trace(read_xplane(path, window=path.parent.name))
+            except TraceReadError as error:
+                self._unreadable[path] = str(error)
+        return bool(missing)
+
+    def diagnose(self) -> Diagnosis:
+        """Put together what is known by now."""
+        job = read_job(self._folder)
+        axis = place_on_axis(list(self._parts.values()), job.origin_epoch_ns)
+        source = describe(self._folder.path, "run", axis, tuple(self._unreadable.values()))
+        return conclude(source, axis, measure_job(job, axis.origin_epoch_ns or job.origin_epoch_ns or 0, axis.reads))
+
+
+def window_files(folder: RunFolder) -> list[Path]:
+    """Return the trace files of a run, oldest window first."""
+    return [path for window in folder.windows() for path in sorted(window.glob("*.xplane.pb"))]
+
+
+def read_job(folder: RunFolder) -> JobTables:
+    """Read what the job wrote beside its traces; a run in progress has a part of it."""
+    return JobTables(
+        steps=read_table(folder.steps, STEPS),
+        samples=read_table(folder.samples, SAMPLES),
+        resources=read_table(folder.resources, RESOURCES),
+        events=read_events(folder.events),
+        files=read_files(folder.files),
+    )
+
+
+def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
+    """Run the analyses that look at the job's own tables.
+
+    Args:
+        job: The tables.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        reads: What the traces say about file readers.
+    """
+    steps, events = job.steps, job.events
+    other = job.resources.column("other_cpu_percent")
+    return JobResults(
+        job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
+        calibration=attempt(lambda: calibration.measure(events, steps)),
+        file_sampling=attempt(lambda: file_sampling.measure(job.files, job.samples, reads)),
+        memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns)),
+        profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
+        other_cpu_percent=float(np.mean(other.to_numpy())) if len(other) else None,
+    )

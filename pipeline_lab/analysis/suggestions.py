@@ -1,0 +1,82 @@
+"""What to try next for each verdict, with the gain where the calibration tells it."""
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.verdict import Suggestion, VerdictClass
+from pipeline_lab.errors import Unavailable
+
+
+def suggest(
+    kind: VerdictClass, cause: str | None, lost_percent: float, calibration: Calibration | Unavailable
+) -> tuple[Suggestion, ...]:
+    """Return what to try, the most promising first.
+
+    Args:
+        kind: The verdict's class.
+        cause: Its cause, if known.
+        lost_percent: Share of the step that the class stands for; what a perfect cure would gain.
+        calibration: Step and pipeline alone, if they were timed.
+    """
+    if kind is VerdictClass.INPUT_BOUND:
+        return _for_input(cause, calibration)
+    if kind is VerdictClass.IDLE_OTHER and cause == "checkpoint":
+        return (
+            Suggestion("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
+        )
+    if kind in (VerdictClass.IDLE_OTHER, VerdictClass.HOST_CONTENTION, VerdictClass.DISPATCH_BOUND):
+        change, why = _FIXED[kind]
+        return (Suggestion(change, why, predicted_gain_percent=round(lost_percent, 1)),)
+    return (Suggestion(*_FIXED[kind]),) if kind in _FIXED else ()
+
+
+def _for_input(cause: str | None, calibration: Calibration | Unavailable) -> tuple[Suggestion, ...]:
+    faster = Suggestion(
+        "Make the pipeline itself faster: parallel map, fewer and vectorised operations per example, a cache behind the "
+        "expensive part, more files read at a time.",
+        "The next batch is not there when the step ends.",
+        _gain_to(calibration),
+    )
+    if cause != "no-overlap" or isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
+        return (faster,)
+    slower = max(calibration.device_only_ns, calibration.pipeline_only_ns)
+    overlap = Suggestion(
+        "End the pipeline with prefetch(tf.data.AUTOTUNE).",
+        "The step alone and the pipeline alone add up to the step time; overlapped, the slower of the two remains.",
+        round(max(0.0, 100.0 * (1.0 - slower / calibration.step_ns)), 1),
+    )
+    return (overlap, faster)
+
+
+def _gain_to(calibration: Calibration | Unavailable) -> float | None:
+    """Return the most that input can gain: down to the step on a held batch."""
+    return None if isinstance(calibration, Unavailable) else round(100.0 - calibration.utilisation_percent, 1)
+
+
+_FIXED = {
+    VerdictClass.HOST_TO_DEVICE_BOUND: (
+        "Copy less and earlier: keep images as uint8 until they are on the device, and prefetch to the device.",
+        "The device waits for copies from the host.",
+    ),
+    VerdictClass.DISPATCH_BOUND: (
+        "Give TensorFlow fewer and larger pieces: the whole step in one tf.function, several steps per call "
+        "(steps_per_execution), a larger batch.",
+        "Launching the ops takes longer than they do.",
+    ),
+    VerdictClass.COMPILE_BOUND: (
+        "Record later steps; if they compile too, give every batch the same shape (drop_remainder) and pass Python "
+        "numbers as tensors.",
+        "Tracing and compiling should happen once.",
+    ),
+    VerdictClass.DEVICE_BOUND: (
+        "Look at the model, not at the input: mixed precision, a larger batch, a faster device.",
+        "The next batch is ready before the step ends.",
+    ),
+    VerdictClass.IDLE_OTHER: (
+        "Move work out of the loop: call callbacks, logging and metrics every few steps, or run several steps per call.",
+        "The device has nothing to do meanwhile, although data is ready.",
+    ),
+    VerdictClass.HOST_CONTENTION: (
+        "Take work off the processor: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
+        "once in advance.",
+        "Input pipeline and training step compete for the same cores.",
+    ),
+}

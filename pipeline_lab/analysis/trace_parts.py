@@ -1,0 +1,175 @@
+"""Everything that the analyses say about one trace, and how such parts go onto one axis: the fold of the diagnosis."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pipeline_lab.analysis import file_reads, idle_gaps, input_stalls, step_breakdown, steps, tables
+from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.trace.schema import Salvage, Trace
+
+Result = TypeVar("Result")
+
+_DEVICE_THREAD = re.compile(r"tf_gpu_|.*(?:GPU|TPU):\d")
+
+
+@dataclass(frozen=True, eq=False)
+class TraceParts:
+    """One trace, analysed; times are still its own.
+
+    Attributes:
+        name: Of the file, to put parts without a time in order.
+        start_ns, end_ns: Its window on its own axis.
+        unseen_device: Its host served a device that left no plane.
+    """
+
+    name: str
+    host: str
+    window: str
+    origin_epoch_ns: int | None
+    start_ns: int
+    end_ns: int
+    size_bytes: int
+    events: int
+    salvage: Salvage | None
+    unseen_device: bool
+    steps: Steps | Unavailable
+    input_stalls: InputStalls | Unavailable
+    step_breakdown: StepBreakdown | Unavailable
+    idle_gaps: IdleGaps | Unavailable
+    reads: FileReads
+
+
+def analyse_trace(trace: Trace) -> TraceParts:
+    """Run every analysis that looks at traces on one of them."""
+    activity = Activity(trace)
+    start_ns, end_ns = activity.extent
+    found = attempt(lambda: steps.analyse(activity))
+    return TraceParts(
+        name=str(trace.path),
+        host=trace.host,
+        window=trace.window,
+        origin_epoch_ns=trace.origin_epoch_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        size_bytes=trace.size_bytes,
+        events=trace.event_count,
+        salvage=trace.salvage,
+        unseen_device=_serves_unseen_device(activity),
+        steps=found,
+        input_stalls=found
+        if isinstance(found, Unavailable)
+        else attempt(lambda: input_stalls.analyse(activity, found)),
+        step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.analyse(activity, found),
+        idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
+        reads=file_reads.analyse(trace),
+    )
+
+
+def attempt(analysis: Callable[[], Result]) -> Result | Unavailable:
+    """Return what the analysis finds, or why it cannot."""
+    try:
+        return analysis()
+    except TraceIncompleteError as error:
+        return Unavailable(str(error))
+
+
+def fold(merge: Callable[[Sequence[Result]], Result], parts: Sequence[Result | Unavailable]) -> Result | Unavailable:
+    """Merge the parts that there are; without any, say why the first one is missing."""
+    found = [part for part in parts if not isinstance(part, Unavailable)]
+    if found or not parts:
+        return attempt(lambda: merge(found))
+    return next(part for part in parts if isinstance(part, Unavailable))
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """All parts on one time axis.
+
+    Attributes:
+        parts: In the order of time, with their windows numbered.
+        origin_epoch_ns: Zero of the axis; None where not all captures say when they were made.
+        windows: Number of windows.
+    """
+
+    parts: tuple[TraceParts, ...]
+    origin_epoch_ns: int | None
+    windows: int
+
+    @property
+    def reads(self) -> FileReads:
+        return file_reads.merge([part.reads for part in self.parts])
+
+    @property
+    def kept_apart(self) -> bool:
+        return self.origin_epoch_ns is None and len(self.parts) > 1
+
+
+def place_on_axis(parts: Sequence[TraceParts], origin_epoch_ns: int | None = None) -> Axis:
+    """Shift every part onto one axis.
+
+    Where all captures have absolute times, the axis is theirs; otherwise they are laid one after another.
+
+    Args:
+        parts: In any order.
+        origin_epoch_ns: Zero of the axis; the earliest capture's origin if not given.
+    """
+    known = [part.origin_epoch_ns for part in parts if part.origin_epoch_ns is not None]
+    is_absolute = len(known) == len(parts)
+    zero = min(known, default=None) if origin_epoch_ns is None else origin_epoch_ns
+    if not is_absolute or zero is None:
+        return _lay_in_a_row(sorted(parts, key=lambda part: (part.window, part.name)), zero if not parts else None)
+    ordered = sorted(parts, key=lambda part: ((part.origin_epoch_ns or 0) + part.start_ns, part.name))
+    numbers = _number_windows(ordered)
+    return Axis(
+        tuple(_place(part, numbers[_window_key(part)], (part.origin_epoch_ns or 0) - zero) for part in ordered),
+        zero,
+        len(numbers),
+    )
+
+
+def _lay_in_a_row(ordered: Sequence[TraceParts], zero: int | None) -> Axis:
+    numbers = _number_windows(ordered)
+    placed, cursor = [], 0
+    for part in ordered:
+        placed.append(_place(part, numbers[_window_key(part)], cursor - part.start_ns))
+        cursor += part.end_ns - part.start_ns
+    return Axis(tuple(placed), zero, len(numbers))
+
+
+def _number_windows(ordered: Sequence[TraceParts]) -> dict[str, int]:
+    names = dict.fromkeys(_window_key(part) for part in ordered)
+    return {name: number for number, name in enumerate(names)}
+
+
+def _window_key(part: TraceParts) -> str:
+    """Return what the hosts of one window share; a lone file is a window of its own."""
+    return part.window or part.name
+
+
+def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:
+    return replace(
+        part,
+        start_ns=part.start_ns + shift_ns,
+        end_ns=part.end_ns + shift_ns,
+        steps=_placed(part.steps, window, shift_ns),
+        input_stalls=_placed(part.input_stalls, window, shift_ns),
+        idle_gaps=_placed(part.idle_gaps, window, shift_ns),
+    )
+
+
+def _placed(result: Result | Unavailable, window: int, shift_ns: int) -> Result | Unavailable:
+    return result if isinstance(result, Unavailable) else tables.place(result, window, shift_ns)
+
+
+def _serves_unseen_device(activity: Activity) -> bool:
+    if activity.has_devices or activity.host is None:
+        return False
+    return any(_DEVICE_THREAD.match(line.name) for line in activity.host.lines)
