@@ -1,14 +1,16 @@
 """``pipeline-lab analyze``: a run, a log directory, a trace file or an archive → diagnosis."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.output import messages, print_json, results
-from pipeline_lab.errors import StoreError, TraceReadError
+from pipeline_lab.cli.arguments import HtmlOption, StoreOption
+from pipeline_lab.cli.output import messages, print_json, results, say
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.results import Diagnosis
 
 
 def analyze(
@@ -19,14 +21,19 @@ def analyze(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole diagnosis as one JSON object.")] = False,
+    html: HtmlOption = None,
     store: StoreOption = None,
 ) -> None:
     """Say why the device waited: the verdict first, then the numbers behind it."""
-    found = _find(path, store)
+    from pipeline_lab.comparison.opening import find_path
+
+    found = find_path(path, store)
     with messages().status(f"Reading {escape(found.name)} …"):
         from pipeline_lab.analysis.diagnosis import diagnose
 
         diagnosis = diagnose(found)
+    if html is not None:
+        _write_html(diagnosis, html)
     if as_json:
         print_json(diagnosis.to_json())
         return
@@ -35,16 +42,10 @@ def analyze(
     results().print(summarise(diagnosis))
 
 
-def _find(path: str, store: Path | None) -> Path:
-    from pipeline_lab.runs.store import open_store
+def _write_html(diagnosis: "Diagnosis", path: Path) -> None:
+    from pipeline_lab.comparison.opening import open_recorded
+    from pipeline_lab.report.catalogue import find_format
+    from pipeline_lab.report.export import write_report
+    from pipeline_lab.report.report_on import report_on
 
-    if Path(path).exists():
-        return Path(path)
-    opened = open_store(store)
-    try:
-        return opened.folder(path).path
-    except StoreError:
-        raise TraceReadError(
-            f"There is no file or folder {path!r}, and no run of that id in {opened.root}; "
-            "`pipeline-lab runs list` shows the runs."
-        ) from None
+    say("Report: {}", str(write_report(report_on([open_recorded(diagnosis)]), find_format("html"), path)))

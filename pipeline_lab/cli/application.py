@@ -9,10 +9,12 @@ from typer.core import TyperGroup
 from pipeline_lab.cli.analyze import analyze
 from pipeline_lab.cli.app import app as serve_app
 from pipeline_lab.cli.code import code
+from pipeline_lab.cli.compare import compare
 from pipeline_lab.cli.doctor import doctor
 from pipeline_lab.cli.options import options
 from pipeline_lab.cli.output import say
 from pipeline_lab.cli.presets import presets
+from pipeline_lab.cli.report import report
 from pipeline_lab.cli.run import run
 from pipeline_lab.cli.runs import runs
 from pipeline_lab.errors import OptionsError, PipelineLabError
@@ -56,6 +58,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (serve_app, run, presets, options, analyze, code, doctor):
+for command in (serve_app, run, presets, options, analyze, compare, report, code, doctor):
     app.command()(command)
 app.add_typer(runs, name="runs")

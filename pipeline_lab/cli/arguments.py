@@ -15,3 +15,7 @@ StoreOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", show_default=False)]
 RunArgument = Annotated[str, typer.Argument(help="A run's id, as `runs list` shows it.", show_default=False)]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write a self-contained HTML report.", show_default=False),
+]

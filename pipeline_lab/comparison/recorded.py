@@ -11,6 +11,7 @@ from pipeline_lab.comparison.differences import Differences, find_differences
 from pipeline_lab.comparison.measures import Measure, measure
 from pipeline_lab.comparison.recorded_run import RecordedRun, with_distinct_names
 from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
+from pipeline_lab.display import Displayed
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_percent
@@ -30,7 +31,7 @@ class ComparisonError(PipelineLabError):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Displayed):
     """Two to twenty recorded runs.
 
     Attributes:

@@ -64,18 +64,20 @@ class Chart:
 def write_page(content: Content) -> str:
     """Write a report as one HTML page."""
     scripts = (_resource(PLOTLY), _resource("templates/report.js"))
-    page: str = (
-        _templates()
-        .get_template("report.html")
-        .render(
-            content=content,
-            style=_resource("templates/report.css"),
-            scripts=scripts,
-            script_hashes=" ".join(f"'sha256-{_sha256(text)}'" for text in scripts),
-            version=_version(),
-        )
+    return render_template(
+        "report.html",
+        content=content,
+        style=_resource("templates/report.css"),
+        scripts=scripts,
+        script_hashes=" ".join(f"'sha256-{_sha256(text)}'" for text in scripts),
+        version=_version(),
     )
-    return page
+
+
+def render_template(name: str, **values: Any) -> str:
+    """Fill one of the report room's templates; everything is escaped unless the template says otherwise."""
+    text: str = _templates().get_template(name).render(**values)
+    return text
 
 
 def draw(picture: Picture) -> Chart:

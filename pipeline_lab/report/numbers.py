@@ -55,11 +55,11 @@ def _step_rows(steps: Steps) -> list[Row]:
 
 
 def _stall_rows(stalls: InputStalls) -> list[Row]:
+    events = "" if stalls.events is None else f", {format_count(stalls.events)} events"
     return [
         (
             "Input wait, profiled steps",
-            f"{format_duration(stalls.wait_ns)} ({format_percent(stalls.wait_percent)} of the steps, "
-            f"{format_count(stalls.events)} events)",
+            f"{format_duration(stalls.wait_ns)} ({format_percent(stalls.wait_percent)} of the steps{events})",
         ),
         (
             "Exposed stall",

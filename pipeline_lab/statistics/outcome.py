@@ -1,8 +1,17 @@
 """From an interval to a word, and to "stop here". Undecided is an outcome like any other."""
 
 from enum import StrEnum
+from typing import Protocol
 
-from pipeline_lab.statistics.sequential import SequentialResult
+
+class RatioInterval(Protocol):
+    """Candidate over baseline, such as a race's result."""
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
 
 
 class Outcome(StrEnum):
@@ -23,7 +32,7 @@ class GateAnswer(StrEnum):
     UNDECIDED = "undecided"
 
 
-def judge(result: SequentialResult, margin: float) -> Outcome:
+def judge(result: RatioInterval, margin: float) -> Outcome:
     """Word an interval.
 
     Args:
@@ -39,16 +48,16 @@ def judge(result: SequentialResult, margin: float) -> Outcome:
     return Outcome.UNDECIDED
 
 
-def is_settled(result: SequentialResult, margin: float) -> bool:
+def is_settled(result: RatioInterval, margin: float) -> bool:
     """Say whether more pairs cannot be expected to change the word: beyond the margin, or within it."""
     return result.high < 1 / (1 + margin) or result.low > 1 + margin or is_within(result, margin)
 
 
-def is_within(result: SequentialResult, margin: float) -> bool:
+def is_within(result: RatioInterval, margin: float) -> bool:
     return result.low >= 1 / (1 + margin) and result.high <= 1 + margin
 
 
-def answer_gate(result: SequentialResult, limit: float) -> GateAnswer:
+def answer_gate(result: RatioInterval, limit: float) -> GateAnswer:
     """Say whether the candidate is slower by more than the limit, such as 0.05."""
     if result.low > 1 + limit:
         return GateAnswer.CROSSED

@@ -1,0 +1,77 @@
+"""``pipeline-lab compare``: recorded runs side by side, and a gate for continuous integration."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from pipeline_lab.cli.arguments import HtmlOption, StoreOption
+from pipeline_lab.cli.output import messages, print_json, results, say
+
+if TYPE_CHECKING:
+    from pipeline_lab.comparison.gate import Gate
+    from pipeline_lab.comparison.recorded import Comparison
+
+THRESHOLD_CROSSED, UNDECIDED = 3, 4
+
+
+def compare(
+    baseline: Annotated[
+        str, typer.Argument(help="What the others are compared with: a run or any log.", show_default=False)
+    ],
+    candidates: Annotated[list[str], typer.Argument(help="One to nineteen runs or logs.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole comparison as one JSON object.")] = False,
+    html: HtmlOption = None,
+    fail_if_slower: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PCT",
+            help="Leave with code 3 if a candidate's step is longer by more than this, 4 if that cannot be told.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_drift: Annotated[
+        bool,
+        typer.Option("--allow-drift", help="Let runs that were recorded apart fail the threshold."),
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Compare recorded runs with a baseline: what differs in options, then in what was measured."""
+    from pipeline_lab.comparison.gate import decide_gate, parse_percent
+    from pipeline_lab.comparison.opening import compare as compare_recorded
+
+    limit = None if fail_if_slower is None else parse_percent(fail_if_slower)
+    with messages().status(f"Reading {len(candidates) + 1} runs …"):
+        comparison = compare_recorded(baseline, *candidates, store=store)
+    gate = None if limit is None else decide_gate(comparison, limit, allow_drift=allow_drift)
+    if html is not None:
+        _write_html(comparison, html)
+    if as_json:
+        print_json({**comparison.to_json(), **({} if gate is None else {"gate": gate.to_json()})})
+    else:
+        _print_summary(comparison)
+    if gate is not None:
+        _leave_through(gate)
+
+
+def _write_html(comparison: "Comparison", path: Path) -> None:
+    from pipeline_lab.report.catalogue import find_format
+    from pipeline_lab.report.comparison_report import ComparisonReport
+    from pipeline_lab.report.export import write_report
+
+    say("Report: {}", str(write_report(ComparisonReport(comparison), find_format("html"), path)))
+
+
+def _print_summary(comparison: "Comparison") -> None:
+    from pipeline_lab.cli.comparison_summary import summarise_comparison
+
+    results().print(summarise_comparison(comparison))
+
+
+def _leave_through(gate: "Gate") -> None:
+    from pipeline_lab.statistics.outcome import GateAnswer
+
+    codes = {GateAnswer.PASSED: 0, GateAnswer.CROSSED: THRESHOLD_CROSSED, GateAnswer.UNDECIDED: UNDECIDED}
+    messages().print(escape(gate.sentence))
+    raise typer.Exit(codes[gate.answer])

@@ -1,0 +1,79 @@
+"""A comparison for a terminal: the answer, what differs, then the numbers."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pipeline_lab.comparison.differences import Difference
+from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.report.comparison_tables import format_value, signed_value
+
+MAX_RUN_COLUMNS = 4
+
+
+def summarise_comparison(comparison: Comparison) -> RenderableType:
+    """Put a comparison into words and tables."""
+    return Group(*_lines(comparison))
+
+
+def _lines(comparison: Comparison) -> Iterator[RenderableType]:
+    for sentence in comparison.sentences:
+        yield Text(sentence, style="bold")
+    for warning in comparison.warnings:
+        yield Text(f"! {warning}", style="yellow")
+    names = [run.name for run in comparison.runs]
+    for title, found in (
+        ("Options that differ", comparison.differences.options),
+        ("Environment that differs", comparison.differences.environment),
+    ):
+        if found:
+            yield Text(f"\n{title}", style="bold")
+            yield from _differences(found, names)
+    yield Text("\nNumbers", style="bold")
+    yield _numbers(comparison, names)
+
+
+def _differences(found: tuple[Difference, ...], names: list[str]) -> Iterator[RenderableType]:
+    """Show a table, or for many runs one line per value with the runs that have it."""
+    if len(names) <= MAX_RUN_COLUMNS:
+        table = _table("", *names)
+        for each in found:
+            table.add_row(Text(each.path), *(Text("–" if value is None else value) for value in each.values))
+        yield table
+        return
+    for each in found:
+        yield Text(each.path)
+        for value in dict.fromkeys(each.values):
+            holders = [name for name, mine in zip(names, each.values, strict=True) if mine == value]
+            yield Padding(Text(f"{'–' if value is None else value}: {', '.join(holders)}"), (0, 0, 0, 2))
+
+
+def _numbers(comparison: Comparison, names: list[str]) -> Table:
+    """Show numbers down and runs across for a few runs; for many, the main numbers across and runs down."""
+    if len(names) > MAX_RUN_COLUMNS:
+        main = [each for each in comparison.measures if each.name in _MAIN]
+        table = _table("", *(each.title for each in main))
+        for number, name in enumerate(names):
+            table.add_row(Text(name), *(format_value(each.values[number], each.unit) for each in main))
+        return table
+    table = _table("", *names, *(["difference"] if len(names) == 2 else []))
+    for each in comparison.measures:
+        cells = [format_value(value, each.unit) for value in each.values]
+        if len(names) == 2:
+            difference = each.difference(1)
+            cells.append("–" if difference is None else signed_value(difference, each.unit))
+        table.add_row(each.title, *cells)
+    return table
+
+
+_MAIN = frozenset({"median_step_ms", "wait_ms", "exposed_ms", "idle_percent", "peak_memory_bytes"})
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in headings:
+        table.add_column(Text(heading), overflow="fold")
+    return table

@@ -1,0 +1,39 @@
+"""``pipeline-lab report``: the same exports as in the app."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.output import messages, say
+
+
+def report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="One run or log; or several, the baseline first, for a comparison.", show_default=False),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Where to write it; CSV and Parquet make a folder, or a zip if it ends in .zip."
+        ),
+    ],
+    format_name: Annotated[
+        str, typer.Option("--format", "-f", metavar="html|markdown|json|csv|parquet", help="How to write it.")
+    ] = "html",
+    notes: Annotated[str, typer.Option(help="Your own words, shown in the report as they are.")] = "",
+    store: StoreOption = None,
+) -> None:
+    """Write a report of a run, or of runs side by side."""
+    from pipeline_lab.comparison.opening import open_recorded
+    from pipeline_lab.report.catalogue import find_format
+    from pipeline_lab.report.export import write_report
+    from pipeline_lab.report.report_on import report_on
+
+    report_format = find_format(format_name)
+    with messages().status("Reading and writing …"):
+        opened = [open_recorded(run, store) for run in runs]
+        written = write_report(report_on(opened, notes), report_format, output)
+    say("Report: {}", str(written))
