@@ -127,7 +127,8 @@ def _missing_prefetch(options: RunOptions) -> Iterator[Finding]:
             "injected-prefetch",
             Weight.FACT,
             last,
-            "There is no prefetch; TensorFlow's rewrites, which are on, will add one at the end.",
+            "There is no prefetch; TensorFlow's rewrites, which are on, add one at the end unless the last stage works "
+            "ahead by itself.",
         )
 
 

@@ -2,7 +2,7 @@
 
 ``conv 16 → 3 stages of one residual block with 16, 32 and 64 channels → global average → dense`` (He et al. 2015,
 section 4.2, with n = 1), batch normalisation after each convolution, 1×1 convolutions where the shape changes:
-78,330 trainable numbers for ten classes. It takes images of any size and is not scaled with them.
+78,042 trainable numbers for ten classes. It takes images of any size and is not scaled with them.
 """
 
 from collections.abc import Sequence

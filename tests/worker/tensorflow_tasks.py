@@ -1,0 +1,160 @@
+"""What tests ask of a process that has TensorFlow loaded; ``python -m tests.worker.tensorflow_tasks`` serves them.
+
+One line of JSON per task, ``{"task": name, "arguments": {…}}``, is answered by one, ``{"result": …}`` or
+``{"error": …}``. Everything else that the process prints goes to standard error.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.worker.data import prepare
+from pipeline_lab.worker.data.images import digit_images, random_images
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.model import build_network
+from pipeline_lab.worker.pipeline_module import import_pipeline
+from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.trainers import make_trainer
+
+Elements = list[dict[str, Any]]
+
+
+def files_of(options: str) -> list[str]:
+    """Make the files of a workload, or find the user's."""
+    workload = read_options(options).workload
+    with tempfile.TemporaryDirectory() as folder:
+        files = prepare.prepare_files(workload, EventLog(Path(folder) / "events.jsonl"), StopRequest())
+    return [file.path for file in files]
+
+
+def ids_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[int]]:
+    """Return the ids of each batch that the pipeline yields."""
+    return [np.asarray(batch["id"]).tolist() for batch in _drain(read_options(options), probe, batches)]
+
+
+def images_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[str]]:
+    """Return a digest of each image and its label, batch by batch, in the order in which they came."""
+    return [
+        [
+            hashlib.sha256(image.tobytes() + bytes(label)).hexdigest()
+            for image, label in zip(batch["image"], batch["label"], strict=True)
+        ]
+        for batch in _drain(read_options(options), probe, batches)
+    ]
+
+
+def first_images(options: str) -> dict[str, Any]:
+    """Describe the images of the first batch."""
+    (batch,) = _drain(read_options(options), False, 1)
+    images = batch["image"]
+    return {
+        "shape": images.shape,
+        "type": str(images.dtype),
+        "means": images.mean(axis=(1, 2, 3)).tolist(),
+        "deviations": images.std(axis=(1, 2, 3)).tolist(),
+        "zeros": (images == 0).all(axis=-1).sum(axis=(1, 2)).tolist(),
+        "different": len({image.tobytes() for image in images}),
+    }
+
+
+def name_damage(files: list[str]) -> str | None:
+    error = prepare.find_damage([prepare.DataFile(file, None, 0) for file in files])
+    return None if error is None else str(error)
+
+
+def count_weights(image_size: int, classes: int) -> int:
+    return int(sum(np.prod(weight.shape) for weight in build_network(image_size, classes).trainable_variables))
+
+
+def digits() -> dict[str, Any]:
+    images = digit_images(32)
+    first = tf.io.decode_jpeg(images.jpegs[0]).numpy()
+    return {"count": len(images.jpegs), "labels": sorted(set(images.labels)), "shape": first.shape}
+
+
+def noise() -> dict[str, Any]:
+    images = random_images(16, 3, 5)
+    return {"different": len(set(images.jpegs)), "labels": sorted(set(images.labels))}
+
+
+def train(options: str, steps: int) -> dict[str, Any]:
+    """Train on the first batch over and over, undo it, and train again."""
+    parsed = read_options(options)
+    tf.keras.utils.set_random_seed(0)
+    trainer = make_trainer(parsed, is_gpu=False)
+    (batch,) = itertools.islice(_dataset(parsed, False), 1)
+    state = trainer.save_state()
+    first = [trainer.read(trainer.step(batch)) for _ in range(steps)]
+    trainer.restore_state(state)
+    again = trainer.read(trainer.step(batch))
+    return {"losses": [loss for loss, _ in first], "accuracies": [accuracy for _, accuracy in first], "again": again[0]}
+
+
+def iterator_names(options: str) -> list[str]:
+    """Return the kinds of iterators that TensorFlow made of a pipeline, root first."""
+    iterator = iter(_dataset(read_options(options), False))
+    next(iterator)
+    model = tf.data.experimental.get_model_proto(iterator)
+    return [node.name for node in model.nodes.values()]
+
+
+def _drain(options: RunOptions, probe: bool, batches: int | None) -> Elements:
+    elements = itertools.islice(_dataset(options, probe), batches)
+    return [{name: value.numpy() for name, value in batch.items()} for batch in elements]
+
+
+def _dataset(options: RunOptions, probe: bool) -> Any:
+    tf.random.set_seed(options.training.seed)
+    files = files_of(options.to_json())
+    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
+        file.write(render_source(options, probe=probe))
+    try:
+        return import_pipeline(Path(file.name)).make_dataset(files, tempfile.mkdtemp())
+    finally:
+        Path(file.name).unlink()
+
+
+TASKS = {
+    task.__name__: task
+    for task in (
+        files_of,
+        ids_of,
+        images_of,
+        first_images,
+        name_damage,
+        count_weights,
+        digits,
+        noise,
+        train,
+        iterator_names,
+    )
+}
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": TASKS[request["task"]](**request["arguments"])}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""What the rendered pipelines really yield; one process with TensorFlow serves all of these tests."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lab.options.pipeline import (
+    AugmentStage,
+    BatchStage,
+    CacheStage,
+    MapStage,
+    ParseStage,
+    PipelineOptions,
+    PrefetchStage,
+    ReadStage,
+    RepeatStage,
+    ShuffleStage,
+    Stage,
+)
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload, Workload
+from pipeline_lab.worker.data.record_id import FILE_SHIFT, record_id
+
+pytestmark = pytest.mark.tensorflow
+
+Ask = Callable[..., Any]
+
+SIZES = (3, 5, 4)
+SMALL = SyntheticWorkload(examples_per_file=SIZES, element_bytes=16, map_ms=0)
+IMAGES = ImagesWorkload(data="random", image_size=16, examples_per_file=(6, 6), classes=3)
+EVERY_ID = sorted(record_id(file, record) for file, count in enumerate(SIZES) for record in range(count))
+
+READS = {
+    "sequential": ReadStage(),
+    "shuffled-files": ReadStage(shuffle_files=True),
+    "parallel-reads": ReadStage(mode="parallel_reads", num_parallel_calls=2),
+    "parallel-reads-autotune": ReadStage(mode="parallel_reads", num_parallel_calls="autotune", shuffle_files=True),
+    "interleave": ReadStage(mode="interleave", cycle_length=2, block_length=2),
+    "interleave-parallel": ReadStage(mode="interleave", num_parallel_calls=2, deterministic=False, shuffle_files=True),
+}
+EXACT_ORDER = ("sequential", "shuffled-files", "parallel-reads", "parallel-reads-autotune", "interleave")
+
+
+def _json(workload: Workload, *stages: Stage, **pipeline: Any) -> str:
+    return RunOptions(workload=workload, pipeline=PipelineOptions(stages=stages, **pipeline)).to_json()
+
+
+def _flat(batches: list[list[Any]]) -> list[Any]:
+    return [value for batch in batches for value in batch]
+
+
+@pytest.mark.parametrize("read_ms", [0, 0.1])
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_every_way_of_reading_yields_every_record_once_per_epoch(
+    ask_tensorflow: Ask, read: ReadStage, read_ms: float
+) -> None:
+    workload = SMALL.model_copy(update={"read_ms": read_ms})
+    stages = (read, RepeatStage(count=2), BatchStage(size=12))
+    first, second = ask_tensorflow("ids_of", options=_json(workload, *stages))
+    assert sorted(first) == sorted(second) == EVERY_ID
+
+
+@pytest.mark.parametrize("rewrites", [False, True])
+@pytest.mark.parametrize(
+    "stages",
+    [
+        (ReadStage(), MapStage(), BatchStage(size=5, drop_remainder=False)),
+        (ReadStage(), BatchStage(size=5, drop_remainder=False), MapStage()),
+        (ReadStage(), BatchStage(size=5, drop_remainder=False, num_parallel_calls=2), MapStage(num_parallel_calls=2)),
+        (ReadStage(), CacheStage(where="file"), CacheStage(), BatchStage(size=5, drop_remainder=False)),
+        (ReadStage(), PrefetchStage(buffer_size=2), MapStage(), BatchStage(size=5, drop_remainder=False)),
+    ],
+    ids=["map-first", "vectorised", "parallel", "caches", "prefetch-inside"],
+)
+@pytest.mark.parametrize("work", ["sleep", "spin"])
+def test_stages_in_any_order_keep_the_records_and_their_order(
+    ask_tensorflow: Ask, stages: tuple[Stage, ...], rewrites: bool, work: str
+) -> None:
+    workload = SMALL.model_copy(update={"map_ms": 0.1, "work": work})
+    options = _json(workload, *stages, tensorflow_rewrites=rewrites, private_threadpool_size=2)
+    assert _flat(ask_tensorflow("ids_of", options=options)) == EVERY_ID
+
+
+def test_interleave_samples_open_files_equally_until_one_runs_out(ask_tensorflow: Ask) -> None:
+    workload = SyntheticWorkload(examples_per_file=(1000, 2000, 3000), element_bytes=8, map_ms=0)
+    read = ReadStage(mode="interleave", cycle_length=3)
+    ids = _flat(ask_tensorflow("ids_of", options=_json(workload, read, BatchStage(size=1000))))
+    files = [identity >> FILE_SHIFT for identity in ids]
+    assert Counter(files[:3000]) == {0: 1000, 1: 1000, 2: 1000}  # thirds
+    assert Counter(files[3000:5000]) == {1: 1000, 2: 1000}  # then halves
+    assert Counter(files[5000:]) == {2: 1000}  # then the largest alone
+
+
+def test_files_come_in_a_new_order_each_epoch(ask_tensorflow: Ask) -> None:
+    workload = SyntheticWorkload(examples_per_file=(1,) * 50, element_bytes=8, map_ms=0)
+    stages = (ReadStage(shuffle_files=True), RepeatStage(count=2), BatchStage(size=50))
+    first, second = ask_tensorflow("ids_of", options=_json(workload, *stages))
+    assert sorted(first) == sorted(second)
+    assert first != second
+
+
+def test_the_seed_decides_the_order(ask_tensorflow: Ask) -> None:
+    options = _json(SMALL, ReadStage(), ShuffleStage(buffer_size=12), BatchStage(size=12))
+    assert ask_tensorflow("ids_of", options=options) == ask_tensorflow("ids_of", options=options)
+
+
+@pytest.mark.parametrize(
+    "still",
+    [None, AugmentStage(pad=0, flip=False, rotate_degrees=0, cutout=0, normalise=False)],
+    ids=["parse", "augment"],
+)
+def test_vectorised_and_per_example_code_yield_the_same_images(ask_tensorflow: Ask, still: AugmentStage | None) -> None:
+    batch = BatchStage(size=5, drop_remainder=False)
+    work: list[Stage] = [ParseStage(), *([still] if still else [])]
+    single = ask_tensorflow("images_of", options=_json(IMAGES, ReadStage(), *work, batch))
+    whole = ask_tensorflow("images_of", options=_json(IMAGES, ReadStage(), batch, *work))
+    mixed = ask_tensorflow("images_of", options=_json(IMAGES, ReadStage(), work[0], batch, *work[1:]))
+    assert single == whole == mixed
+    assert [len(batch) for batch in single] == [5, 5, 2]
+
+
+@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+def test_augmentation_gives_each_image_its_own_chance_and_normalises_it(
+    ask_tensorflow: Ask, is_vectorised: bool
+) -> None:
+    one_image = IMAGES.model_copy(update={"examples_per_file": (1,)})
+    work: list[Stage] = [ParseStage(), AugmentStage(pad=2, crop=12, cutout=4)]
+    head = [ReadStage(), RepeatStage()]
+    stages = [*head, BatchStage(size=8), *work] if is_vectorised else [*head, *work, BatchStage(size=8)]
+    images = ask_tensorflow("first_images", options=_json(one_image, *stages))
+    assert images["shape"] == [8, 12, 12, 3]
+    assert images["different"] == 8
+    assert images["means"] == pytest.approx([0.0] * 8, abs=1e-5)
+    assert images["deviations"] == pytest.approx([1.0] * 8, abs=1e-3)
+
+
+@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+def test_cutout_blackens_exactly_its_square(ask_tensorflow: Ask, is_vectorised: bool) -> None:
+    cut = AugmentStage(pad=0, flip=False, rotate_degrees=0, cutout=4, normalise=False)
+    batch = BatchStage(size=6)
+    stages = [batch, ParseStage(), cut] if is_vectorised else [ParseStage(), cut, batch]
+    images = ask_tensorflow("first_images", options=_json(IMAGES, ReadStage(), *stages))
+    assert images["zeros"] == [16] * 6
+
+
+@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+@pytest.mark.parametrize("name", EXACT_ORDER)
+def test_the_probe_changes_neither_the_examples_nor_their_order(
+    ask_tensorflow: Ask, name: str, is_vectorised: bool
+) -> None:
+    own = ImagesWorkload(data="random", image_size=8, examples_per_file=(4, 9, 6))
+    folder = Path(
+        ask_tensorflow("files_of", options=_json(own, ReadStage(), ParseStage(), BatchStage(size=1)))[0]
+    ).parent
+    workload = ImagesWorkload(data="files", pattern=f"{folder}/*.tfrecord", image_size=8)
+    batch, parse = BatchStage(size=6, drop_remainder=False), ParseStage()
+    tail = (batch, parse) if is_vectorised else (parse, batch)
+    options = _json(workload, READS[name], ShuffleStage(buffer_size=4), RepeatStage(count=2), *tail)
+    plain = ask_tensorflow("images_of", options=options)
+    assert ask_tensorflow("images_of", options=options, probe=True) == plain
+    assert len(_flat(plain)) == 38
+
+
+def test_the_probe_names_file_and_record(ask_tensorflow: Ask) -> None:
+    own = ImagesWorkload(data="random", image_size=8, examples_per_file=(4, 9, 6))
+    stages = (ReadStage(mode="interleave", cycle_length=2, block_length=3), ParseStage(), BatchStage(size=19))
+    written = ask_tensorflow("ids_of", options=_json(own, *stages))
+    folder = Path(ask_tensorflow("files_of", options=_json(own, *stages))[0]).parent
+    workload = ImagesWorkload(data="files", pattern=f"{folder}/*.tfrecord", image_size=8)
+    assert ask_tensorflow("ids_of", options=_json(workload, *stages), probe=True) == written
+
+
+def test_rewrites_that_are_off_leave_the_pipeline_as_written(ask_tensorflow: Ask) -> None:
+    stages = (ReadStage(), RepeatStage(), ParseStage(), BatchStage(size=2))
+    off = ask_tensorflow("iterator_names", options=_json(IMAGES, *stages, tensorflow_rewrites=False))
+    on = ask_tensorflow("iterator_names", options=_json(IMAGES, *stages))
+    assert not {"Prefetch", "ParallelMapV2", "MapAndBatch"} & set(off)
+    assert "MapAndBatch" in on
+
+
+def test_the_network_has_the_size_that_its_description_states(ask_tensorflow: Ask) -> None:
+    assert ask_tensorflow("count_weights", image_size=32, classes=10) == 78_042
+
+
+def test_digits_are_the_real_ones(ask_tensorflow: Ask) -> None:
+    assert ask_tensorflow("digits") == {"count": 1797, "labels": list(range(10)), "shape": [32, 32, 3]}
+
+
+def test_random_images_differ_and_their_labels_fit_the_classes(ask_tensorflow: Ask) -> None:
+    images = ask_tensorflow("noise")
+    assert images["different"] == 5
+    assert set(images["labels"]) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_training_lowers_the_loss_and_can_be_undone(ask_tensorflow: Ask, precision: str) -> None:
+    options = RunOptions.model_validate_json(_json(IMAGES, ReadStage(), ParseStage(), BatchStage(size=12)))
+    training = options.training.model_copy(update={"precision": precision})
+    result = ask_tensorflow("train", options=options.model_copy(update={"training": training}).to_json(), steps=12)
+    assert result["losses"][-1] < result["losses"][0]
+    assert result["again"] == pytest.approx(result["losses"][0], rel=0.05)
+    assert all(0 <= accuracy <= 1 for accuracy in result["accuracies"])
+
+
+def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_path: Path) -> None:
+    (original, *_) = ask_tensorflow("files_of", options=_json(SMALL, ReadStage(), BatchStage(size=2)))
+    content = bytearray(Path(original).read_bytes())
+    content[2 * 32 + 20] ^= 1  # each record of 16 bytes takes 32; a byte in the data of the third
+    damaged = tmp_path / "damaged.tfrecord"
+    damaged.write_bytes(content)
+    assert ask_tensorflow("name_damage", files=[original]) is None
+    assert "damaged.tfrecord is damaged at record 2" in ask_tensorflow("name_damage", files=[original, str(damaged)])
