@@ -265,5 +265,7 @@ def _span_ns(event: dict[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _to_ns(microseconds: float) -> int | None:
-    nanoseconds = microseconds * 1000 + HALF_PS_NS
+    nanoseconds = microseconds * 1000
+    if isinstance(nanoseconds, float):
+        nanoseconds += HALF_PS_NS
     return math.floor(nanoseconds) if abs(nanoseconds) < LIMIT_NS else None

@@ -1,6 +1,7 @@
 """Unpack what users bring: gzip (cut short, damaged, twice), zip and tar, none of it trusted."""
 
 import gzip
+import lzma
 import os
 import stat
 import struct
@@ -28,6 +29,8 @@ SPARE_BYTES = 64 << 20
 MAX_RATIO = 200
 """A trace shrinks ten- to fortyfold; what grows more than this, and past `SPARE_BYTES`, is no trace."""
 BLOCK = 1 << 18
+# What the standard library raises on damaged, encrypted or unheard-of archives; OSError stands apart.
+UNPACKING_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, struct.error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +106,14 @@ def _gunzip(packed: BinaryIO, plain: IO[bytes], allowance: Allowance) -> str:
 
 def is_archive(path: Path) -> bool:
     """Say whether a file is a zip or a tar, the latter maybe compressed."""
+    needed = TAR_MAGIC_AT + len(TAR_MAGIC)
     with suppress(OSError), path.open("rb") as file:
-        head = file.read(TAR_MAGIC_AT + len(TAR_MAGIC))
+        head = file.read(needed)
         if head[:2] != GZIP_MAGIC:
             return head.startswith(ZIP_MAGIC) or head.endswith(TAR_MAGIC)
         inner = zlib.decompressobj(31)
         with suppress(zlib.error):
-            return inner.decompress(head + file.read(BLOCK), len(head)).endswith(TAR_MAGIC)
+            return inner.decompress(head + file.read(BLOCK), needed).endswith(TAR_MAGIC)
     return False
 
 
@@ -130,7 +134,7 @@ def unpack(path: Path, folder: Path) -> str:
                 return _unpack_zip(file, path.name, folder, allowance)
             file.seek(0)
             return _unpack_tar(file, path.name, folder, allowance)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, RuntimeError) as error:
+    except UNPACKING_ERRORS as error:
         raise TraceReadError(f"{path.name} is no archive that can be unpacked ({error}); pack it again.") from error
     except OSError as error:
         raise TraceReadError(f"{path.name} cannot be unpacked: {error.strerror or error}.") from error
