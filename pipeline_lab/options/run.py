@@ -41,6 +41,11 @@ class RunOptions(Options):
         return self
 
     @property
+    def label(self) -> str:
+        """The name, or what is run where nobody named it."""
+        return self.name or self.workload.kind
+
+    @property
     def records(self) -> int | None:
         """Records in all files, or None for the user's own files, which are counted when the job starts."""
         if isinstance(self.workload, ImagesWorkload) and self.workload.data == "files":

@@ -22,7 +22,7 @@ class Event:
 
 @dataclass(frozen=True)
 class PhaseEvent(Event):
-    """The worker entered a phase: importing, data, building, calibrating, warmup, training, finishing."""
+    """The worker entered a phase: importing, data, building, calibrating, warmup, training or racing, finishing."""
 
     kind = "phase"
     phase: str
@@ -84,6 +84,23 @@ class WindowEvent(Event):
 
 
 @dataclass(frozen=True)
+class RaceEvent(Event):
+    """How a race stands after a round.
+
+    ``standings`` holds one entry per candidate: ``arm``, ``pairs``, ``ratio``, ``low``, ``high`` (None while nothing is
+    excluded) and ``outcome``.
+    """
+
+    kind = "race"
+    rounds: int
+    kept_rounds: int
+    max_rounds: int
+    elapsed_s: float
+    max_s: float
+    standings: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class NoteEvent(Event):
     """Something that a reader of the run should know, as one sentence."""
 
@@ -108,6 +125,7 @@ KINDS: dict[str, type[Event]] = {
         DataProgressEvent,
         CalibrationEvent,
         WindowEvent,
+        RaceEvent,
         NoteEvent,
         FailureEvent,
     )

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.run import RunOptions
@@ -14,7 +15,10 @@ from pipeline_lab.runs.runtime import module_command, runtime_folder, start_deta
 from pipeline_lab.runs.spare import ensure_spare, hand_over
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
-__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "position", "wait"]
+if TYPE_CHECKING:
+    from pipeline_lab.options.race import RaceOptions
+
+__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "launch_race", "position", "wait"]
 
 FOLLOW_S = 0.25
 
@@ -41,16 +45,38 @@ def launch(store: RunStore, options: RunOptions) -> RunFolder:
         StoreError: The store cannot be written, or no process can be started.
     """
     runtime_folder()  # its trouble is the caller's to see, before there is a run
-    folder = store.create(options, render_source(options))
+    return _start(store.create(options, render_source(options)), options)
+
+
+def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
+    """Start a race and return at once; it goes on when the caller ends.
+
+    Raises:
+        StoreError: The store cannot be written, or no process can be started.
+    """
+    runtime_folder()
+    return _start(store.create(options, render_source(options.arms[0])), *options.arms)
+
+
+def _start(folder: RunFolder, *jobs: RunOptions) -> RunFolder:
+    """Write the sources of one job, or of a race's arms, then hand the folder to a worker."""
+    parts = [folder] if len(jobs) == 1 else [folder.arm(number) for number in range(len(jobs))]
     try:
-        if options.profiling.sample_probe and needs_probe(options):
-            folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
+        for part, options in zip(parts, jobs, strict=True):
+            _write_sources(part, options)
         if not hand_over(folder.path):
             with folder.log.open("ab") as log:
                 start_detached(module_command("pipeline_lab.runs.supervisor", str(folder.path)), log)
     except OSError as error:
         raise StoreError(f"Cannot start the run {folder.id}: {error.strerror}.") from None
     return folder
+
+
+def _write_sources(folder: RunFolder, options: RunOptions) -> None:
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.source.write_text(render_source(options), encoding="utf-8")
+    if options.profiling.sample_probe and needs_probe(options):
+        folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
 
 
 def cancel(folder: RunFolder) -> None:

@@ -23,6 +23,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.record import Process, RunRecord, RunState, RunStatus
 
 if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait for pydantic
+    from pipeline_lab.options.race import RaceOptions
     from pipeline_lab.options.run import RunOptions
 
 SAMPLES_NAME = "samples"
@@ -72,6 +73,15 @@ class RunFolder:
     @property
     def files(self) -> Path:
         return self.path / "files.json"
+
+    @property
+    def blocks(self) -> Path:
+        """The blocks of a race."""
+        return self.path / "blocks.arrows"
+
+    def arm(self, number: int) -> "RunFolder":
+        """Return the part of a race that belongs to one arm: its sources, files, steps, samples and scratch."""
+        return RunFolder(self.path / "arms" / str(number))
 
     @property
     def log(self) -> Path:
@@ -156,17 +166,16 @@ class RunStore:
     def is_sample(self, run_id: str) -> bool:
         return self.samples is not None and self.folder(run_id).path.parent == self.samples
 
-    def create(self, options: "RunOptions", source: str) -> RunFolder:
-        """Make the folder of a new run in state queued.
+    def create(self, options: "RunOptions | RaceOptions", source: str) -> RunFolder:
+        """Make the folder of a new run, or of a race, in state queued; a race's source is that of its baseline.
 
         Raises:
             StoreError: The store cannot be written, or the disk is full.
         """
-        name = options.name or options.workload.kind
         now_s = time.time()
-        folder = RunFolder(self.root / _new_id(name, now_s))
+        folder = RunFolder(self.root / _new_id(options.label, now_s))
         status = RunStatus(RunState.QUEUED, created_s=now_s)
-        record = RunRecord(folder.id, name, status, options=options.model_dump(mode="json"))
+        record = RunRecord(folder.id, options.label, status, options=options.model_dump(mode="json"))
         try:
             folder.path.mkdir(parents=True)
             folder.reserve.write_bytes(b"\0" * RESERVE_BYTES)

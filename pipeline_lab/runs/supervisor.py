@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.runs.ending import Ending, count_oom_kills, explain_exit, explain_stop
@@ -101,7 +102,7 @@ class Watch:
 
     def _measure(self) -> Ending:
         record = update_record(self.folder, _start_now)
-        timeout_s = float((record.options or {}).get("training", {}).get("timeout_s", _DEFAULT_TIMEOUT_S))
+        timeout_s = _time_limit_s(record.options or {})
         oom_kills = count_oom_kills()
         worker = self._start_worker()
         deadline_s = time.monotonic() + timeout_s
@@ -132,6 +133,12 @@ class Watch:
 
 def _start_now(record: RunRecord) -> RunRecord:
     return replace(record, status=record.status.change(RunState.STARTING, started_s=time.time()))
+
+
+def _time_limit_s(options: dict[str, Any]) -> float:
+    """Return the limit of a run, or of a race, from its options document."""
+    holder = options.get("training", options)
+    return float(holder.get("timeout_s", _DEFAULT_TIMEOUT_S))
 
 
 def _unwatchable(error: Exception) -> Ending:

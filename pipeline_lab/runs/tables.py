@@ -42,6 +42,24 @@ RESOURCES = pa.schema(
 )
 """One row per half second or so."""
 
+BLOCKS = pa.schema(
+    [
+        ("round", pa.int32()),
+        ("arm", pa.int8()),
+        ("position", pa.int8()),  # place in the round's order
+        ("start_ns", pa.int64()),  # epoch; the request for the first measured batch
+        ("first_step", pa.int64()),  # of the arm's steps table; the block's measured steps follow each other
+        ("steps", pa.int32()),
+        ("wall_ns", pa.int64()),  # from that request to the result of the last measured step
+        ("wait_ns", pa.int64()),  # for batches, summed over the measured steps
+        ("cpu_ns", pa.int64()),  # processor time of this process meanwhile
+        ("other_load_percent", pa.float32()),  # what others used of the cores meanwhile, 0 to 100
+        ("throttled", pa.bool_()),  # the GPU slowed itself down, by heat or by lack of power
+        ("drained_batches", pa.int32()),  # buffered while the other arms ran, thrown away before the block
+    ]
+)
+"""One row per block of a race."""
+
 
 class TableWriter:
     """Append rows to an Arrow stream; rows are buffered and written as batches.

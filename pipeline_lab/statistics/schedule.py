@@ -17,13 +17,21 @@ def draw_order(arms: int, round_number: int, seed: int) -> tuple[int, ...]:
 
 
 def undisturbed_rounds(load: FloatArray, limit: float) -> NDArray[np.bool_]:
-    """Say which rounds count: those in which no arm's block met a load above the limit.
+    """Say which rounds count: those in which no arm's block met much more load than was usual until then.
 
     All blocks of a round go together. Since the load is other programs', it does not depend on which arm ran, and
-    leaving out by it cannot favour an arm.
+    leaving out by it cannot favour an arm. A later round never changes what was said of an earlier one.
 
     Args:
-        load: What other programs used while each block ran, shape (rounds, arms); NaN where it was not measured.
-        limit: Largest load that is accepted.
+        load: What other programs used while each block ran, shape (rounds, arms); NaN where it was not measured,
+            infinite where the block does not count in any case.
+        limit: How far above the median of the rounds so far a load may lie.
     """
-    return np.asarray(~np.any(load > limit, axis=1), dtype=np.bool_)
+    highest = np.where(np.isnan(load), -np.inf, load).max(axis=1)
+    usual = [_median(load[: number + 1]) for number in range(len(load))]
+    return np.asarray(highest <= np.array(usual) + limit, dtype=np.bool_)
+
+
+def _median(load: FloatArray) -> float:
+    known = load[np.isfinite(load)]
+    return float(np.median(known)) if known.size else 0.0

@@ -22,5 +22,16 @@ def test_a_seed_gives_the_same_order_again() -> None:
 
 
 def test_a_disturbed_block_takes_its_whole_round_with_it() -> None:
-    load = np.array([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [np.nan, 0.1]])
-    assert undisturbed_rounds(load, limit=0.5).tolist() == [True, False, False, True]
+    load = np.array([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [np.nan, 0.1], [0.1, np.inf]])
+    assert undisturbed_rounds(load, limit=0.5).tolist() == [True, False, False, True, False]
+
+
+def test_a_machine_that_is_always_busy_keeps_its_rounds() -> None:
+    load = np.array([[60.0, 70.0], [65.0, 70.0], [99.0, 70.0], [10.0, 70.0]])
+    assert undisturbed_rounds(load, limit=25).tolist() == [True, True, False, True]
+
+
+def test_what_was_said_of_a_round_stays_said() -> None:
+    load = np.random.default_rng(0).gamma(1.0, 20.0, (40, 2))
+    whole = undisturbed_rounds(load, limit=25)
+    assert all((undisturbed_rounds(load[:count], limit=25) == whole[:count]).all() for count in range(1, 40))

@@ -1,0 +1,96 @@
+"""How a race stands, from its blocks so far; the worker asks after every round, readers ask once more at the end."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge
+from pipeline_lab.statistics.paired import log_ratios
+from pipeline_lab.statistics.schedule import undisturbed_rounds
+from pipeline_lab.statistics.sequential import SequentialPlan, SequentialResult, sequential_ratio
+
+FloatArray = NDArray[np.float64]
+
+ROUNDS_PER_PAIR = 1.5
+"""Rounds that were disturbed are run again, up to this many times the planned number in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """The complete rounds of a race, in the order in which they ran.
+
+    Attributes:
+        step_ns: Mean time of a measured step, shape (rounds, arms).
+        load_percent: What other programs used of the cores meanwhile, NaN if unknown, infinite where the device
+            slowed itself down, shape (rounds, arms).
+    """
+
+    step_ns: FloatArray
+    load_percent: FloatArray
+
+    def kept(self, max_extra_percent: float) -> NDArray[np.bool_]:
+        """Say which rounds count, shape (rounds,)."""
+        return undisturbed_rounds(self.load_percent, max_extra_percent)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known about one candidate.
+
+    Attributes:
+        arm: Number of the candidate; the baseline is 0.
+        result: Its ratio to the baseline, None before the first look.
+        outcome: The word for it.
+        gate: Whether it is slower than the limit, None where no limit was set.
+        is_over: More rounds are not needed for this candidate.
+    """
+
+    arm: int
+    result: SequentialResult | None
+    outcome: Outcome
+    gate: GateAnswer | None
+    is_over: bool
+
+
+def read_rounds(blocks: pa.Table, arms: int) -> Rounds:
+    """Arrange a table of blocks (``BLOCKS``) by round; a round that was cut short is left out."""
+    rounds, places, counts = np.unique(blocks["round"].to_numpy(), return_inverse=True, return_counts=True)
+    step_ns, load = (np.full((rounds.size, arms), np.nan) for _ in range(2))
+    arm = blocks["arm"].to_numpy()
+    step_ns[places, arm] = blocks["wall_ns"].to_numpy() / blocks["steps"].to_numpy()
+    throttled = blocks["throttled"].to_numpy(zero_copy_only=False)
+    load[places, arm] = np.where(throttled, np.inf, blocks["other_load_percent"].to_numpy())
+    complete = counts == arms
+    return Rounds(step_ns[complete], load[complete])
+
+
+def plan_race(options: RaceOptions) -> SequentialPlan:
+    """Return the looks of a race; several candidates share the error that is allowed."""
+    return SequentialPlan(max_pairs=options.pairs, alpha=options.alpha / (len(options.arms) - 1))
+
+
+def max_rounds(options: RaceOptions) -> int:
+    return math.ceil(ROUNDS_PER_PAIR * options.pairs)
+
+
+def find_standings(rounds: Rounds, options: RaceOptions) -> tuple[Standing, ...]:
+    """Return one standing per candidate."""
+    step_ns = rounds.step_ns[rounds.kept(options.max_extra_load_percent)][: options.pairs]
+    plan = plan_race(options)
+    return tuple(
+        _standing(arm, sequential_ratio(log_ratios(step_ns[:, 0], step_ns[:, arm]), plan), options)
+        for arm in range(1, len(options.arms))
+    )
+
+
+def _standing(arm: int, result: SequentialResult | None, options: RaceOptions) -> Standing:
+    limit, margin = options.fail_if_slower_percent, options.margin_percent / 100
+    if result is None:
+        return Standing(arm, None, Outcome.UNDECIDED, None if limit is None else GateAnswer.UNDECIDED, is_over=False)
+    gate = None if limit is None else answer_gate(result, limit / 100)
+    is_over = is_settled(result, margin) if gate is None else gate is not GateAnswer.UNDECIDED
+    return Standing(arm, result, judge(result, margin), gate, is_over)

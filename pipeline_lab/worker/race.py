@@ -1,0 +1,116 @@
+"""A race: rounds in which every arm runs one block, in an order drawn at random, until the answer is known."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.runs.events import NoteEvent, RaceEvent
+from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, max_rounds
+from pipeline_lab.runs.tables import TableWriter
+from pipeline_lab.statistics.schedule import draw_order
+from pipeline_lab.worker.block_load import LoadMeter
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.race_arm import Arm, Block
+from pipeline_lab.worker.stopping import StopRequest
+
+
+@dataclass(frozen=True)
+class RaceJob:
+    """One race, while it is being run."""
+
+    options: RaceOptions
+    log: EventLog
+    stop: StopRequest
+    table: TableWriter
+
+
+class Race:
+    """Runs rounds over arms that are warm."""
+
+    def __init__(self, job: RaceJob, arms: Sequence[Arm], meter: LoadMeter) -> None:
+        self._job, self._arms, self._meter = job, arms, meter
+        self._step_ns: list[list[float]] = []
+        self._load_percent: list[list[float]] = []
+        self._begun_s = time.monotonic()
+
+    def run(self) -> None:
+        """Race until every candidate's answer is known, the rounds or the time are used up, or somebody stops it."""
+        options = self._job.options
+        self._begun_s = time.monotonic()
+        for number in range(max_rounds(options)):
+            if not self._run_round(number):
+                return
+            rounds = Rounds(np.array(self._step_ns), np.array(self._load_percent))
+            kept = int(rounds.kept(options.max_extra_load_percent).sum())
+            standings = find_standings(rounds, options)
+            self._report(len(self._step_ns), kept, standings)
+            if kept >= options.pairs or all(standing.is_over for standing in standings):
+                return
+            if self._elapsed_s > options.max_seconds:
+                self._note(f"The time was up after {kept} of {options.pairs} rounds; raise max_seconds for more.")
+                return
+        self._note(
+            f"Other programs disturbed so many of {max_rounds(options)} rounds that fewer than {options.pairs} count; "
+            "race again on a quieter machine, or raise max_extra_load_percent."
+        )
+
+    def _run_round(self, number: int) -> bool:
+        """Run one block of every arm; False if somebody stopped the race meanwhile."""
+        arms = len(self._arms)
+        step_ns, load_percent = [0.0] * arms, [0.0] * arms
+        for position, arm in enumerate(draw_order(arms, number, self._job.options.seed)):
+            if self._job.stop.is_set:
+                return False
+            block = self._arms[arm].run_block(self._job.options.block_steps, self._meter)
+            self._job.table.append(*_row(number, arm, position, block))
+            step_ns[arm] = block.wall_ns / block.steps
+            load_percent[arm] = np.inf if block.load.throttled else block.load.other_load_percent
+        self._step_ns.append(step_ns)
+        self._load_percent.append(load_percent)
+        return True
+
+    def _report(self, rounds: int, kept: int, standings: tuple[Standing, ...]) -> None:
+        options = self._job.options
+        lines = [describe_standing(standing) for standing in standings]
+        self._job.log.write(RaceEvent(rounds, kept, max_rounds(options), self._elapsed_s, options.max_seconds, lines))
+
+    def _note(self, sentence: str) -> None:
+        self._job.log.write(NoteEvent(sentence))
+
+    @property
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._begun_s
+
+
+def describe_standing(standing: Standing) -> dict[str, Any]:
+    """Return a standing as a race's events keep it."""
+    result = standing.result
+    return {
+        "arm": standing.arm,
+        "pairs": result.pairs if result else 0,
+        "ratio": result.ratio if result else None,
+        "low": result.low if result and result.low > 0 else None,
+        "high": result.high if result and np.isfinite(result.high) else None,
+        "outcome": standing.outcome.value,
+    }
+
+
+def _row(number: int, arm: int, position: int, block: Block) -> tuple[Any, ...]:
+    return (
+        number,
+        arm,
+        position,
+        block.start_ns,
+        block.first_step,
+        block.steps,
+        block.wall_ns,
+        block.wait_ns,
+        block.load.cpu_ns,
+        block.load.other_load_percent,
+        block.load.throttled,
+        block.drained_batches,
+    )

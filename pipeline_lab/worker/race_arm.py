@@ -1,0 +1,199 @@
+"""One arm of a race: a pipeline and a model of its own that run in blocks and rest in between, without a trace of it.
+
+While other arms run, an arm's threads go on until its buffers are full. A race that ignored this would measure how
+fast the arm empties them: with a prefetch of 64 batches against one of 2 that looked four to seven times faster. So
+
+- a block ends with a wait until the arm's buffers have filled, which keeps its threads out of the next arm's block;
+- a block begins by throwing away what was buffered meanwhile, down to what the arm had left when it was stopped;
+- two steps that do not count then bring step and pipeline into their rhythm.
+
+The arm thus goes on where it left off, its buffers neither fuller nor emptier than had it never paused.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.pipeline import BatchStage, CacheStage, ShuffleStage
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import SyntheticWorkload
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.block_load import BlockLoad, LoadMeter
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.memory import ResidentMemory
+from pipeline_lab.worker.recorder import StepRecorder, StepTimes
+from pipeline_lab.worker.trainer import Trainer
+
+FIRST_STEPS = 2
+"""Steps that compile; the first batch also waits for a full shuffle buffer."""
+LEAD_STEPS = 2
+MIN_TUNING_S = 1.3
+"""The autotuner looks again after 10 ms, 20 ms and so on; its eighth look comes about now."""
+FULL_AFTER_STEPS = 1.5
+"""Buffers that have not grown for the time of so many steps are full."""
+MIN_PATIENCE_S, MAX_PATIENCE_S = 0.02, 1.0
+MAX_FILLING_S = 10.0
+POLL_S = 0.002
+
+
+class ReadyBatches(Protocol):
+    """What an iterator has prepared; see :class:`pipeline_lab.worker.buffers.Buffers`."""
+
+    def batches(self) -> float: ...
+
+    def elements(self) -> int: ...
+
+    def tuned(self) -> tuple[Any, ...]: ...
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block as it ran; see ``BLOCKS`` for the meaning of each number."""
+
+    start_ns: int
+    first_step: int
+    steps: int
+    wall_ns: int
+    wait_ns: int
+    drained_batches: int
+    load: BlockLoad
+
+
+class Arm:
+    """Runs one option set in blocks."""
+
+    def __init__(
+        self, job: Job, trainer: Trainer, recorder: StepRecorder, batches: Iterator[Any], buffers: ReadyBatches
+    ) -> None:
+        self._job, self._trainer, self._recorder = job, trainer, recorder
+        self._batches, self._buffers = batches, buffers
+        self._memory = ResidentMemory()
+        workload = job.options.workload
+        self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
+        self._steps = 0
+        self._left_batches = 0.0
+
+    def warm_up(self, epoch_batches: int, limit_s: float) -> str | None:
+        """Compile, fill shuffle buffer and caches, let the autotuner settle; what the model learned is undone.
+
+        Args:
+            epoch_batches: Batches until every cache is full, 0 without one.
+            limit_s: Go no further after this time, s.
+
+        Returns:
+            A sentence on what had not settled in time, or None.
+        """
+        begun_s = time.monotonic()
+        state = self._trainer.save_state()
+        for _ in range(FIRST_STEPS):
+            self._train(is_measured=False, keep_samples=False)
+        troubles = [self._fill_caches(epoch_batches, begun_s + limit_s), self._tune(begun_s + limit_s)]
+        self._recorder.catch_up()
+        self._trainer.restore_state(state)
+        self.rest()
+        return next(filter(None, troubles), None)
+
+    def run_block(self, steps: int, meter: LoadMeter) -> Block:
+        """Drain what the pause has buffered, then time so many steps, then rest."""
+        drained = self._drain()
+        for _ in range(LEAD_STEPS):
+            self._train(is_measured=False)
+        self._recorder.catch_up()
+        first_step, start_ns = self._steps, self._job.clock.now_ns()
+        meter.start()
+        wait_ns = sum(self._train(is_measured=True) for _ in range(steps))
+        self._recorder.catch_up()
+        wall_ns = self._job.clock.now_ns() - start_ns
+        block = Block(start_ns, first_step, steps, wall_ns, wait_ns, drained, meter.read())
+        self._left_batches = self._buffers.batches()
+        self.rest(wall_ns / steps / NS_PER_S)
+        return block
+
+    def rest(self, step_s: float = 0.0) -> None:
+        """Wait until the pipeline's threads have nothing left to do, so that they cost the next arm nothing."""
+        patience_s = min(max(FULL_AFTER_STEPS * step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
+        begun_s = grown_s = time.monotonic()
+        elements = self._buffers.elements()
+        while (now_s := time.monotonic()) - grown_s < patience_s and now_s - begun_s < MAX_FILLING_S:
+            time.sleep(POLL_S)
+            if (found := self._buffers.elements()) != elements:
+                elements, grown_s = found, time.monotonic()
+
+    def _drain(self) -> int:
+        surplus = math.ceil(self._buffers.batches() - self._left_batches)
+        drained = 0
+        while drained < surplus and self._buffers.batches() > self._left_batches:
+            self._next()
+            drained += 1
+        return drained
+
+    def _fill_caches(self, epoch_batches: int, deadline_s: float) -> str | None:
+        for number in range(epoch_batches):
+            if time.monotonic() > deadline_s:
+                return (
+                    f"The cache was not full when the race began ({number:,} of {epoch_batches:,} batches of the first "
+                    "epoch); raise warmup_seconds to race with a full one."
+                )
+            self._job.stop.check()
+            self._next()
+        return None
+
+    def _tune(self, deadline_s: float) -> str | None:
+        """Train until the parameters have stood still for as long as it took them to get there."""
+        begun_s = changed_s = time.monotonic()
+        tuned = self._buffers.tuned()
+        while tuned and (now_s := time.monotonic()) - begun_s < max(MIN_TUNING_S, 2 * (changed_s - begun_s)):
+            if now_s > deadline_s:
+                return "AUTOTUNE had not settled when the race began; raise warmup_seconds, or set fixed numbers."
+            self._job.stop.check()
+            self._train(is_measured=False, keep_samples=False)
+            if (found := self._buffers.tuned()) != tuned:
+                tuned, changed_s = found, time.monotonic()
+        return None
+
+    def _train(self, *, is_measured: bool, keep_samples: bool = True) -> int:
+        """Take one step and return how long it waited for its batch, ns."""
+        clock = self._job.clock
+        start_ns = clock.now_ns()
+        batch = self._next()
+        arrived_ns = clock.now_ns()
+        result = self._trainer.step(batch)
+        times = StepTimes(self._steps, not is_measured, start_ns, arrived_ns, -1, self._memory.read_bytes())
+        self._recorder.record(times, result)
+        if keep_samples:
+            self._recorder.record_samples(self._steps, batch)
+        if self._pause_s:
+            time.sleep(self._pause_s)
+        self._steps += 1
+        return arrived_ns - start_ns
+
+    def _next(self) -> Any:
+        batch = next(self._batches, None)
+        if batch is None:
+            raise DataError(
+                f"The data of {self._job.options.label} ended during the race; add a repeat stage without a count."
+            )
+        return batch
+
+
+def count_epoch_batches(options: RunOptions, records: int | None) -> int:
+    """Return the batches until every cache is full: one epoch and what shuffle buffers hold back.
+
+    Args:
+        options: The arm.
+        records: Records in its files, None if unknown.
+    """
+    stages = options.pipeline.stages
+    if records is None or not any(isinstance(stage, CacheStage) for stage in stages):
+        return 0
+    size = options.pipeline.batch_size
+    batch_place = next(place for place, stage in enumerate(stages) if isinstance(stage, BatchStage))
+    held_back = sum(
+        min(records, stage.buffer_size * (1 if place < batch_place else size))
+        for place, stage in enumerate(stages)
+        if isinstance(stage, ShuffleStage)
+    )
+    return math.ceil((records + held_back) / size) + 1

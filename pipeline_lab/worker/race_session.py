@@ -1,0 +1,90 @@
+"""A race from its options to its last round. Importing this module loads TensorFlow."""
+
+import contextlib
+from typing import Any
+
+import keras
+
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.runs.events import NoteEvent, PhaseEvent
+from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.tables import BLOCKS, TableWriter
+from pipeline_lab.worker.block_load import LoadMeter
+from pipeline_lab.worker.buffers import Buffers
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.data.prepare import prepare_files
+from pipeline_lab.worker.device import Device, choose_device
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
+from pipeline_lab.worker.probes import open_resources, sample_resources
+from pipeline_lab.worker.race import Race, RaceJob
+from pipeline_lab.worker.race_arm import Arm, count_epoch_batches
+from pipeline_lab.worker.recorder import StepRecorder
+from pipeline_lab.worker.session import damage_named, describe_run, iterate, mark_running
+from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.trainers import make_trainer
+
+
+def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopRequest) -> None:
+    """Prepare every arm, warm it up, then race.
+
+    Raises:
+        PipelineLabError: Something that the user can act on.
+        StopRequestedError: The race was stopped before its first round.
+    """
+    device = choose_device(options.arms[0].training.device)
+    describe_run(folder, device)
+    clock = Clock()
+    jobs = [Job(folder.arm(number), arm, log, stop, clock) for number, arm in enumerate(options.arms)]
+    _enter("data", log, stop)
+    files = [_prepare(job) for job in jobs]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(damage_named([file for part in files for file in part]))
+        _enter("building", log, stop)
+        arms = [
+            _build(job, part, device, stack, str(folder.scratch / f"cache-{number}"))
+            for number, (job, part) in enumerate(zip(jobs, files, strict=True))
+        ]
+        _enter("warmup", log, stop)
+        for name, job, arm, part in zip(options.arm_names, jobs, arms, files, strict=True):
+            _warm_up(name, job, arm, part, options.warmup_seconds)
+        mark_running(folder)
+        table = stack.enter_context(contextlib.closing(TableWriter(folder.blocks, BLOCKS)))
+        resources = stack.enter_context(contextlib.closing(open_resources(folder.resources)))
+        stack.enter_context(sample_resources(resources, clock, lambda _: False, is_gpu=device.is_gpu))
+        _enter("racing", log, stop)
+        Race(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
+
+
+def _enter(phase: str, log: EventLog, stop: StopRequest) -> None:
+    stop.check()
+    log.write(PhaseEvent(phase))
+
+
+def _prepare(job: Job) -> list[DataFile]:
+    files = prepare_files(job.options.workload, job.log, job.stop)
+    write_files(job.folder.files, files)
+    return files
+
+
+def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.ExitStack, cache: str) -> Arm:
+    """Build pipeline and model; arms with one seed begin with the same weights."""
+    keras.utils.set_random_seed(job.options.training.seed)
+    pipeline: Any = import_pipeline(source_to_run(job.folder))
+    dataset = pipeline.make_dataset([file.path for file in files], cache)
+    trainer = make_trainer(job.options, is_gpu=device.is_gpu)
+    has_ids = job.options.profiling.sample_probe and "id" in dataset.element_spec
+    recorder = stack.enter_context(
+        contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
+    )
+    iterator = iterate(dataset)
+    return Arm(job, trainer, recorder, iterator, Buffers(iterator))
+
+
+def _warm_up(name: str, job: Job, arm: Arm, files: list[DataFile], limit_s: float) -> None:
+    records = None if any(file.records is None for file in files) else sum(file.records or 0 for file in files)
+    trouble = arm.warm_up(count_epoch_batches(job.options, records), limit_s)
+    if trouble is not None:
+        job.log.write(NoteEvent(f"{name}: {trouble}"))
