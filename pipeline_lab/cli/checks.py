@@ -78,14 +78,14 @@ def quick_checks(store: RunStore) -> Iterator[Check]:
     yield _check_browser()
 
 
-def tensorflow_checks(probe: Callable[[], dict[str, Any] | str] | None = None) -> Iterator[Check]:
+def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]) -> Iterator[Check]:
     """Check what only a process with TensorFlow can tell: it starts, sees the GPU, and its profiler records.
 
     Args:
-        probe: What asks TensorFlow; returns what it found, or in a sentence why it found nothing.
+        probe: What asks TensorFlow, :func:`probe_tensorflow`; returns what it found, or in words why it found nothing.
+        gpus: What the driver shows, :func:`find_gpus`.
     """
-    gpus = find_gpus()
-    found = (probe or probe_tensorflow)()
+    found = probe()
     if isinstance(found, str):
         yield Check("TensorFlow starts", False, found, "Reinstall it: pip install --force-reinstall tensorflow.")
         return
@@ -97,7 +97,7 @@ def tensorflow_checks(probe: Callable[[], dict[str, Any] | str] | None = None) -
         "a test recording holds host events" if found["host_traced"] else "a test recording holds nothing",
         "" if found["host_traced"] else "Another profiler may be attached to the process; end it.",
     )
-    if gpus and any(":GPU:" in device or device.startswith("GPU") for device in found["devices"]):
+    if gpus and _sees_gpu(found):
         yield _check_cupti(found)
 
 
@@ -203,7 +203,7 @@ def _check_browser() -> Check:
 def _check_gpu(gpus: list[str], found: dict[str, Any]) -> Check:
     if not gpus:
         return Check("GPU", True, "none; jobs run on the CPU", needed=False)
-    if any(device.startswith("GPU") for device in found["devices"]):
+    if _sees_gpu(found):
         return Check("GPU", True, ", ".join(gpus), needed=False)
     advice = (
         "Its CUDA libraries do not load; run with TF_CPP_MIN_LOG_LEVEL=0 to see which is missing."
@@ -226,6 +226,10 @@ def _check_cupti(found: dict[str, Any]) -> Check:
         "profiling to administrators (NVreg_RestrictProfilingToAdminUsers=0).",
         needed=False,
     )
+
+
+def _sees_gpu(found: dict[str, Any]) -> bool:
+    return any(device.startswith("GPU") for device in found["devices"])
 
 
 def _is_writable(folder: Path) -> bool:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def doctor(as_json: JsonOption = False, store: StoreOption = None) -> None:
     """Check Python, TensorFlow, GPU, profiler, disk and store; says what to do about what does not work."""
-    from pipeline_lab.cli.checks import quick_checks, tensorflow_checks
+    from pipeline_lab.cli.checks import find_gpus, probe_tensorflow, quick_checks, tensorflow_checks
     from pipeline_lab.runs.store import open_store
 
     found = list(quick_checks(open_store(store)))
     with messages().status("Starting TensorFlow; this takes some seconds …"):
-        found += tensorflow_checks()
+        found += tensorflow_checks(probe_tensorflow, find_gpus())
     if as_json:
         print_json([check.to_json() for check in found])
     else:

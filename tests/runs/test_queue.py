@@ -9,7 +9,7 @@ import pytest
 from pipeline_lab.runs.launcher import cancel, follow, position, wait
 from pipeline_lab.runs.queue import MeasurementLock, Turn, is_measuring, runs_before
 from pipeline_lab.runs.record import RunState
-from tests.runs.conftest import Lab, until
+from tests.support.lab import Lab, until
 
 HOLD = """
 import sys, time

@@ -3,7 +3,7 @@ import pytest
 from pipeline_lab import run
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.record import RunState
-from tests.runs.conftest import Lab, options_for
+from tests.support.lab import Lab, options_for
 
 
 def test_a_script_gets_the_run_that_is_over(lab: Lab) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.runtime import PACKAGE_ROOT, child_environment, runtime_folder, start_detached, worker_command
-from tests.runs.conftest import until
+from tests.support.lab import until
 
 
 def test_the_folder_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

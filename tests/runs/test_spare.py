@@ -15,7 +15,7 @@ from pipeline_lab.runs.queue import Turn
 from pipeline_lab.runs.record import Process, RunState
 from pipeline_lab.runs.spare import Request, fingerprint, hand_over, short_address, socket_path
 from pipeline_lab.runs.store import read_record
-from tests.runs.conftest import Lab, notes, until
+from tests.support.lab import Lab, notes, until
 
 
 @pytest.fixture

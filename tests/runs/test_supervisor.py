@@ -14,7 +14,7 @@ from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.runs.supervisor import claim
-from tests.runs.conftest import Lab, notes, options_for, until
+from tests.support.lab import Lab, notes, options_for, until
 
 STORE_NAMES = {".lock", "events.jsonl", "pipeline.py", "run.json", "worker.log", "worker.pid"}
 

@@ -1,0 +1,62 @@
+import io
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from pipeline_lab.analysis.diagnosis import Diagnosis
+from pipeline_lab.cli.summary import summarise
+from tests.cli.support import call
+from tests.support import results
+
+TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
+
+
+def printed(diagnosis: Diagnosis) -> str:
+    console = Console(file=io.StringIO(), width=300, color_system=None)
+    console.print(summarise(diagnosis))
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_verdict_comes_first() -> None:
+    diagnosis = results.diagnosis()
+    lines = printed(diagnosis).splitlines()
+    assert lines[0] == diagnosis.verdict.sentence
+    assert all(f"{evidence.name}: {evidence.value}" in "\n".join(lines) for evidence in diagnosis.verdict.evidence)
+
+
+def test_numbers_have_their_units() -> None:
+    text = printed(results.diagnosis())
+    assert "step alone 16 ms, pipeline alone 31 ms, together 50 ms · utilisation 32 %" in text
+    assert "! Files are not sampled by size." in text
+
+
+def test_what_was_not_measured_is_a_sentence_never_a_0() -> None:
+    text = printed(results.bare_diagnosis())
+    assert text.count("The run ended before the first step; run it again with more steps.") == 8
+    assert " 0 " not in text.replace("confidence", "").split("Job's steps")[1]
+
+
+def test_a_trace_file_is_analysed() -> None:
+    ended = call("analyze", TRACE)
+    assert ended.exit_code == 0
+    assert "Input stalls" in ended.stdout
+
+
+def test_json_is_one_document() -> None:
+    document = json.loads(call("analyze", TRACE, "--json").stdout)
+    assert document["schema_version"] == 1
+    assert {"source", "steps", "input_stalls", "idle_gaps", "file_sampling", "verdict"} <= set(document)
+
+
+def test_what_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    ended = call("analyze", "gone", "--store", tmp_path)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "There is no file or folder 'gone', and no run of that id" in ended.stderr
+
+
+def test_an_empty_folder_is_one_sentence(tmp_path: Path) -> None:
+    ended = call("analyze", tmp_path)
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("Error: ")
+    assert "Traceback" not in ended.stderr

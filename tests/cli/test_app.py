@@ -1,0 +1,46 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.lab import until
+
+
+@pytest.fixture
+def port() -> int:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5) as answer:
+            return answer.read() == b"ok"
+    except OSError:
+        return False
+
+
+def test_the_app_is_served_from_any_folder(tmp_path: Path, port: int) -> None:
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    arguments = ["app", "--port", str(port), "--no-browser", "--store", str(tmp_path / "store")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipeline_lab", *arguments],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            until(lambda: healthy(port) or server.poll() is not None, "the app answers")
+            assert server.poll() is None
+        finally:
+            server.send_signal(signal.SIGINT)
+    assert not healthy(port)

@@ -1,0 +1,62 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.cli.reference import format_reference, list_commands, list_options
+from tests.cli.support import call
+
+README = Path(__file__).parents[2] / "README.md"
+COMMANDS = dict(list_commands())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    ended = call(*name.split(), "--help")
+    assert ended.exit_code == 0
+    assert all(option in ended.stdout for option in list_options(COMMANDS[name]))
+    assert COMMANDS[name].help.endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_is_in_the_readme(name: str) -> None:
+    readme = README.read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith((f"| `{name}`", f"| `{name} "))]
+    assert rows, f"README.md lacks {name}; `python -m pipeline_lab.cli.reference` prints its table"
+    assert all(f"`{option}`" in rows[0] for option in list_options(COMMANDS[name]))
+
+
+def test_the_reference_has_a_row_per_command() -> None:
+    lines = format_reference().splitlines()
+    assert len(lines) == 2 + len(COMMANDS)
+    assert all(line.count(" | ") == 2 for line in lines if not line.startswith("|-"))
+
+
+def test_no_arguments_show_the_help() -> None:
+    ended = call()
+    assert ended.exit_code == 2
+    assert "Usage" in ended.stdout + ended.stderr
+
+
+def test_an_unknown_command_is_wrong_usage() -> None:
+    ended = call("dance")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+
+
+def test_the_version_is_told() -> None:
+    assert call("--version").stdout.startswith("pipeline-lab ")
+
+
+def test_the_module_is_the_command() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "pipeline_lab", "presets", "--json"], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.startswith("[")
+    assert ended.stderr == ""
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    command = f"{sys.executable} -m pipeline_lab options | true"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,51 @@
+import json
+from pathlib import Path
+
+from pipeline_lab.options.presets import BASELINE, PRESETS
+from pipeline_lab.options.run import options_schema, read_options
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.launcher import wait
+from tests.cli.support import call
+from tests.support.lab import Lab
+
+
+def test_every_preset_is_listed_with_its_question() -> None:
+    text = call("presets").stdout
+    assert all(preset.name in text for preset in PRESETS)
+    assert [entry["name"] for entry in json.loads(call("presets", "--json").stdout)] == [p.name for p in PRESETS]
+
+
+def test_the_schema_is_printed() -> None:
+    assert json.loads(call("options").stdout) == options_schema()
+
+
+def test_a_preset_is_printed_to_be_edited() -> None:
+    assert read_options(call("options", "baseline").stdout) == BASELINE.options
+    changed = call("options", "baseline", "--set", "training.steps=7", "--set", "name=mine").stdout
+    assert (read_options(changed).training.steps, read_options(changed).name) == (7, "mine")
+
+
+def test_wrong_names_are_wrong_usage() -> None:
+    assert call("options", "best").exit_code == 2
+    assert call("options", "--set", "training.steps=7").exit_code == 2
+
+
+def test_the_source_of_a_preset_a_file_and_a_run_is_the_same_text(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "options.json").write_text(BASELINE.options.to_json())
+    assert call("code", "baseline").stdout == render_source(BASELINE.options)
+    assert call("code", tmp_path / "options.json").stdout == render_source(BASELINE.options)
+    folder = lab.launch("done")
+    wait(folder)
+    assert call("code", folder.id, "--store", lab.store.root).stdout == folder.source.read_text()
+
+
+def test_code_of_nothing_is_one_sentence(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "options.json").write_text("{")
+    assert call("code", tmp_path / "options.json").exit_code == 2
+    assert call("code", "gone", "--store", lab.store.root).exit_code == 1
+    folder = lab.launch("done")
+    wait(folder)
+    folder.source.unlink()
+    ended = call("code", folder.id, "--store", lab.store.root)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "holds no pipeline source" in ended.stderr

@@ -1,0 +1,87 @@
+import json
+
+import pytest
+
+from pipeline_lab.runs.launcher import cancel, wait
+from pipeline_lab.runs.record import RunState
+from tests.cli.support import call
+from tests.support.lab import Lab
+
+
+def test_runs_are_listed_with_whole_ids_and_state(lab: Lab) -> None:
+    done, failed = lab.launch("done"), lab.launch("fail")
+    wait(done)
+    wait(failed)
+    ended = call("runs", "list", "--store", lab.store.root)
+    lines = ended.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["Run", failed.id, done.id]
+    assert "failed" in lines[1]
+
+
+def test_a_list_as_json(lab: Lab) -> None:
+    folder = lab.launch("done")
+    wait(folder)
+    (document,) = json.loads(call("runs", "list", "--json", "--store", lab.store.root).stdout)
+    assert (document["id"], document["state"], document["windows"]) == (folder.id, "done", 0)
+
+
+def test_an_empty_store_says_how_to_fill_it(lab: Lab) -> None:
+    ended = call("runs", "list", "--store", lab.store.root)
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert "No runs in" in ended.stderr
+    assert json.loads(call("runs", "list", "--json", "--store", lab.store.root).stdout) == []
+
+
+def test_a_run_is_shown_with_its_options(lab: Lab) -> None:
+    folder = lab.launch("fail")
+    wait(folder)
+    text = call("runs", "show", folder.id, "--store", lab.store.root).stdout
+    assert "failed. The file /data/a.tfrecord is damaged at record 7." in text
+    assert "read → repeat → map → batch → prefetch" in text
+    document = json.loads(call("runs", "show", folder.id, "--json", "--store", lab.store.root).stdout)
+    assert document["options"]["name"] == "fail"
+    assert document["environment"] == {"host": "fake"}
+
+
+def test_tags_are_set_and_cleared(lab: Lab) -> None:
+    folder = lab.launch("done")
+    wait(folder)
+    assert call("runs", "tag", folder.id, "one", "two", "--store", lab.store.root).exit_code == 0
+    assert lab.store.read(folder.id).tags == ("one", "two")
+    call("runs", "tag", folder.id, "--store", lab.store.root)
+    assert lab.store.read(folder.id).tags == ()
+
+
+def test_a_run_is_renamed_and_markup_in_a_name_is_text(lab: Lab) -> None:
+    folder = lab.launch("done")
+    wait(folder)
+    ended = call("runs", "rename", folder.id, "[red]x[/]", "--store", lab.store.root)
+    assert "is now called [red]x[/]." in ended.stderr
+    assert "[red]x[/]" in call("runs", "list", "--store", lab.store.root).stdout
+
+
+def test_runs_are_deleted(lab: Lab) -> None:
+    folders = [lab.launch("done"), lab.launch("done")]
+    for folder in folders:
+        wait(folder)
+    assert call("runs", "rm", *[folder.id for folder in folders], "--store", lab.store.root).exit_code == 0
+    assert lab.store.runs() == []
+
+
+def test_a_live_run_is_not_deleted(lab: Lab) -> None:
+    folder = lab.launch("patient")
+    lab.wait_until_working(folder)
+    ended = call("runs", "rm", folder.id, "--store", lab.store.root)
+    assert ended.exit_code == 1
+    assert "still going; cancel it first" in ended.stderr
+    assert lab.store.read(folder.id).status.state is RunState.RUNNING
+    cancel(folder)
+    wait(folder)
+
+
+@pytest.mark.parametrize("command", [["show"], ["tag"], ["rm"], ["rename"]])
+def test_an_unknown_run_is_one_sentence(lab: Lab, command: list[str]) -> None:
+    more = ["name"] if command == ["rename"] else []
+    ended = call("runs", *command, "gone", *more, "--store", lab.store.root)
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("Error: There is no run 'gone'")
