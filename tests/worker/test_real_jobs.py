@@ -1,0 +1,157 @@
+"""Whole jobs in worker processes of their own, one per workload and way to start or end; short ones."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage, RepeatStage, ShuffleStage
+from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.runs.events import (
+    CalibrationEvent,
+    FailureEvent,
+    PhaseEvent,
+    ProgressEvent,
+    WindowEvent,
+    read_events,
+)
+from pipeline_lab.runs.files import read_files
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, read_record, this_process, update_record
+from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, read_table
+from tests.worker.fakes import make_folder
+
+pytestmark = pytest.mark.tensorflow
+
+WORKER = [sys.executable, "-m", "pipeline_lab.worker"]
+ROOT = Path(__file__).resolve().parents[2]
+PROFILING = ProfilingOptions(steps_per_window=3, every_steps=8)
+IMAGES = RunOptions(
+    name="short images",
+    workload=ImagesWorkload(data="digits", image_size=16, examples_per_file=(40, 60)),
+    pipeline=PipelineOptions(
+        stages=(ReadStage(), ShuffleStage(buffer_size=100), RepeatStage(), ParseStage(), BatchStage(size=10))
+    ),
+    training=TrainingOptions(steps=12, warmup_steps=2),
+    profiling=PROFILING,
+)
+SYNTHETIC = find_preset("synthetic").options
+
+
+def _supervised(root: Path, options: RunOptions) -> RunFolder:
+    """Make a run that counts as watched over, as a supervisor does before it starts the worker."""
+    folder = make_folder(root, options)
+    update_record(folder, _start)
+    return folder
+
+
+def _start(record: RunRecord) -> RunRecord:
+    return replace(record, status=record.status.change(RunState.STARTING, supervisor=this_process()))
+
+
+def _phases(folder: RunFolder) -> list[str]:
+    return [event.phase for event in read_events(folder.events) if isinstance(event, PhaseEvent)]
+
+
+def test_an_images_job_leaves_a_whole_run(tmp_path: Path) -> None:
+    folder = _supervised(tmp_path, IMAGES)
+    assert subprocess.run([*WORKER, str(folder.path)], cwd=ROOT, check=False).returncode == 0
+
+    events = read_events(folder.events)
+    assert _phases(folder) == [
+        "importing",
+        "data",
+        "building",
+        "calibrating",
+        "warmup",
+        "training",
+        "finishing",
+    ]
+    (calibration,) = (event for event in events if isinstance(event, CalibrationEvent))
+    assert (calibration.device_only_ns or 0) > 0
+    assert (calibration.pipeline_only_ns or 0) > 0
+    last = [event for event in events if isinstance(event, ProgressEvent)][-1]
+    assert (last.steps, last.total_steps) == (12, 12)
+
+    steps = read_table(folder.steps, STEPS)
+    assert steps["step"].to_pylist() == list(range(14))
+    assert sum(steps["warmup"].to_pylist()) == 2
+    assert all(math.isfinite(loss) for loss in steps["loss"].to_pylist())
+    windows = [event for event in events if isinstance(event, WindowEvent)]
+    assert (windows[0].first_step, windows[0].last_step) == (2, 4)
+    profiled = steps["window"].to_pylist()
+    for number, (window, path) in enumerate(zip(windows, folder.windows(), strict=True), start=1):
+        assert profiled[window.first_step : window.last_step + 1] == [number] * profiled.count(number)
+        (trace,) = path.iterdir()
+        assert trace.name.endswith(".xplane.pb")
+        assert trace.stat().st_size == window.size_bytes > 10_000
+        assert window.started_ns < window.stopped_ns < window.flushed_ns
+
+    samples = read_table(folder.samples, SAMPLES)
+    assert samples.num_rows == 14 * 10
+    records = list(zip(samples["file"].to_pylist(), samples["record"].to_pylist(), strict=True))
+    assert len(set(records[:100])) == 100  # the first epoch: every record once
+    assert [file.records for file in read_files(folder.files)] == [40, 60]
+    assert read_table(folder.resources, RESOURCES).num_rows >= 0
+    assert not folder.scratch.exists()
+
+    record = read_record(folder)
+    assert record.status.state is RunState.RUNNING  # the end is the supervisor's to write
+    assert record.environment["device"] == "CPU"
+    assert record.environment["tensorflow"]
+
+
+def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> None:
+    training = TrainingOptions(steps=None, seconds=600, warmup_steps=2, calibrate=False)
+    options = SYNTHETIC.model_copy(update={"training": training, "profiling": PROFILING})
+    folder = _supervised(tmp_path, options)
+    with subprocess.Popen(
+        [*WORKER, "--wait"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"ready\n"
+        assert os.getpriority(os.PRIO_PROCESS, worker.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+        worker.stdin.write(os.fsencode(folder.path) + b"\n")
+        worker.stdin.flush()
+        while "training" not in _phases(folder):
+            assert worker.poll() is None
+            time.sleep(0.05)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0
+
+    assert _phases(folder)[-1] == "training"
+    steps, samples = read_table(folder.steps, STEPS), read_table(folder.samples, SAMPLES)
+    assert steps.num_rows >= 2
+    assert samples.num_rows == 16 * steps.num_rows
+    assert {math.isnan(loss) for loss in steps["loss"].to_pylist()} == {True}
+    windows = [event for event in read_events(folder.events) if isinstance(event, WindowEvent)]
+    assert len(windows) == len(folder.windows())
+    assert not any(isinstance(event, FailureEvent) for event in read_events(folder.events))
+
+
+def test_a_waiting_worker_leaves_at_the_end_of_its_input() -> None:
+    worker = subprocess.run(
+        [*WORKER, "--wait"], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True
+    )
+    assert (worker.returncode, worker.stdout) == (0, "ready\n")
+
+
+def test_a_job_that_fails_leaves_the_reason(tmp_path: Path) -> None:
+    workload = ImagesWorkload(data="files", pattern=f"{tmp_path}/*.tfrecord")
+    folder = _supervised(tmp_path / "store", IMAGES.model_copy(update={"workload": workload}))
+    assert subprocess.run([*WORKER, str(folder.path)], cwd=ROOT, check=False).returncode == 1
+    (failure,) = (event for event in read_events(folder.events) if isinstance(event, FailureEvent))
+    assert failure.sentence.startswith("No file matches")
+    assert "DataError" in failure.traceback
+    assert "DataError" in folder.log.read_text()
