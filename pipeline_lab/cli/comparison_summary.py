@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.recorded import Comparison
-from pipeline_lab.report.comparison_tables import format_value, signed_value
+from pipeline_lab.report.comparison_tables import format_value, is_worth_a_row, signed_value
 
 MAX_RUN_COLUMNS = 4
 
@@ -60,7 +60,7 @@ def _numbers(comparison: Comparison, names: list[str]) -> Table:
             table.add_row(Text(name), *(format_value(each.values[number], each.unit) for each in main))
         return table
     table = _table("", *names, *(["difference"] if len(names) == 2 else []))
-    for each in comparison.measures:
+    for each in filter(is_worth_a_row, comparison.measures):
         cells = [format_value(value, each.unit) for value in each.values]
         if len(names) == 2:
             difference = each.difference(1)

@@ -124,12 +124,14 @@ def _source_diff(baseline: str | None, candidate: str | None) -> str | None:
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(_run_lengths(value), ensure_ascii=False, default=str)
+    text = (
+        value if isinstance(value, str) else _equal_entries(value) or json.dumps(value, ensure_ascii=False, default=str)
+    )
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
 
 
-def _run_lengths(value: Any) -> Any:
-    """Write a list that repeats one value, such as equal file sizes, the way options accept it: ``8x512``."""
-    if isinstance(value, list | tuple) and len(value) > 2 and len(set(map(str, value))) == 1:
-        return f"{len(value)}x{value[0]}"
-    return value
+def _equal_entries(value: Any) -> str:
+    """Write a list that repeats one number, such as equal file sizes, the way options accept it: ``8x512``."""
+    if isinstance(value, list | tuple) and len(value) > 2 and all(each == value[0] for each in value):
+        return f"{len(value)}x{value[0]}" if isinstance(value[0], int | float) else ""
+    return ""

@@ -188,7 +188,8 @@ def _section_blocks(section: ChartSection, comparison: Comparison) -> tuple[Bloc
         if chart.section is section
     )
     ratios = (_ratio_table(comparison),) if section is ChartSection.STEPS else ()
-    measures = [each for each in comparison.measures if each.group in _GROUPS[section]]
+    groups = _GROUPS[section]
+    measures = [e for e in comparison.measures if e.group in groups and comparison_tables.is_worth_a_row(e)]
     return (*ratios, *pictures, *((_measure_table(measures, comparison),) if measures else ()))
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from pipeline_lab.comparison.differences import Difference
-from pipeline_lab.comparison.measures import Value
+from pipeline_lab.comparison.measures import Measure, Value
 from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
@@ -49,11 +49,18 @@ def data_tables(comparison: Comparison) -> dict[str, pa.Table]:
     }
 
 
+def is_worth_a_row(measure: Measure) -> bool:
+    """Say whether people want to see a measure: a cause of idle time that no run has is left out."""
+    return measure.group != "gaps" or any(isinstance(value, Unavailable) or value for value in measure.values)
+
+
 def format_value(value: Value, unit: str) -> str:
     """Write a measure's value for people; ``–`` where it was not measured."""
     if isinstance(value, Unavailable):
         return "–"
     if unit == "ms":
+        if value == 0:
+            return "0 ms"
         return format_duration(value * NS_PER_MS)
     if unit == "%":
         return format_percent(value)

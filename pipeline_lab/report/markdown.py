@@ -111,17 +111,17 @@ def _note(note: Note) -> list[str]:
 
 
 def _section(title: str, blocks: tuple[Block, ...], images: dict[str, str]) -> list[str]:
-    parts = [part for block in blocks for part in _block(block, images)]
+    parts = [part for block in blocks for part in _block(block, images, above=title)]
     return [f"## {escape_line(title)}", *parts] if parts else []
 
 
-def _block(block: Block, images: dict[str, str]) -> list[str]:
+def _block(block: Block, images: dict[str, str], *, above: str) -> list[str]:
     if isinstance(block, Text):
         return [f"_{escape_line(block.sentence, 2000)}_" if block.missing else escape_line(block.sentence, 2000)]
     if isinstance(block, Table):
-        return (
-            _folded(block.title, _table(block)) if block.folded else [f"### {escape_line(block.title)}", _table(block)]
-        )
+        if block.folded:
+            return _folded(block.title, _table(block))
+        return [*([] if block.title == above else [f"### {escape_line(block.title)}"]), _table(block)]
     if isinstance(block, Code):
         return _folded(block.title, _fenced(block.text, block.language))
     if block.name in images:

@@ -48,11 +48,10 @@ def autocorrelation_time(values: FloatArray) -> float:
         values: Equally spaced series, shape (n,).
     """
     count = len(values)
-    centred = values - values.mean() if count else values
-    spectrum = np.abs(np.fft.rfft(centred, 2 * count)) ** 2
-    covariance = np.fft.irfft(spectrum)[:count]
-    if count < 4 or covariance[0] <= 0:
+    if count < 4 or values.min() == values.max():
         return 1.0
+    spectrum = np.abs(np.fft.rfft(values - values.mean(), 2 * count)) ** 2
+    covariance = np.fft.irfft(spectrum)[:count]
     correlation = covariance / covariance[0]
     pairs = correlation[: count // 2 * 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs <= 0)

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from pipeline_lab.comparison.step_time import StepTimeRatio, StepTimes, common_basis, compare_step_times, step_times
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.statistics.outcome import Outcome
+from tests.support import results
+
+MS = 1e6
+
+
+def times(mean_ms: float, count: int = 300, noise: float = 0.1, seed: int = 0) -> StepTimes:
+    scatter = np.exp(noise * np.random.default_rng(seed).standard_normal(count))
+    return StepTimes("all", mean_ms * MS * scatter)
+
+
+def compared(first: StepTimes, second: StepTimes, **more) -> StepTimeRatio:
+    ratio = compare_step_times(first, second, 0.95, **more)
+    assert isinstance(ratio, StepTimeRatio)
+    return ratio
+
+
+def test_a_run_takes_exactly_as_long_as_itself() -> None:
+    ratio = compared(times(50), times(50))
+    assert ratio.ratio == 1
+    assert ratio.low < 1 < ratio.high
+
+
+def test_a_planted_ratio_lies_in_its_interval() -> None:
+    ratio = compared(times(50), times(35, seed=1))
+    assert ratio.low < 0.7 < ratio.high
+    assert ratio.outcome is Outcome.FASTER
+    assert compared(times(35, seed=1), times(50)).outcome is Outcome.SLOWER
+
+
+def test_swapping_the_runs_turns_the_interval_over() -> None:
+    there, back = compared(times(50), times(40, seed=1)), compared(times(40, seed=1), times(50))
+    assert there.ratio == pytest.approx(1 / back.ratio)
+    assert (there.low, there.high) == pytest.approx((1 / back.high, 1 / back.low))
+
+
+def test_a_difference_below_the_practical_threshold_is_called_none() -> None:
+    assert compared(times(50, noise=0.01), times(50.5, noise=0.01, seed=1)).outcome is Outcome.EQUIVALENT
+
+
+def test_a_noisy_difference_cannot_be_told() -> None:
+    assert compared(times(50, 40, 0.4), times(51, 40, 0.4, seed=1)).outcome is Outcome.UNDECIDED
+
+
+def test_other_batch_sizes_are_compared_per_example() -> None:
+    ratio = compared(times(50, noise=0.01), times(100, noise=0.01, seed=1), batch_sizes=(32, 64))
+    assert ratio.per == "example"
+    assert ratio.ratio == pytest.approx(1, abs=0.01)
+
+
+def test_few_steps_give_a_reason_instead_of_an_interval() -> None:
+    answer = compare_step_times(times(50, 19), times(50), 0.95)
+    assert isinstance(answer, Unavailable)
+    assert answer.reason.startswith("Only 19 steps were measured")
+
+
+def test_drifting_steps_give_a_reason_instead_of_an_interval() -> None:
+    drifting = StepTimes("all", np.exp(np.linspace(17, 18, 300)))
+    answer = compare_step_times(drifting, times(50), 0.95)
+    assert isinstance(answer, Unavailable)
+    assert "fewer than 5 independent steps" in answer.reason
+
+
+def test_a_baseline_without_steps_is_named() -> None:
+    answer = compare_step_times(Unavailable("No steps."), times(50), 0.95)
+    assert answer == Unavailable("The baseline's steps are unknown: No steps.")
+
+
+def test_profiled_steps_and_the_warm_up_are_left_out_where_enough_remain() -> None:
+    diagnosis = results.diagnosis()
+    assert common_basis((diagnosis, diagnosis)) == "unprofiled"
+    found = step_times(diagnosis, "unprofiled")
+    assert isinstance(found, StepTimes)
+    assert len(found.times_ns) == 200 - 5 - 40
+
+
+def test_short_runs_are_compared_by_all_their_steps_and_logs_by_their_trace() -> None:
+    short = results.diagnosis(job_steps=results.job_steps(30))
+    assert common_basis((results.diagnosis(), short)) == "all"
+    log = results.diagnosis(job_steps=Unavailable("no job"))
+    assert common_basis((results.diagnosis(), log)) == "trace"
