@@ -3,7 +3,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
@@ -248,6 +248,7 @@ def test_the_overview_layout_is_that_of_the_published_classes() -> None:
 SOUND = chunk(2, analysis(generic_step(1, 10, 4), generic_step(2, 12, 5), extra=chunk(7, chunk(3, b"next"))))
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_damage_gives_a_profile_or_a_sentence(data: st.DataObject) -> None:
     content = bytearray(SOUND[: data.draw(st.integers(0, len(SOUND)))])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
@@ -254,6 +254,7 @@ FULL = device(HOST, "/host:CPU", python=1) + device(1, "/device:GPU:0/stream:13"
 FULL += event("MatMul", 1, 2, on=(1, 0), label="sgemm regs:1")
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_damage_anywhere_gives_a_trace_or_a_sentence(data: st.DataObject) -> None:
     begin = data.draw(st.integers(0, len(FULL) - 1))
@@ -274,6 +275,7 @@ def test_damage_anywhere_gives_a_trace_or_a_sentence(data: st.DataObject) -> Non
             line.stats.ints(every, "id")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_noise_is_refused_or_read(content: bytes) -> None:
     try:
@@ -282,12 +284,14 @@ def test_noise_is_refused_or_read(content: bytes) -> None:
         return
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(SOUND) - 1), st.binary(min_size=1, max_size=40))
 def test_noise_between_events_costs_no_sound_event_before_it(at: int, noise: bytes) -> None:
     kept = names_of(read(b"".join(SOUND[: at + 1]) + noise), "/host:CPU")
     assert kept[: at + 1] == [f"op{k}" for k in range(at + 1)]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
