@@ -18,6 +18,8 @@ from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
 
+NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."
+
 
 @dataclass(frozen=True, eq=False)
 class JobResults:
@@ -62,6 +64,8 @@ def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()
 def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
     """Put everything together and judge it."""
     parts = axis.parts
+    if not parts:
+        return _without_traces(source, axis, job)
 
     def merge_gaps(gaps: Sequence[IdleGaps]) -> IdleGaps:
         return idle_gaps.merge(gaps, capture_gaps=not axis.kept_apart)
@@ -79,6 +83,25 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
         idle_gaps=gaps,
         **_fields(job),
     )
+    return _judge(results)
+
+
+def _without_traces(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
+    missing = Unavailable(NO_TRACES)
+    return _judge(
+        Results(
+            source=source,
+            origin_epoch_ns=axis.origin_epoch_ns,
+            steps=missing,
+            input_stalls=missing,
+            step_breakdown=missing,
+            idle_gaps=missing,
+            **_fields(job),
+        )
+    )
+
+
+def _judge(results: Results) -> Diagnosis:
     return Diagnosis(**_fields(results), findings=findings.find_all(results), verdict=judge(results))
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pipeline_lab.analysis import file_sampling
 from pipeline_lab.analysis.conclusion import conclude, describe, without_job
+from pipeline_lab.analysis.inputs import Progress, is_run
 from pipeline_lab.analysis.results import Diagnosis as Diagnosis
 from pipeline_lab.analysis.results import Source as Source
-from pipeline_lab.analysis.run_fold import Progress, RunFold
+from pipeline_lab.analysis.run_fold import RunFold
 from pipeline_lab.analysis.stored_parts import read_stored
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.errors import TraceReadError
@@ -35,11 +36,6 @@ def diagnose(path: Path, *, progress: Progress | None = None) -> Diagnosis:
         if source.kind is SourceKind.RUN:  # in an archive
             return _diagnose_run(source.root, progress)
         return _diagnose_log(source, progress)
-
-
-def is_run(path: Path) -> bool:
-    """Say whether the folder is a run of ours."""
-    return RunFolder(path).record.is_file()
 
 
 def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:

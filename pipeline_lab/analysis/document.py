@@ -175,6 +175,8 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "coverage_percent": sampling.coverage_percent,
         "duplicates": sampling.duplicates,
         "within_batch_entropy": sampling.within_batch_entropy,
+        "worst_tenth": sampling.worst_tenth,
+        "worst_tenth_ideal": sampling.worst_tenth_ideal,
     }
 
 

@@ -41,6 +41,8 @@ NO_SAMPLES = (
     "fixed-length records), or launch the job with the sample probe on."
 )
 MAX_BINS = 60
+MIN_TENTH = 30
+"""Samples that a tenth of the run must hold to be judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,8 @@ class FileSampling:
         coverage_percent: Distinct records used over all records, percent; None without the probe.
         duplicates: Examples that were used again within their epoch's worth of samples; None without the probe.
         within_batch_entropy: Mean entropy of the files inside one batch, bits; None without the probe.
+        worst_tenth, worst_tenth_ideal: Largest total variation of ten consecutive tenths of the samples, and the mean
+            of an even sample of that size; None without the probe. They show a mix that is right only in the end.
     """
 
     basis: str
@@ -69,6 +73,8 @@ class FileSampling:
     coverage_percent: float | None
     duplicates: int | None
     within_batch_entropy: float | None = None
+    worst_tenth: float | None = None
+    worst_tenth_ideal: float | None = None
 
 
 def measure(files: Sequence[DataFile], samples: pa.Table, reads: FileReads) -> FileSampling:
@@ -99,8 +105,9 @@ def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | 
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
     records = _records(files)
     distance, ideal = _distances(counts, records)
-    coverage = duplicates = None
+    coverage = duplicates = worst = worst_ideal = None
     if records is not None:
+        worst, worst_ideal = _worst_tenth(file, records)
         ids = file * (int(record.max()) + 1) + record
         coverage = 100.0 * len(np.unique(ids)) / int(records.sum())
         duplicates = repeats_within_epochs(ids, int(records.sum()))
@@ -113,6 +120,8 @@ def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | 
         unopened=int((counts == 0).sum()),
         coverage_percent=coverage,
         duplicates=duplicates,
+        worst_tenth=worst,
+        worst_tenth_ideal=worst_ideal,
         within_batch_entropy=mean_batch_entropy(tables.ints(samples, "step"), file),
     )
 
@@ -143,6 +152,15 @@ def _distances(counts: IntArray, records: IntArray | None) -> tuple[float | None
     if records is None or not counts.any():
         return None, None
     return total_variation(counts, records / records.sum()), ideal_total_variation(records, int(counts.sum()))
+
+
+def _worst_tenth(file: IntArray, records: IntArray) -> tuple[float | None, float | None]:
+    if len(file) < 10 * MIN_TENTH:
+        return None, None
+    tenths = np.array_split(file, 10)
+    counts = [np.bincount(tenth, minlength=len(records)).astype(np.int64) for tenth in tenths]
+    worst = max(total_variation(count, records / records.sum()) for count in counts)
+    return worst, ideal_total_variation(records, len(tenths[0]))
 
 
 def _reads_of(files: Sequence[DataFile], reads: FileReads) -> IntArray | None:

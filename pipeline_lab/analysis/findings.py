@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import Evidence, Finding
@@ -105,8 +106,10 @@ def _sampling_skew(results: Results) -> Finding | None:
     if isinstance(sampling, Unavailable) or sampling.total_variation is None:
         return None
     ideal = sampling.total_variation_ideal or 0.0
-    if sampling.basis != "samples" or sampling.total_variation < ideal + SKEW_BEYOND_CHANCE:
+    if sampling.basis != "samples":
         return None
+    if sampling.total_variation < ideal + SKEW_BEYOND_CHANCE:
+        return _skew_in_between(sampling)
     return Finding(
         "sampling-skew",
         f"The files were not sampled by their size: {format_percent(100 * sampling.total_variation)} of the examples "
@@ -115,6 +118,18 @@ def _sampling_skew(results: Results) -> Finding | None:
             Evidence("total variation", f"{sampling.total_variation:.3f}"),
             Evidence("of an even sample", f"{ideal:.3f}"),
         ),
+    )
+
+
+def _skew_in_between(sampling: FileSampling) -> Finding | None:
+    worst, ideal = sampling.worst_tenth, sampling.worst_tenth_ideal
+    if worst is None or ideal is None or worst < ideal + 2 * SKEW_BEYOND_CHANCE:
+        return None
+    return Finding(
+        "sampling-skew",
+        f"The files' shares are right only over the whole run: in its worst tenth {format_percent(100 * worst)} of the "
+        f"examples came from the wrong file, where an even sample would have {format_percent(100 * ideal)}.",
+        (Evidence("total variation, worst tenth", f"{worst:.3f}"), Evidence("of an even sample", f"{ideal:.3f}")),
     )
 
 

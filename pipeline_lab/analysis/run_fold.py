@@ -1,6 +1,5 @@
 """One run folder, analysed window by window: what was analysed once is kept, new windows are added as they land."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pipeline_lab.analysis import calibration, file_sampling, job_steps, memory, profiler_cost
 from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
 from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.inputs import Progress, window_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.errors import TraceReadError
@@ -18,9 +18,6 @@ from pipeline_lab.runs.files import DataFile, read_files
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.trace.xplane import read_xplane
-
-Progress = Callable[[int, int, str], None]
-"""Told how many traces are done, how many there are, and the next one's name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +70,6 @@ class RunFold:
         axis = place_on_axis(list(self._parts.values()), job.origin_epoch_ns)
         source = describe(self._folder.path, "run", axis, tuple(self._unreadable.values()))
         return conclude(source, axis, measure_job(job, axis.origin_epoch_ns or job.origin_epoch_ns or 0, axis.reads))
-
-
-def window_files(folder: RunFolder) -> list[Path]:
-    """Return the trace files of a run, oldest window first."""
-    return [path for window in folder.windows() for path in sorted(window.glob("*.xplane.pb"))]
 
 
 def read_job(folder: RunFolder) -> JobTables:

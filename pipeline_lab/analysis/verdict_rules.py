@@ -6,6 +6,8 @@ The rules look at measured times only, never at options or preset names. Thresho
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.findings import BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.gap_causes import GapCause
@@ -36,7 +38,7 @@ class Losses:
 
     Attributes:
         by_class: Each loss under the class that it would give the run.
-        step_ns: Mean step.
+        step_ns: Median step.
         device_name: What works: ``the device`` or ``the training computation`` (host compute).
     """
 
@@ -78,8 +80,8 @@ def measure_losses(results: Results) -> Losses | None:
             return None
         waiting = 100.0 * job.wait_total_ns / job.total_ns
         by_class = {VerdictClass.INPUT_BOUND: waiting}
-        hidden = _hidden_percent(results.calibration, 100.0 - waiting)
-        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.total_ns / job.count, "the training step")
+        hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
+        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.median_ns, "the training step")
     has_device = breakdown.device_compute_ns > 0
     parts = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
@@ -90,10 +92,11 @@ def measure_losses(results: Results) -> Losses | None:
     }
     by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
     working = 100.0 - sum(by_class.values())
-    hidden = _hidden_percent(results.calibration, working + by_class[VerdictClass.DISPATCH_BOUND])
+    launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
+    hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
     by_class[VerdictClass.HOST_CONTENTION] = min(working, hidden)
     name = "the device" if has_device else "the training computation"
-    return Losses(by_class, breakdown.total_ns / steps.count, name)
+    return Losses(by_class, float(np.median(steps.length_ns)), name)
 
 
 def classify(losses: Losses) -> VerdictClass:
@@ -120,11 +123,27 @@ def _lacks_overlap(calibration: Calibration) -> bool:
     return abs(device + pipeline - step) <= OVERLAP_TOLERANCE * step
 
 
-def _hidden_percent(calibration: Calibration | Unavailable, working_percent: float) -> float:
-    """Return by how much the working part of the step exceeds the step on a held batch, percent of the step."""
-    if isinstance(calibration, Unavailable):
+def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:
+    """Return how much of the step's work the pipeline's competition for the processor explains, percent of the step.
+
+    That is what the work exceeds the step on a held batch by, but no more than the pipeline itself takes beyond what
+    shows as waiting. On a machine that others use, nothing is blamed on the pipeline.
+
+    Args:
+        results: For the calibration.
+        working: Share of the step without any known loss.
+        waiting: Share of the step in exposed input waits.
+    """
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None or _is_machine_busy(results):
         return 0.0
-    return max(0.0, working_percent - 100.0 * calibration.device_only_ns / calibration.step_ns)
+    percent_per_ns = 100.0 / calibration.step_ns
+    excess = working - calibration.device_only_ns * percent_per_ns
+    return max(0.0, min(excess, calibration.pipeline_only_ns * percent_per_ns - waiting))
+
+
+def _is_machine_busy(results: Results) -> bool:
+    return results.other_cpu_percent is not None and results.other_cpu_percent >= BUSY_MACHINE_PERCENT
 
 
 def _sentence(kind: VerdictClass, cause: str | None, losses: Losses) -> str:
@@ -162,6 +181,15 @@ _IDLE_SUBJECTS = {
 }
 
 
+_LOSS_NAMES = {
+    VerdictClass.HOST_TO_DEVICE_BOUND: "copying input to the device",
+    VerdictClass.COMPILE_BOUND: "tracing and compiling",
+    VerdictClass.DISPATCH_BOUND: "dispatch",
+    VerdictClass.IDLE_OTHER: "idle for other reasons",
+    VerdictClass.HOST_CONTENTION: "competition for the processor",
+}
+
+
 def _no_steps(results: Results) -> Verdict:
     reason = results.steps.reason if isinstance(results.steps, Unavailable) else "The steps have no length."
     evidence = () if isinstance(results.idle_gaps, Unavailable) else _idle_evidence(results.idle_gaps)
@@ -177,9 +205,7 @@ def _evidence(kind: VerdictClass, losses: Losses, results: Results) -> tuple[Evi
         found.append(Evidence("input wait", f"{format_percent(stalls.wait_percent)} of the steps"))
         found.append(Evidence("exposed input wait", f"{format_percent(stalls.exposed_percent)} of the steps"))
     if kind in losses.by_class and kind is not VerdictClass.INPUT_BOUND:
-        found.append(
-            Evidence(kind.value.removesuffix("-bound"), f"{format_percent(losses.by_class[kind])} of the steps")
-        )
+        found.append(Evidence(_LOSS_NAMES[kind], f"{format_percent(losses.by_class[kind])} of the steps"))
     found.append(Evidence(f"{losses.device_name} at work", f"{format_percent(losses.device_percent)} of the steps"))
     job = results.job_steps
     if not isinstance(job, Unavailable) and job.total_ns:
@@ -219,7 +245,7 @@ def _confidence(kind: VerdictClass, losses: Losses, results: Results) -> Confide
         results.source.salvaged is not None,
         results.source.unseen_device,
         isinstance(results.calibration, Unavailable),
-        results.other_cpu_percent is not None and results.other_cpu_percent >= BUSY_MACHINE_PERCENT,
+        _is_machine_busy(results),
         share is not None and share < STRONG_PERCENT,
         kind is VerdictClass.DEVICE_BOUND and losses.device_percent < 100.0 - 2 * STRONG_PERCENT,
     )

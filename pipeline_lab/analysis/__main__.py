@@ -1,0 +1,61 @@
+"""``python -m pipeline_lab.analysis PATH [--follow]``: diagnose and save, for the app, which parses no trace itself."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline_lab.analysis.inputs import is_run
+from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.store import RunFolder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 when the diagnosis is saved (or another process is at it), 1 when it failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline_lab.analysis", description="Diagnose and save the result."
+    )
+    parser.add_argument("path", type=Path, help="a run folder, a log directory, a trace file or an archive")
+    parser.add_argument("--follow", action="store_true", help="keep at it, at lowest priority, until the run ends")
+    options = parser.parse_args(arguments)
+    saved = SavedDiagnosis(options.path)
+    with _report_errors(saved) as failed, saved.lock() as is_ours:
+        if is_ours and options.follow and is_run(options.path):
+            from pipeline_lab.analysis.follow import follow, yield_to_training
+
+            yield_to_training()
+            follow(RunFolder(options.path), saved)
+        elif is_ours:
+            _diagnose_once(options.path, saved)
+    return 1 if failed else 0
+
+
+def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
+    if path.exists() and saved.is_fresh:
+        return
+    from pipeline_lab.analysis.diagnosis import diagnose
+
+    inputs = fingerprint(path)
+    saved.save(diagnose(path, progress=saved.save_progress), inputs)
+    saved.end_progress()
+
+
+@contextlib.contextmanager
+def _report_errors(saved: SavedDiagnosis) -> Iterator[list[str]]:
+    """Leave a readable sentence behind, whatever goes wrong; yields a list that holds it afterwards."""
+    failed: list[str] = []
+    try:
+        yield failed
+    except (PipelineLabError, OSError, MemoryError) as error:
+        failed.append(str(error) or "The analysis ran out of memory; analyse fewer or shorter windows.")
+    if failed:
+        print(failed[0], file=sys.stderr)  # noqa: T201
+        with contextlib.suppress(OSError):
+            saved.save_error(failed[0])
+            saved.end_progress()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

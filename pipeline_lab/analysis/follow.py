@@ -1,0 +1,51 @@
+"""Follow a run in progress: fold each window as it lands, and keep the saved diagnosis up to date until the run ends."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+from pipeline_lab.analysis.run_fold import RunFold
+from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.runs.store import RunFolder, read_record
+
+LOOK_EVERY_S = 0.5
+SAVE_EVERY_S = 3.0
+"""Between windows only the job's own tables grow; they are taken along this often."""
+
+
+def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Keep the saved diagnosis of a run up to date until the run is over.
+
+    Args:
+        folder: The run.
+        saved: Where its diagnosis is kept; the caller holds its lock.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        StoreError: The run's record cannot be read.
+        OSError: The diagnosis cannot be saved.
+    """
+    fold = RunFold(folder)
+    seen, saved_s = "", 0.0
+    while True:
+        is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
+        has_new = fold.add_new(saved.save_progress)
+        inputs = fingerprint(folder.path)
+        is_due = time.monotonic() - saved_s >= SAVE_EVERY_S
+        if inputs != seen and (has_new or is_due or not is_live):
+            saved.save(fold.diagnose(), inputs)
+            seen, saved_s = inputs, time.monotonic()
+        if has_new:
+            saved.end_progress()
+        if not is_live and not fold.missing():
+            return
+        sleep(LOOK_EVERY_S)
+
+
+def yield_to_training() -> None:
+    """Give this process the lowest priority: it runs only when the job leaves the processor free."""
+    with contextlib.suppress(OSError):
+        os.nice(19)
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

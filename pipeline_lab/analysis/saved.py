@@ -1,0 +1,199 @@
+"""Diagnoses kept on disk, so that a second look is instant.
+
+A run's diagnosis lies in its own ``analysis`` folder, any other log's (and that of a run that cannot be written, such
+as a bundled sample) in the user's cache. It is fresh while the fingerprint of its inputs (names, sizes and times of
+change) and :data:`ANALYSIS_VERSION` are the same; a stale or damaged one reads as missing.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from pipeline_lab.analysis.inputs import Progress, is_run, window_files
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.storage import read_result, write_json, write_result
+from pipeline_lab.runs.store import RunFolder
+
+ANALYSIS_VERSION = 1
+"""Raised whenever the same inputs may give another diagnosis."""
+
+_DOCUMENT = "diagnosis.json"
+_ERROR = "error.txt"
+_PROGRESS = "progress.json"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class AnalysisProgress:
+    """How far an analysis has come: traces done, traces in all, the name of the next one."""
+
+    done: int
+    total: int
+    name: str
+
+
+class SavedDiagnosis:
+    """The place on disk that belongs to one run or log.
+
+    Args:
+        path: What is diagnosed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._folders = _folders(self.path)
+
+    def load(self) -> Diagnosis | None:
+        """Return the saved diagnosis if its inputs are still the same, else None."""
+        return self._load(fingerprint(self.path))
+
+    def load_latest(self) -> Diagnosis | None:
+        """Return whatever was saved last, for a run in progress; None if nothing was, or it cannot be read."""
+        return self._load(None)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether the saved diagnosis is the one that the inputs would give now."""
+        wanted = fingerprint(self.path)
+        return any(document.get("fingerprint") == wanted for _, document in self._documents())
+
+    @property
+    def error(self) -> str | None:
+        """Why the last attempt failed, as one sentence."""
+        return self._read_text(_ERROR)
+
+    @property
+    def progress(self) -> AnalysisProgress | None:
+        """How far an analysis under way has come."""
+        text = self._read_text(_PROGRESS)
+        try:
+            return AnalysisProgress(**json.loads(text)) if text else None
+        except (ValueError, TypeError):
+            return None
+
+    def save(self, diagnosis: Diagnosis, inputs: str) -> None:
+        """Keep a diagnosis.
+
+        Args:
+            diagnosis: What was found.
+            inputs: The :func:`fingerprint`, taken before the inputs were read.
+        """
+        folder = self._writable()
+        tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
+        content = write_result(diagnosis, tables)
+        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "tables": tables.name, "diagnosis": content}
+        write_json(folder / _DOCUMENT, document)
+        (folder / _ERROR).unlink(missing_ok=True)
+        for old in folder.glob("tables-*"):
+            if old != tables:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def save_error(self, sentence: str) -> None:
+        (self._writable() / _ERROR).write_text(sentence + "\n", encoding="utf-8")
+
+    def save_progress(self, done: int, total: int, name: str) -> None:
+        write_json(self._writable() / _PROGRESS, {"done": done, "total": total, "name": name})
+
+    def end_progress(self) -> None:
+        (self._writable() / _PROGRESS).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[bool]:
+        """Hold the place; yields False if another process does already."""
+        with (self._writable() / _LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def _load(self, wanted: str | None) -> Diagnosis | None:
+        for folder, document in self._documents():
+            if wanted is None or document.get("fingerprint") == wanted:
+                with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
+                    found = read_result(document["diagnosis"], folder / Path(document["tables"]).name)
+                    if isinstance(found, Diagnosis):
+                        return found
+        return None
+
+    def _documents(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for folder in self._folders:
+            with contextlib.suppress(OSError, ValueError):
+                document = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
+                if isinstance(document, dict) and document.get("version") == ANALYSIS_VERSION:
+                    yield folder, document
+
+    def _read_text(self, name: str) -> str | None:
+        for folder in self._folders:
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                return (folder / name).read_text(encoding="utf-8").strip()
+        return None
+
+    def _writable(self) -> Path:
+        """Return the first folder that can be written."""
+        for folder in self._folders[:-1]:
+            with contextlib.suppress(OSError):
+                folder.mkdir(exist_ok=True)
+                if os.access(folder, os.W_OK):
+                    return folder
+        self._folders[-1].mkdir(parents=True, exist_ok=True)
+        return self._folders[-1]
+
+
+def diagnose_saved(path: Path, *, progress: Progress | None = None) -> Diagnosis:
+    """Return the saved diagnosis, or make and save it.
+
+    Raises:
+        TraceReadError: There is nothing that can be read as a trace, and no run either.
+    """
+    saved = SavedDiagnosis(path)
+    found = saved.load() if path.exists() else None
+    if found is not None:
+        return found
+    from pipeline_lab.analysis.diagnosis import diagnose  # loads the reader's compiled code
+
+    inputs = fingerprint(path) if path.exists() else ""
+    diagnosis = diagnose(path, progress=progress)
+    with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
+        saved.save(diagnosis, inputs)
+    return diagnosis
+
+
+def fingerprint(path: Path) -> str:
+    """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
+    digest = hashlib.sha256(f"{ANALYSIS_VERSION}\0{path.absolute()}".encode())
+    for file in sorted(_inputs(path)):
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            digest.update(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _inputs(path: Path) -> list[Path]:
+    if is_run(path):
+        folder = RunFolder(path)
+        tables = [folder.steps, folder.samples, folder.resources, folder.events, folder.files]
+        return [*window_files(folder), *(table for table in tables if table.exists())]
+    if path.is_dir():
+        return [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return [path]
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return where the diagnosis may lie, the preferred folder first; the last one can always be made."""
+    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+    named = os.environ.get("PIPELINE_LAB_CACHE")
+    cache = Path(named) if named else platformdirs.user_cache_path("pipeline-lab")
+    own = [RunFolder(path).analysis] if is_run(path) else []
+    return [*own, cache / "analysis" / key]

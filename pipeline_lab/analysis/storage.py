@@ -1,0 +1,123 @@
+"""Write results to a folder and map them back: one JSON document, and an Arrow file for each table.
+
+Results are frozen dataclasses of plain values, enums and tables. The document keeps their structure and names the
+table files; readers map those, so a saved diagnosis opens in milliseconds whatever its size.
+"""
+
+import json
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import Salvage
+
+_CLASSES: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        Calibration,
+        DeviceTime,
+        Diagnosis,
+        Evidence,
+        FileSampling,
+        Finding,
+        IdleGaps,
+        InputStalls,
+        JobSteps,
+        Memory,
+        ProfilerCost,
+        Salvage,
+        Source,
+        StepBreakdown,
+        Steps,
+        Suggestion,
+        Unavailable,
+        Verdict,
+    )
+}
+_ENUMS: dict[str, type[StrEnum]] = {kind.__name__: kind for kind in (Confidence, GapCause, VerdictClass)}
+
+
+def write_result(result: Any, folder: Path) -> Any:
+    """Write the tables of a result into a folder and return the rest as a JSON value that names them."""
+    return _Writer(folder).encode(result, "result")
+
+
+def read_result(value: Any, folder: Path) -> Any:
+    """Build a result from its JSON value; its tables stay on the disk and are mapped.
+
+    Raises:
+        ValueError: The value or a table is damaged, or names something that does not exist.
+        OSError: A table is missing.
+    """
+    try:
+        return _decode(value, folder)
+    except (KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise ValueError(f"damaged: {error}") from None
+
+
+class _Writer:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def encode(self, value: Any, name: str) -> Any:
+        if isinstance(value, pa.Table):
+            return {"table": self._write_table(value, name)}
+        if isinstance(value, StrEnum):
+            return {"enum": type(value).__name__, "value": value.value}
+        if is_dataclass(value):
+            content = {
+                field.name: self.encode(getattr(value, field.name), f"{name}.{field.name}") for field in fields(value)
+            }
+            return {"class": type(value).__name__, "fields": content}
+        if isinstance(value, dict):
+            return {"pairs": [[self.encode(key, name), self.encode(inner, name)] for key, inner in value.items()]}
+        if isinstance(value, tuple):
+            return [self.encode(inner, f"{name}.{index}") for index, inner in enumerate(value)]
+        return value
+
+    def _write_table(self, table: pa.Table, name: str) -> str:
+        path = self._folder / f"{name}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        return path.name
+
+
+def _decode(value: Any, folder: Path) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(inner, folder) for inner in value)
+    if not isinstance(value, dict):
+        return value
+    if "table" in value:
+        return _map_table(folder / Path(value["table"]).name)
+    if "enum" in value:
+        return _ENUMS[value["enum"]](value["value"])
+    if "pairs" in value:
+        return {_decode(key, folder): _decode(inner, folder) for key, inner in value["pairs"]}
+    return _CLASSES[value["class"]](**{name: _decode(inner, folder) for name, inner in value["fields"].items()})
+
+
+def _map_table(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a document by rename, so that a reader sees the old or the new one, never half of it."""
+    scratch = path.with_name(f".{path.name}.new")
+    scratch.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    scratch.replace(path)
