@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.diagnosis import Diagnosis
+from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison import (

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.diagnosis import Diagnosis, Source
+from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, TIMELINE_TABLE, FileSampling
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls

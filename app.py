@@ -1,0 +1,10 @@
+"""The Streamlit app: ``streamlit run app.py``.
+
+Streamlit looks for the assignment below in this file's text, so it stays a literal; everything else is imported.
+"""
+
+import streamlit as st
+
+from pipeline_lab.ui.server import MIDDLEWARE, ROUTES, SCRIPT, show_error
+
+app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, on_script_error=show_error)

@@ -1,0 +1,32 @@
+"""The first page: what this is, two recorded runs to look at, presets to launch."""
+
+import streamlit as st
+
+from pipeline_lab.options.presets import PRESETS
+from pipeline_lab.ui import cache, cards
+
+st.title("Why is your accelerator waiting?", anchor=False)
+st.markdown(
+    "Pipeline Lab trains a small TensorFlow job with the input pipeline that you assemble, records it with the "
+    "profiler, and tells you **what the device waits for, what to change, and whether the change worked**."
+)
+
+store = cache.store()
+samples = [record for record in store.runs() if store.is_sample(record.id)]
+if samples:
+    st.header("Look at a recorded run", anchor=False)
+    with st.grid(2, min_column_width=300):
+        for record in samples:
+            cards.show_run(store, record)
+
+st.header("Launch a preset", anchor=False)
+with st.grid("auto", min_column_width=300):
+    for preset in PRESETS:
+        cards.show_preset(store, preset)
+
+recent = [record for record in store.runs() if not store.is_sample(record.id)][:4]
+if recent:
+    st.header("Your latest runs", anchor=False)
+    with st.grid(2, min_column_width=300):
+        for record in recent:
+            cards.show_run(store, record)

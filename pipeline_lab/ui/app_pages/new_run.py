@@ -1,0 +1,48 @@
+"""Assemble a pipeline and launch it; the source on the right is the file that will run."""
+
+import streamlit as st
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.presets import PRESETS
+from pipeline_lab.options.run import read_options
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.launcher import launch
+from pipeline_lab.ui import advice, cache, form, links, origin, state
+from pipeline_lab.ui.text import escape
+
+st.title("New run", anchor=False)
+st.caption("Assemble the input pipeline stage by stage, choose what to train, and launch.")
+origin.load(cache.store())
+
+draft = state.draft()
+left, right = st.columns([6, 5], gap="large")
+with left:
+    names = [preset.name for preset in PRESETS]
+    current = draft.origin.removeprefix("preset:")
+    st.selectbox(
+        "Start from a preset",
+        names,
+        names.index(current) if current in names else None,
+        key=f"preset{draft.generation}",
+        placeholder=escape(origin.describe(draft.origin)),
+        on_change=origin.choose_preset,
+        args=(f"preset{draft.generation}",),
+    )
+    draft = form.edit_draft(draft)
+    state.keep(draft)
+
+problem, options = "", None
+try:
+    options = read_options(draft.document)
+except OptionsError as error:
+    problem = str(error)
+
+with right:
+    if problem:
+        st.error(f"Not ready to launch. {escape(problem)}")
+    if st.button("Launch", type="primary", disabled=options is None, width="stretch", key="launch") and options:
+        links.open_run(launch(cache.store(), options).id)
+    if options is not None:
+        advice.show_advice(options)
+        st.markdown("**pipeline.py** — the file that will run")
+        st.code(render_source(options), language="python", height=640)

@@ -1,0 +1,33 @@
+"""One run: verdict first, then the numbers, then the charts behind them. The link says which run."""
+
+import streamlit as st
+
+from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.ui import analyses, cache, charts, details, ending, header, live, verdict
+
+store = cache.store()
+record = header.chosen_run(store)
+folder = store.folder(record.id)
+header.show(store, record)
+
+if record.status.state.is_live:
+    live.show_live(folder)
+    st.stop()
+ending.show_ending(record, folder)
+diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
+if diagnosis is None:
+    details.show(record, folder)
+    st.stop()
+
+verdict.show_verdict(diagnosis.verdict)
+verdict.show_findings(diagnosis)
+verdict.show_metrics(diagnosis)
+last = "Options and source"
+tabs = st.tabs([*Section, last], on_change="rerun", key="section", bind="query-params")
+for section, tab in zip(Section, tabs, strict=False):
+    if tab.open:
+        with tab:
+            charts.show_section(section, diagnosis)
+if tabs[-1].open:
+    with tabs[-1]:
+        details.show(record, folder)

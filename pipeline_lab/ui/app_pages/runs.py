@@ -1,0 +1,31 @@
+"""Every run in a table; the chosen one can be opened, renamed, tagged, copied into the form or deleted."""
+
+import streamlit as st
+
+from pipeline_lab.ui import cache, manage
+from pipeline_lab.ui.listing import COLUMN_CONFIG, find_runs, runs_table
+
+st.title("Runs", anchor=False)
+store = cache.store()
+words = st.text_input(
+    "Search", key="search", placeholder="name, state, preset or tag", bind="query-params", label_visibility="collapsed"
+)
+records = find_runs(store, words or "")
+if not records:
+    st.info("No run fits the search." if words else "There are no runs yet; launch one from the page New run.")
+    st.stop()
+chosen = st.dataframe(
+    runs_table(store, records),
+    column_config=COLUMN_CONFIG,
+    hide_index=True,
+    lazy=False,
+    on_select="rerun",
+    selection_mode="single-row",
+    key="runs",
+    alt="All runs with state, step time, input wait and tags",
+)
+rows = chosen.selection.rows
+if rows and rows[0] < len(records):
+    manage.show_actions(store, records[rows[0]], can_open=True)
+else:
+    st.caption(f"{len(records)} runs in {store.root}. Choose a row to open, rename, tag, copy or delete it.")

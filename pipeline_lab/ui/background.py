@@ -1,0 +1,33 @@
+"""What the app does behind its first page: load what other pages need, keep one worker warm. Never in a page's way."""
+
+import contextlib
+import threading
+from importlib import import_module
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.launcher import ensure_spare
+from pipeline_lab.runs.store import this_process
+
+_prepared = threading.Event()
+
+
+def prepare() -> None:
+    """Do it once in this process; the page does not wait."""
+    if not _prepared.is_set():
+        _prepared.set()
+        threading.Thread(target=_prepare, name="prepare", daemon=True).start()
+
+
+def renew_spare() -> None:
+    """Ask for a warm worker again, because a run used the last one up."""
+    threading.Thread(target=_ask_for_spare, name="spare worker", daemon=True).start()
+
+
+def _prepare() -> None:
+    import_module("pipeline_lab.analysis.saved")
+    _ask_for_spare()
+
+
+def _ask_for_spare() -> None:
+    with contextlib.suppress(PipelineLabError, OSError):  # without a spare a launch is slower, nothing else
+        ensure_spare(this_process())

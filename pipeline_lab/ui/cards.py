@@ -1,0 +1,55 @@
+"""Runs and presets as cards: enough to recognise one, and a button to go on."""
+
+import streamlit as st
+
+from pipeline_lab.options.presets import Preset
+from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui import links
+from pipeline_lab.ui.cache import summary
+from pipeline_lab.ui.text import escape, format_moment
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+
+_STATE_COLOURS = {
+    RunState.DONE: "green",
+    RunState.FAILED: "red",
+    RunState.LOST: "red",
+    RunState.CANCELLED: "gray",
+}
+
+
+def state_badge(store: RunStore, record: RunRecord) -> str:
+    """Return the run's state as a coloured badge in Markdown."""
+    if store.is_sample(record.id):
+        return ":violet-badge[sample]"
+    return f":{_STATE_COLOURS.get(record.status.state, 'blue')}-badge[{record.status.state.value}]"
+
+
+def show_run(store: RunStore, record: RunRecord) -> None:
+    """Show a run with its two headline numbers and a button that opens it."""
+    numbers = summary(store.folder(record.id))
+    with st.container(border=True, height="stretch", key=f"card-{record.id}"):
+        st.markdown(f"**{escape(record.name)}** {state_badge(store, record)}")
+        if numbers.step_ms is not None and numbers.wait_percent is not None:
+            step = format_duration(numbers.step_ms * NS_PER_MS)
+            st.markdown(f"{step} per step, of which {format_percent(numbers.wait_percent)} waiting for input")
+        else:
+            st.markdown(escape(record.status.reason) or "No measured steps yet.")
+        st.caption(format_moment(record.status.created_s))
+        if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
+            links.open_run(record.id)
+
+
+def show_preset(store: RunStore, preset: Preset) -> None:
+    """Show a preset's question with buttons that launch it or open it in the form."""
+    question, _, setting = preset.question.partition("? ")
+    with st.container(border=True, height="stretch", key=f"preset-{preset.name}"):
+        st.markdown(f"**{preset.name}**  \n{question}?")
+        st.caption(setting)
+        st.space("stretch")
+        with st.container(horizontal=True):
+            if st.button("Launch", key=f"launch-{preset.name}", type="primary", help=f"Launch {preset.name} now"):
+                links.open_run(launch(store, preset.options).id)
+            if st.button("Edit first", key=f"edit-{preset.name}", help=f"Open {preset.name} in the form"):
+                links.open_new_run(preset.options, f"preset:{preset.name}")

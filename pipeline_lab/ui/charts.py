@@ -1,0 +1,44 @@
+"""Charts on a page: drawn in the page's mode, described for those who cannot see them, absent with a reason."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.catalogue import Chart, Section, charts_of
+from pipeline_lab.ui import state
+from pipeline_lab.ui.text import escape
+
+CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
+"""Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
+
+
+def show_section(section: Section, diagnosis: Diagnosis) -> None:
+    """Show all charts of one section; the reason once where several lack the same thing."""
+    reasons: list[str] = []
+    for chart in charts_of(section):
+        drawing = chart.draw(diagnosis, state.mode())
+        if not isinstance(drawing, Unavailable):
+            show_figure(drawing, chart.name, chart.description)
+        elif drawing.reason not in reasons:
+            reasons.append(drawing.reason)
+            show_missing(chart, drawing)
+
+
+def show_figure(figure: go.Figure, name: str, description: str) -> None:
+    title = figure.layout.title.text
+    st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
+
+
+def show_live_gaps(diagnosis: Diagnosis) -> None:
+    """Show what the windows that are analysed so far say about the device."""
+    for chart in charts_of(Section.GAPS)[:2]:
+        drawing = chart.draw(diagnosis, state.mode())
+        if not isinstance(drawing, Unavailable):
+            show_figure(drawing, f"live-{chart.name}", chart.description)
+
+
+def show_missing(chart: Chart, drawing: Unavailable) -> None:
+    """Say in a chart's place why it is not there."""
+    with st.container(border=True, key=f"missing-{chart.name}"):
+        st.markdown(f":gray-badge[not measured] {escape(drawing.reason)}")

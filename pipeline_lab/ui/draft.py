@@ -1,0 +1,119 @@
+"""The options that somebody is assembling: a plain document that may be invalid, and what one can do to it.
+
+Every stage has a key that stays with it while it moves, so that the form's fields do too.
+"""
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeline_lab.options.pipeline import STAGE_TYPES
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+
+Document = dict[str, Any]
+
+WORKLOADS: dict[str, type[ImagesWorkload] | type[SyntheticWorkload]] = {
+    "images": ImagesWorkload,
+    "synthetic": SyntheticWorkload,
+}
+_OWN_STAGES = {"images": ("parse", "augment"), "synthetic": ("map",)}
+"""Stages that only make sense for one workload."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A document in the making.
+
+    Attributes:
+        document: What :func:`pipeline_lab.options.run.read_options` would validate.
+        stage_keys: One key per stage, in the order of the stages.
+        generation: Grows when the whole document is replaced, so that old fields are forgotten.
+        origin: What it was started from: ``preset:…`` or ``run:…``.
+    """
+
+    document: Document
+    stage_keys: tuple[int, ...]
+    generation: int
+    origin: str = field(default="")
+
+    @property
+    def stages(self) -> list[Document]:
+        return list(self.document["pipeline"]["stages"])
+
+    def with_stages(self, stages: list[Document], keys: tuple[int, ...]) -> "Draft":
+        document = copy.deepcopy(self.document)
+        document["pipeline"]["stages"] = stages
+        return replace(self, document=document, stage_keys=keys)
+
+
+def start_draft(options: RunOptions, origin: str, generation: int = 0) -> Draft:
+    """Start from complete options."""
+    document = options.model_dump(mode="json")
+    return Draft(document, tuple(range(len(options.pipeline.stages))), generation, origin)
+
+
+def move_stage(draft: Draft, index: int, by: int) -> Draft:
+    """Move a stage up (-1) or down (1); a move beyond either end changes nothing."""
+    target = index + by
+    stages, keys = draft.stages, list(draft.stage_keys)
+    if not 0 <= target < len(stages):
+        return draft
+    stages.insert(target, stages.pop(index))
+    keys.insert(target, keys.pop(index))
+    return draft.with_stages(stages, tuple(keys))
+
+
+def remove_stage(draft: Draft, index: int) -> Draft:
+    stages, keys = draft.stages, list(draft.stage_keys)
+    del stages[index], keys[index]
+    return draft.with_stages(stages, tuple(keys))
+
+
+def add_stage(draft: Draft, kind: str) -> Draft:
+    """Add a stage with its defaults: before a final prefetch, else at the end."""
+    stages, keys = draft.stages, list(draft.stage_keys)
+    ends_with_prefetch = bool(stages) and stages[-1]["stage"] == "prefetch" and kind != "prefetch"
+    place = len(stages) - 1 if ends_with_prefetch else len(stages)
+    stages.insert(place, default_stage(kind))
+    keys.insert(place, max(keys, default=-1) + 1)
+    return draft.with_stages(stages, tuple(keys))
+
+
+def default_stage(kind: str) -> Document:
+    return STAGE_TYPES[kind]().model_dump(mode="json")
+
+
+def change_workload(draft: Draft, kind: str) -> Draft:
+    """Switch to another workload: its defaults, and its own stages in the place of the old one's."""
+    if draft.document["workload"]["kind"] == kind:
+        return draft
+    foreign = {stage for other, stages in _OWN_STAGES.items() if other != kind for stage in stages}
+    place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in foreign), 1)
+    kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in foreign]
+    fresh = max(draft.stage_keys, default=-1) + 1
+    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(_OWN_STAGES[kind])]
+    pairs = kept[:place] + own + kept[place:]
+    changed = draft.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
+    document = {**changed.document, "workload": WORKLOADS[kind]().model_dump(mode="json")}
+    return replace(changed, document=document)
+
+
+def stages_to_offer(draft: Draft) -> list[str]:
+    """Return the stages that may still be added: those of this workload, single ones only once."""
+    single = {"read", "parse", "augment", "map", "batch"}
+    present = {stage["stage"] for stage in draft.stages}
+    kind = draft.document["workload"]["kind"]
+    foreign = {stage for other, stages in _OWN_STAGES.items() if other != kind for stage in stages}
+    return [stage for stage in STAGE_TYPES if stage not in foreign and not (stage in single and stage in present)]
+
+
+def describe_stage(stage: Document) -> str:
+    """Write a stage in a few words: what differs from its defaults, such as ``buffer_size 2048``."""
+    defaults = default_stage(stage["stage"])
+    changed = [f"{name} {_short(value)}" for name, value in stage.items() if value != defaults.get(name)]
+    return ", ".join(changed)
+
+
+def _short(value: Any) -> str:
+    return "yes" if value is True else "no" if value is False else "–" if value is None else str(value)

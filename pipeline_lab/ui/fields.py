@@ -1,0 +1,148 @@
+"""One widget per option, made from the option's JSON schema: its type, its limits, its docstring as help."""
+
+from typing import Any
+
+import streamlit as st
+from pydantic import BaseModel
+
+from pipeline_lab.options.workload import FileSizes
+from pipeline_lab.ui.draft import Document
+
+Schema = dict[str, Any]
+
+PARALLELISM = ("serial", "autotune", "2", "4", "8", "16")
+_AUTOMATIC = {"automatic": None, "yes": True, "no": False}
+
+_APPLIES = {
+    ("read", "cycle_length"): ("mode", ("interleave",)),
+    ("read", "block_length"): ("mode", ("interleave",)),
+    ("read", "deterministic"): ("mode", ("interleave",)),
+    ("read", "num_parallel_calls"): ("mode", ("interleave", "parallel_reads")),
+    ("images", "pattern"): ("data", ("files",)),
+    ("images", "image_feature"): ("data", ("files",)),
+    ("images", "label_feature"): ("data", ("files",)),
+    ("images", "examples_per_file"): ("data", ("digits", "random")),
+}
+"""Fields that mean something only while another field has one of some values."""
+
+
+_UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_degrees": "degrees", "_bytes": "bytes"}
+_LABELS = {
+    "every_steps": "One window every … steps",
+    "enabled": "Profiler on",
+    "num_parallel_calls": "Parallel calls",
+    "private_threadpool_size": "Private thread pool",
+    "tensorflow_rewrites": "TensorFlow rewrites",
+}
+
+
+def label_of(name: str) -> str:
+    """Write an option's name for people, its unit in brackets."""
+    if name in _LABELS:
+        return _LABELS[name]
+    for ending, unit in _UNITS.items():
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ').capitalize()} ({unit})"
+    return name.replace("_", " ").capitalize()
+
+
+def edit_fields(model: type[BaseModel], values: Document, key: str, skip: tuple[str, ...] = ()) -> Document:
+    """Show a widget for each field of a model and return the document as it now reads.
+
+    Args:
+        model: The options model.
+        values: Its current values, JSON types.
+        key: Prefix of the widgets' keys.
+        skip: Fields that are shown elsewhere and kept as they are.
+    """
+    edited = dict(values)
+    discriminator = values.get("stage") or values.get("kind") or ""
+    with st.grid("auto", min_column_width=170, gap="small", vertical_alignment="bottom"):
+        for name, schema in model.model_json_schema()["properties"].items():
+            if "const" in schema or name in skip:
+                continue
+            if not _applies(discriminator, name, edited):
+                edited[name] = schema.get("default")
+                continue
+            edited[name] = edit_field(name, schema, values.get(name, schema.get("default")), f"{key}.{name}")
+    return edited
+
+
+def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
+    """Show the widget that suits a field's schema and return its value as JSON would hold it."""
+    label, help_ = label_of(name), schema.get("description")
+    kinds = _kinds(schema)
+    if "enum" in schema:
+        return st.selectbox(label, schema["enum"], schema["enum"].index(value), key=key, help=help_)
+    if kinds == {"boolean"}:
+        return st.toggle(label, value, key=key, help=help_)
+    if kinds == {"boolean", "null"}:
+        names = list(_AUTOMATIC)
+        chosen = st.selectbox(label, names, list(_AUTOMATIC.values()).index(value), key=key, help=help_)
+        return _AUTOMATIC[chosen]
+    if "string" in kinds and kinds & {"integer"}:
+        return _edit_parallelism(label, value, key, help_, serial="null" in kinds)
+    if kinds & {"integer", "number"}:
+        return _edit_number(label, schema, value, key, help_)
+    if kinds == {"array"}:
+        return st.text_input(label, write_file_sizes(value), key=key, help=help_ or FileSizes.__doc__)
+    return st.text_input(label, value or "", key=key, help=help_) or (None if "null" in kinds else "")
+
+
+def write_file_sizes(sizes: Any) -> str:
+    """Write examples per file the short way that options accept: ``8x512`` or ``1000,2000,3000``."""
+    if isinstance(sizes, str):
+        return sizes
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and runs[-1][1] == size:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, size])
+    return ",".join(f"{count}x{size}" if count > 1 else str(size) for count, size in runs)
+
+
+def _edit_parallelism(label: str, value: Any, key: str, help_: str | None, *, serial: bool) -> Any:
+    options = [option for option in PARALLELISM if serial or option != "serial"]
+    current = "serial" if value is None else str(value)
+    if current not in options:
+        options.append(current)
+    note = f"{help_ or ''} Choose, or type a number.".strip()
+    chosen = st.selectbox(label, options, options.index(current), key=key, help=note, accept_new_options=True)
+    return None if chosen == "serial" else int(chosen) if str(chosen).isdecimal() else chosen
+
+
+def _edit_number(label: str, schema: Schema, value: Any, key: str, help_: str | None) -> Any:
+    limits = next(part for part in _parts(schema) if part.get("type") in ("integer", "number"))
+    low = limits.get("minimum", limits.get("exclusiveMinimum"))
+    high = limits.get("maximum")
+    cast = int if limits["type"] == "integer" else float
+    return st.number_input(
+        label,
+        min_value=_cast(cast, low),
+        max_value=_cast(cast, high),
+        value=_cast(cast, value),
+        step=cast(1) if cast is int else None,
+        format="%d" if cast is int else "%g",
+        placeholder="automatic",
+        key=key,
+        help=help_,
+    )
+
+
+def _cast(cast: type[int] | type[float], value: Any) -> Any:
+    return None if value is None else cast(value)
+
+
+def _applies(discriminator: str, name: str, values: Document) -> bool:
+    condition = _APPLIES.get((discriminator, name))
+    return condition is None or values.get(condition[0]) in condition[1]
+
+
+def _parts(schema: Schema) -> list[Schema]:
+    parts: list[Schema] = schema.get("anyOf", [schema])
+    return parts
+
+
+def _kinds(schema: Schema) -> set[str]:
+    return {part["type"] for part in _parts(schema)}

@@ -1,0 +1,110 @@
+"""The form of a new run: stages in their order, workload, training and profiling, all from the options' models."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.ui import state
+from pipeline_lab.ui.draft import (
+    WORKLOADS,
+    Document,
+    Draft,
+    add_stage,
+    change_workload,
+    describe_stage,
+    move_stage,
+    remove_stage,
+    stages_to_offer,
+)
+from pipeline_lab.ui.fields import edit_field, edit_fields
+from pipeline_lab.ui.text import escape
+from pipeline_lab.units import format_percent
+
+
+def edit_draft(draft: Draft) -> Draft:
+    """Show the whole form and return the draft as its fields now read."""
+    key = f"draft{draft.generation}"
+    document = dict(draft.document)
+    document["name"] = st.text_input("Name", document["name"], max_chars=200, key=f"{key}.name")
+    document["workload"] = _edit_workload(draft, key)
+    st.subheader("Pipeline", anchor=False)
+    document["pipeline"] = _edit_pipeline(draft, key)
+    left, right = st.columns(2)
+    with left.container(border=True):
+        st.markdown("**Training**")
+        document["training"] = _edit_training(document["training"], f"{key}.training")
+    with right.container(border=True):
+        st.markdown("**Profiling**")
+        document["profiling"] = edit_fields(ProfilingOptions, document["profiling"], f"{key}.profiling")
+        _state_duty(document["profiling"])
+    return Draft(document, draft.stage_keys, draft.generation, draft.origin)
+
+
+def _edit_workload(draft: Draft, key: str) -> Document:
+    workload = draft.document["workload"]
+    with st.container(border=True):
+        kind = st.segmented_control(
+            "Workload", list(WORKLOADS), default=workload["kind"], required=True, key=f"{key}.kind"
+        )
+        if kind and kind != workload["kind"]:
+            state.keep(change_workload(draft, kind))
+            st.rerun()
+        st.caption(escape(WORKLOADS[workload["kind"]].__doc__ or ""))
+        return edit_fields(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
+
+
+def _edit_pipeline(draft: Draft, key: str) -> Document:
+    pipeline = dict(draft.document["pipeline"])
+    pipeline["stages"] = [
+        _edit_stage(draft, index, stage, f"{key}.stage{draft.stage_keys[index]}")
+        for index, stage in enumerate(draft.stages)
+    ]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kind = st.selectbox("Stage to add", stages_to_offer(draft), key=f"{key}.kind_to_add", width=200)
+        st.button("Add stage", key=f"{key}.add", on_click=_change, args=(lambda kept: add_stage(kept, kind),))
+    return edit_fields(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
+
+
+def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document:
+    model = STAGE_TYPES[stage["stage"]]
+    last = len(draft.stages) - 1
+    with st.container(horizontal=True, vertical_alignment="top", gap="xsmall", key=key.replace(".", "-")):
+        summary = escape(describe_stage(stage))
+        with st.expander(f"{index + 1}\\. **{stage['stage']}** {summary}", key=f"{key}.open"):
+            st.caption(escape(model.__doc__ or ""))
+            edited = edit_fields(model, stage, key)
+        place = f"{stage['stage']}, stage {index + 1}"
+        _stage_button("↑", f"Move {place}, up", key, index == 0, lambda kept: move_stage(kept, index, -1))
+        _stage_button("↓", f"Move {place}, down", key, index == last, lambda kept: move_stage(kept, index, 1))
+        _stage_button("✕", f"Remove {place}", key, last == 0, lambda kept: remove_stage(kept, index))
+    return edited
+
+
+def _stage_button(sign: str, meaning: str, key: str, disabled: bool, change: Callable[[Draft], Draft]) -> None:
+    st.button(sign, key=f"{key}.{sign}", help=meaning, disabled=disabled, on_click=_change, args=(change,))
+
+
+def _edit_training(training: Document, key: str) -> Document:
+    """Ask for steps or seconds, one of them, then for the rest."""
+    by = "seconds" if training["seconds"] is not None else "steps"
+    chosen = st.segmented_control("Length", ["steps", "seconds"], default=by, required=True, key=f"{key}.by") or by
+    values = {**training, "steps": training["steps"] or 200, "seconds": training["seconds"] or 60.0}
+    schema = TrainingOptions.model_json_schema()["properties"][chosen]
+    length = edit_field(chosen, schema, values[chosen], f"{key}.{chosen}")
+    edited = edit_fields(TrainingOptions, training, key, skip=("steps", "seconds"))
+    return {**edited, "steps": None, "seconds": None, chosen: length}
+
+
+def _state_duty(profiling: Document) -> None:
+    if not profiling["enabled"]:
+        st.caption("The profiler stays off: no trace, only what the job itself notes on every step.")
+        return
+    duty = 100 * profiling["steps_per_window"] / max(1, profiling["every_steps"])
+    st.caption(f"The profiler is on during {format_percent(duty)} of the steps.")
+
+
+def _change(change: Callable[[Draft], Draft]) -> None:
+    state.keep(change(state.draft()))

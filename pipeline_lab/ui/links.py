@@ -1,0 +1,25 @@
+"""Where the pages are, and how one page opens another."""
+
+from pathlib import Path
+from typing import NoReturn
+
+import streamlit as st
+
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.ui import state
+from pipeline_lab.ui.origin import PARAMETER
+
+# Not "pages": Streamlit would take a folder of that name beside main.py for its older kind of multipage app.
+_PAGES = Path(__file__).with_name("app_pages")
+HOME, NEW_RUN, RUNS, RUN = (str(_PAGES / name) for name in ("home.py", "new_run.py", "runs.py", "run.py"))
+
+
+def open_run(run_id: str) -> NoReturn:
+    """Leave this page for a run's."""
+    st.switch_page(RUN, query_params={"run": run_id})
+
+
+def open_new_run(options: RunOptions, origin: str) -> NoReturn:
+    """Leave this page for the form, filled anew; ``origin`` is ``preset:NAME`` or ``run:ID``."""
+    state.start(options, origin)
+    st.switch_page(NEW_RUN, query_params={PARAMETER: origin})

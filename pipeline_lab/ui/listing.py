@@ -1,0 +1,67 @@
+"""The runs as a table: filtered by words, ready for the page to show."""
+
+from datetime import datetime
+
+import pyarrow as pa
+import streamlit as st
+
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui.cache import RunSummary, summary
+
+COLUMNS = pa.schema(
+    [
+        ("Name", pa.string()),
+        ("State", pa.string()),
+        ("Preset", pa.string()),
+        ("Step time", pa.float64()),  # ms
+        ("Input wait", pa.float64()),  # percent of the step time
+        ("Tags", pa.list_(pa.string())),
+        ("Created", pa.timestamp("s")),  # local time
+    ]
+)
+
+COLUMN_CONFIG = {
+    "Name": st.column_config.TextColumn(width="medium"),
+    "Step time": st.column_config.NumberColumn("Step time (ms)", format="%.2f", help="Median, warm-up left out."),
+    "Input wait": st.column_config.ProgressColumn(
+        "Input wait (%)", min_value=0, max_value=100, format="%.1f %%", help="Share of the steps spent waiting."
+    ),
+    "Created": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm"),
+}
+
+
+def find_runs(store: RunStore, words: str) -> list[RunRecord]:
+    """Return the runs of which every word occurs in the name, id, state, preset or tags; case does not matter."""
+    wanted = words.lower().split()
+    return [record for record in store.runs() if all(word in _searchable(record) for word in wanted)]
+
+
+def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
+    """Return one row per run, :data:`COLUMNS`."""
+    numbers = [_summary(store, record) for record in records]
+    return pa.table(
+        {
+            "Name": [record.name for record in records],
+            "State": ["sample" if store.is_sample(record.id) else record.status.state.value for record in records],
+            "Preset": [preset_of(record) for record in records],
+            "Step time": [one.step_ms for one in numbers],
+            "Input wait": [one.wait_percent for one in numbers],
+            "Tags": [list(record.tags) for record in records],
+            "Created": [datetime.fromtimestamp(record.status.created_s) for record in records],
+        },
+        schema=COLUMNS,
+    )
+
+
+def preset_of(record: RunRecord) -> str:
+    """Return the name that the run's options carry, a preset's when it came from one."""
+    return str((record.options or {}).get("name", ""))
+
+
+def _summary(store: RunStore, record: RunRecord) -> RunSummary:
+    return summary(store.folder(record.id))
+
+
+def _searchable(record: RunRecord) -> str:
+    return " ".join([record.name, record.id, record.status.state, preset_of(record), *record.tags]).lower()

@@ -1,0 +1,84 @@
+"""A run while it works: progress, place in the line, charts that fill in, a way to stop it.
+
+Everything comes from the run folder, once a second, so a reload or a second browser shows the same.
+"""
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.figures.stalls import stall_over_time
+from pipeline_lab.figures.steps import step_time
+from pipeline_lab.runs.events import read_events
+from pipeline_lab.runs.launcher import cancel, position
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.ui import analyses, background, charts, state
+from pipeline_lab.ui.progress import Progress, summarise
+from pipeline_lab.ui.text import escape
+from pipeline_lab.units import format_count, format_duration
+
+POLL_S = 1.0
+
+
+def show_live(folder: RunFolder) -> None:
+    """Show a run that is not over, and look at it again every second until it is."""
+    _panel(folder)
+
+
+@st.fragment(run_every=POLL_S)
+def _panel(folder: RunFolder) -> None:
+    record = read_record(folder)
+    if not record.status.state.is_live:
+        background.renew_spare()
+        st.rerun()
+    progress = summarise(read_events(folder.events))
+    _show_progress(folder, record, progress)
+    _show_charts(folder)
+
+
+def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> None:
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    left.progress(progress.fraction or 0.0, text=escape(_sentence(folder, record, progress)))
+    if folder.cancel_flag.exists():
+        right.button("Stopping …", disabled=True, key="cancel-asked", width="stretch")
+    else:
+        meaning = "End the run; what it recorded is kept."
+        right.button("Cancel", key="cancel", width="stretch", help=meaning, on_click=_cancel, args=(folder,))
+    if problem := state.take_problem():
+        st.error(escape(problem))
+    for note in progress.notes:
+        st.caption(escape(note))
+
+
+def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
+    if record.status.state is RunState.QUEUED:
+        before = position(folder)
+        if not before:
+            return "Waiting for the device."
+        return f"Waiting for the device: {before} {'run comes' if before == 1 else 'runs come'} first."
+    windows = "" if not progress.windows else f" · {progress.windows} profile windows on disk"
+    return progress.text + windows
+
+
+def _show_charts(folder: RunFolder) -> None:
+    job = analyses.live_steps(folder)
+    if job is None:
+        st.caption("Charts appear with the first steps.")
+        return
+    st.caption(f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far.")
+    for figure, name, description in (
+        (stall_over_time(job, state.mode()), "live-stalls", "Wait of each step so far."),
+        (step_time(job, state.mode()), "live-steps", "Time of each step so far."),
+    ):
+        charts.show_figure(figure, name, description)
+    analyses.follow(folder)
+    diagnosis = analyses.saved(folder)
+    if diagnosis is not None:
+        charts.show_live_gaps(diagnosis)
+
+
+def _cancel(folder: RunFolder) -> None:
+    try:
+        cancel(folder)
+    except PipelineLabError as error:
+        state.set_problem(str(error))

@@ -1,0 +1,29 @@
+"""The script that Streamlit runs: page settings, navigation, and the one edge where errors become sentences."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.ui import background, links, state
+from pipeline_lab.ui.text import escape
+
+ICON = Path(__file__).with_name("icon.png")
+
+st.set_page_config("Pipeline Lab", str(ICON), layout="wide", menu_items={"About": "Pipeline Lab"})
+page = st.navigation(
+    [
+        st.Page(links.HOME, title="Pipeline Lab", url_path="home", default=True),
+        st.Page(links.NEW_RUN, title="New run", url_path="new", help="Assemble an input pipeline and launch it."),
+        st.Page(links.RUNS, title="Runs", url_path="runs", help="Every run: search, open, tag, delete."),
+        st.Page(links.RUN, title="Run", url_path="run", help="One run: verdict, charts, options, source."),
+    ],
+    position="top",
+)
+try:
+    page.run()
+except PipelineLabError as error:
+    st.error(escape(str(error)))
+if problem := state.take_problem():
+    st.error(escape(problem))
+background.prepare()

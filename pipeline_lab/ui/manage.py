@@ -1,0 +1,54 @@
+"""What one can do to a run from any page: open, rename, tag, copy its options into the form, delete."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.options.run import read_options
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui import links, state
+from pipeline_lab.ui.text import escape
+
+
+def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
+    """Show the buttons that fit a run; samples can be looked at and copied only."""
+    key, is_own = f"manage-{record.id}", not store.is_sample(record.id)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if can_open:
+            st.markdown(f"**{escape(record.name)}**", width="content")
+            if st.button("Open", key=f"{key}-open", type="primary"):
+                links.open_run(record.id)
+        if record.options is not None and st.button("Copy into a new run", key=f"{key}-copy"):
+            links.open_new_run(read_options(record.options), f"run:{record.id}")
+        if is_own:
+            with st.popover("Rename or tag", key=f"{key}-edit"):
+                _show_name_and_tags(store, record, key)
+            if not record.status.state.is_live:
+                with st.popover("Delete", key=f"{key}-delete"):
+                    _show_delete(store, record, key)
+
+
+def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:
+    with st.form(f"{key}-form", border=False):
+        name = st.text_input("Name", record.name, max_chars=200, key=f"{key}-name")
+        tags = st.text_input("Tags, with commas between", ", ".join(record.tags), key=f"{key}-tags")
+        if st.form_submit_button("Save", type="primary"):
+            _attempt(lambda: store.rename(record.id, name))
+            _attempt(lambda: store.tag(record.id, tuple(tags.split(","))))
+            st.rerun()
+
+
+def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
+    st.markdown(f"**{escape(record.name)}** and everything it recorded will be gone.")
+    if st.button("Delete for good", type="primary", key=f"{key}-confirm"):
+        _attempt(lambda: store.remove(record.id))
+        st.switch_page(links.RUNS)
+
+
+def _attempt(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except PipelineLabError as error:
+        state.set_problem(str(error))

@@ -1,0 +1,60 @@
+"""Everything that the app keeps for one browser session; the only place that touches ``st.session_state``."""
+
+from typing import Any, cast
+
+import streamlit as st
+
+from pipeline_lab.figures.theme import Mode
+from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.ui.draft import Draft, start_draft
+
+_DRAFT, _PROBLEM = "draft", "problem"
+DEFAULT_ORIGIN = "preset:baseline"
+
+
+def mode() -> Mode:
+    """Say whether the browser shows the light or the dark theme."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def draft() -> Draft:
+    """Return the options that this session assembles; a new session starts with the baseline preset."""
+    if _DRAFT not in st.session_state:
+        start(find_preset("baseline").options, DEFAULT_ORIGIN)
+    return cast("Draft", st.session_state[_DRAFT])
+
+
+def draft_origin() -> str:
+    """Return where the draft comes from; empty while there is none."""
+    kept = cast("Draft | None", st.session_state.get(_DRAFT))
+    return kept.origin if kept else ""
+
+
+def keep(changed: Draft) -> None:
+    st.session_state[_DRAFT] = changed
+
+
+def start(options: RunOptions, origin: str) -> None:
+    """Replace the whole draft; its fields are built anew."""
+    before = cast("Draft | None", st.session_state.get(_DRAFT))
+    keep(start_draft(options, origin, before.generation + 1 if before else 0))
+
+
+def set_problem(sentence: str) -> None:
+    """Keep a sentence to show after the next run of the page (callbacks cannot show anything themselves)."""
+    st.session_state[_PROBLEM] = sentence
+
+
+def take_problem() -> str:
+    return str(st.session_state.pop(_PROBLEM, ""))
+
+
+def widget_value(key: str) -> Any:
+    """Return what the widget of that key holds; None if it is not on the page."""
+    return st.session_state.get(key)
+
+
+def remember(key: str, value: Any) -> Any:
+    """Keep a value for the session and return the one that is kept."""
+    return st.session_state.setdefault(key, value)

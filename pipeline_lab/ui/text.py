@@ -1,0 +1,17 @@
+"""Text for Markdown: what users typed is shown as they typed it, never as markup."""
+
+import re
+import time
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&=^])")
+
+
+def escape(text: str) -> str:
+    """Return text in which no character means anything to Streamlit's Markdown (directives and maths included)."""
+    return _MARKUP.sub(r"\\\1", text.replace("\r", " ").replace("\n", " "))
+
+
+def format_moment(seconds: float) -> str:
+    """Write a moment in local time, such as ``3 Jan 2026, 14:05``; ``seconds`` since the epoch."""
+    moment = time.localtime(seconds)
+    return f"{moment.tm_mday} {time.strftime('%b %Y, %H:%M', moment)}"

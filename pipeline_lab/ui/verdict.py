@@ -1,0 +1,105 @@
+"""The answer first: the verdict with its evidence, how sure it is, and what to try."""
+
+import streamlit as st
+
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict import Suggestion, Verdict, VerdictClass
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.ui.text import escape
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+
+_COLOURS = {
+    VerdictClass.INPUT_BOUND: "orange",
+    VerdictClass.DEVICE_BOUND: "green",
+    VerdictClass.UNKNOWN: "gray",
+}
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """Show the sentence, the numbers behind it and the next things to try."""
+    with st.container(border=True, key="verdict"):
+        colour = _COLOURS.get(verdict.verdict_class, "blue")
+        label = verdict.verdict_class.value.replace("-", " ")
+        st.markdown(f":{colour}-badge[{label}] :gray-badge[confidence: {verdict.confidence.value}]")
+        st.header(escape(verdict.sentence), anchor=False)
+        if verdict.evidence:
+            found = [f"{escape(one.name)} **{escape(one.value)}**" for one in verdict.evidence]
+            st.markdown(" · ".join(found))
+        if verdict.suggestions:
+            st.markdown("**What to try**\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
+
+
+def show_findings(diagnosis: Diagnosis) -> None:
+    """Show what else is worth knowing, each with its numbers."""
+    for finding in diagnosis.findings:
+        evidence = ", ".join(f"{escape(one.name)} {escape(one.value)}" for one in finding.evidence)
+        st.markdown(f":blue-badge[{finding.kind}] {escape(finding.sentence)}" + (f" ({evidence})" if evidence else ""))
+
+
+def show_metrics(diagnosis: Diagnosis) -> None:
+    """Show the headline numbers; what was not measured says so and why."""
+    with st.grid("auto", min_column_width=128, gap="small"):
+        for label, value, explanation in headline(diagnosis):
+            text = "not measured" if isinstance(value, Unavailable) else value
+            help_ = value.reason if isinstance(value, Unavailable) else explanation
+            st.metric(label, text, border=True, help=escape(help_), height="stretch")
+
+
+def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
+    """Return label, value and explanation of each headline number."""
+    job, stalls, gaps = diagnosis.job_steps, diagnosis.input_stalls, diagnosis.idle_gaps
+    calibration, memory = diagnosis.calibration, diagnosis.memory
+    return [
+        (
+            "Step time",
+            job if isinstance(job, Unavailable) else format_duration(job.median_ns),
+            "Median time from one step to the next, warm-up left out.",
+        ),
+        (
+            "Input wait",
+            job if isinstance(job, Unavailable) else format_percent(100 * job.wait_total_ns / max(1, job.total_ns)),
+            "Share of all measured steps' time spent waiting for the next batch.",
+        ),
+        (
+            "Exposed stall",
+            stalls if isinstance(stalls, Unavailable) else format_percent(stalls.exposed_percent),
+            "Share of the profiled steps in which the job waited for input and the device had nothing to do.",
+        ),
+        (
+            "Device idle",
+            gaps
+            if isinstance(gaps, Unavailable)
+            else format_percent(100 * gaps.idle_ns / max(1, gaps.idle_ns + gaps.busy_ns)),
+            "Share of the profile windows without device work.",
+        ),
+        (
+            "Utilisation",
+            calibration if isinstance(calibration, Unavailable) else format_percent(calibration.utilisation_percent),
+            "The step on a held batch over the step as it ran: 100 % means that input costs nothing.",
+        ),
+        (
+            "Throughput",
+            _throughput(job),
+            "Examples trained per second over the measured steps.",
+        ),
+        (
+            "Peak memory",
+            memory if isinstance(memory, Unavailable) else format_bytes(memory.process_peak_bytes),
+            "Largest resident size of the job's process.",
+        ),
+    ]
+
+
+def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:
+    if isinstance(job, Unavailable):
+        return job
+    if job.examples_per_second is None:
+        return Unavailable("The job did not note its samples; switch `sample_probe` on to count them.")
+    return f"{format_count(job.examples_per_second)}/s"
+
+
+def _suggestion(suggestion: Suggestion) -> str:
+    gain = suggestion.predicted_gain_percent
+    predicted = f" :green-badge[predicted {format_percent(gain)} faster]" if gain is not None else ""
+    return f"- **{escape(suggestion.change)}**{predicted}  \n  {escape(suggestion.why)}"

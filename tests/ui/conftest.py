@@ -1,0 +1,59 @@
+"""The app's script without a server: pages run as Streamlit runs them, with a store of their own and no worker."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pipeline_lab.runs import launcher, store
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui import analyses, background
+from pipeline_lab.ui.server import SCRIPT
+from tests.support import results
+from tests.support.run_folders import make_samples
+
+
+@pytest.fixture
+def run_store(tmp_path, monkeypatch) -> RunStore:
+    """Return an empty store that the app uses too; it has no samples, and launches start no process."""
+    monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path / "profiles"))
+    monkeypatch.setattr(store, "samples_folder", lambda: None)
+    monkeypatch.setattr(launcher, "start_detached", lambda *_: None)
+    monkeypatch.setattr(launcher, "hand_over", lambda _: False)
+    monkeypatch.setattr(background, "ensure_spare", lambda _: None)
+    monkeypatch.setattr(analyses, "follow", lambda _: None)
+    return RunStore(tmp_path / "profiles")
+
+
+@pytest.fixture
+def samples(tmp_path, monkeypatch, run_store):  # noqa: ARG001  (first the store without samples, then these)
+    """Add two bundled samples."""
+    folder = make_samples(tmp_path / "samples")
+    monkeypatch.setattr(store, "samples_folder", lambda: folder)
+    return folder
+
+
+@pytest.fixture
+def diagnosis(monkeypatch):
+    """Let every run have the same diagnosis, so that no process has to compute one."""
+    found = results.diagnosis()
+    monkeypatch.setattr(analyses, "wait_for", lambda _folder, **_: found)
+    return found
+
+
+@pytest.fixture
+def open_page(run_store):  # noqa: ARG001  (no page may see the user's own store)
+    """Return a function that opens a page by its file's name, with query parameters."""
+
+    def open_(page: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(SCRIPT), default_timeout=30).run()
+        for name, value in query.items():
+            app.query_params[name] = value
+        app.switch_page(f"app_pages/{page}.py")
+        return app.run()
+
+    return open_
+
+
+def texts(app: AppTest) -> str:
+    """Return everything that is written on the page."""
+    kinds = ("title", "header", "subheader", "markdown", "caption", "error", "info", "code")
+    return "\n".join(str(element.value) for kind in kinds for element in app.get(kind))

@@ -1,0 +1,34 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.options.pipeline import STAGE_TYPES
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload, parse_file_sizes
+from pipeline_lab.ui.fields import label_of, write_file_sizes
+
+
+@given(st.lists(st.integers(1, 9999), min_size=1, max_size=50))
+def test_file_sizes_are_written_as_they_are_read(sizes):
+    assert parse_file_sizes(write_file_sizes(sizes)) == tuple(sizes)
+
+
+def test_equal_files_are_written_short():
+    assert write_file_sizes([512] * 8) == "8x512"
+    assert write_file_sizes([1000, 2000, 2000]) == "1000,2x2000"
+
+
+def test_what_was_typed_wrong_stays_as_it_is():
+    assert write_file_sizes("8y512") == "8y512"
+
+
+def test_labels_carry_units():
+    assert label_of("map_ms") == "Map (ms)"
+    assert label_of("memory_ceiling_mb") == "Memory ceiling (MB)"
+    assert label_of("num_parallel_calls") == "Parallel calls"
+
+
+def test_labels_tell_the_fields_of_a_model_apart():
+    for model in (*STAGE_TYPES.values(), ImagesWorkload, SyntheticWorkload, TrainingOptions, ProfilingOptions):
+        labels = [label_of(name) for name in model.model_fields]
+        assert len(set(labels)) == len(labels)

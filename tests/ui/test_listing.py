@@ -1,0 +1,49 @@
+from datetime import datetime
+
+import pytest
+
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui.cache import RunSummary, summary
+from pipeline_lab.ui.listing import COLUMNS, find_runs, runs_table
+from tests.support.run_folders import make_run, make_samples, write_steps
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path / "profiles", make_samples(tmp_path / "samples"))
+
+
+def test_the_numbers_are_those_of_the_steps_after_the_warmup(store):
+    folder = make_run(store)
+    numbers = summary(folder)
+    assert numbers.step_ms == 20
+    assert numbers.wait_percent == pytest.approx(60)
+
+
+def test_a_growing_run_is_read_again(store):
+    folder = make_run(store, steps=5)
+    assert summary(folder) == RunSummary(None, None)
+    write_steps(folder, 30)
+    assert summary(folder).step_ms == 20
+
+
+def test_a_run_without_steps_has_no_numbers(tmp_path):
+    assert summary(RunFolder(tmp_path / "nothing")) == RunSummary(None, None)
+
+
+def test_every_word_must_be_found(store):
+    failed = make_run(store, "synthetic", RunState.FAILED)
+    store.tag(failed.id, ("Paper",))
+    make_run(store, "baseline")
+    assert [run.id for run in find_runs(store, "paper FAILED")] == [failed.id]
+    assert len(find_runs(store, "baseline")) == 2
+    assert find_runs(store, "paper done") == []
+
+
+def test_samples_are_listed_as_such(store):
+    make_run(store)
+    table = runs_table(store, find_runs(store, ""))
+    assert table.schema.equals(COLUMNS)
+    assert table.column("State").to_pylist() == ["done", "sample", "sample"]
+    assert table.column("Created").to_pylist()[0].year == datetime.now().year

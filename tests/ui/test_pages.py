@@ -1,0 +1,235 @@
+"""The pages, one by one, as a session sees them."""
+
+import json
+
+import pytest
+
+from pipeline_lab.options.presets import PRESETS, find_preset
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.record import RunState
+from tests.support.run_folders import make_run, set_state
+from tests.ui.conftest import texts
+
+
+@pytest.mark.usefixtures("samples")
+def test_home_offers_the_presets_and_the_samples(open_page):
+    app = open_page("home")
+    assert not app.exception
+    assert [one.label for one in app.button].count("Launch") == len(PRESETS)
+    assert "sample" in texts(app)
+    app.button(key="open-baseline").click().run()
+    assert app.title[0].value == "baseline"
+
+
+def test_home_of_an_empty_store_still_says_what_this_is(open_page):
+    app = open_page("home")
+    assert not app.exception
+    assert "recorded run" not in texts(app)
+    assert "what the device waits for" in texts(app)
+
+
+@pytest.mark.parametrize("page", ["runs", "run"])
+def test_an_empty_store_says_what_to_do(open_page, page):
+    app = open_page(page)
+    assert not app.exception
+    assert "launch one from the page New run" in app.info[0].value
+
+
+def test_launching_a_preset_leads_to_its_run(open_page, run_store):
+    app = open_page("home")
+    app.button(key="launch-synthetic").click().run()
+    run = run_store.runs()[0]
+    assert (run.name, run.status.state) == ("synthetic", RunState.QUEUED)
+    assert app.title[0].value == "synthetic"
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_the_preview_is_the_file_that_will_run(open_page, preset):
+    app = open_page("new_run", **{"from": f"preset:{preset.name}"})
+    assert not app.exception
+    assert app.code[0].value == render_source(preset.options).strip()
+
+
+def test_the_preview_follows_the_form(open_page):
+    app = open_page("new_run")
+    app.number_input(key="draft0.stage1.buffer_size").set_value(77).run()
+    assert "buffer_size=77" in app.code[0].value or "shuffle(77" in app.code[0].value
+
+
+def test_a_launched_form_runs_what_it_showed(open_page, run_store):
+    app = open_page("new_run")
+    app.text_input(key="draft0.name").set_value("mine").run()
+    shown = app.code[0].value
+    app.button(key="launch").click().run()
+    run = run_store.runs()[0]
+    assert run.name == "mine"
+    assert run_store.folder(run.id).source.read_text().strip() == shown
+
+
+def test_options_that_contradict_each_other_cannot_be_launched(open_page):
+    app = open_page("new_run")
+    app.button(key="draft0.stage5.✕").click().run()
+    assert not app.exception
+    assert "a batch stage is missing" in app.error[0].value
+    assert app.button(key="launch").disabled
+    assert not app.code
+
+
+def test_a_stage_moves_with_what_was_typed_into_it(open_page):
+    app = open_page("new_run", **{"from": "preset:synthetic"})
+    generation = next(one.key for one in app.button if one.key and one.key.endswith(".add")).removesuffix(".add")
+    app.number_input(key=f"{generation}.stage3.size").set_value(32).run()
+    app.button(key=f"{generation}.stage3.↑").click().run()
+    assert not app.exception
+    assert app.number_input(key=f"{generation}.stage3.size").value == 32
+    assert "batch(32" in app.code[0].value.replace("batch_size=", "")
+
+
+def test_a_workload_is_changed_with_its_stages(open_page):
+    app = open_page("new_run")
+    app.segmented_control(key="draft0.kind").set_value("synthetic").run()
+    assert not app.exception
+    assert not app.error
+    assert "payload" in app.code[0].value
+
+
+def test_another_preset_replaces_the_form(open_page):
+    app = open_page("new_run")
+    app.selectbox(key="preset0").set_value("unequal-files").run()
+    assert app.code[0].value == render_source(find_preset("unequal-files").options).strip()
+    assert app.query_params["from"] in ("preset:unequal-files", ["preset:unequal-files"])
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_run_can_be_the_start_of_another(open_page, run_store):
+    folder = make_run(run_store, "unequal-files")
+    app = open_page("run", run=folder.id)
+    app.button(key=f"manage-{folder.id}-copy").click().run()
+    assert app.title[0].value == "New run"
+    assert app.code[0].value == folder.source.read_text().strip()
+
+
+def test_a_start_that_does_not_exist_is_one_sentence(open_page):
+    app = open_page("new_run", **{"from": "preset:nothing"})
+    assert not app.exception
+    assert "There is no preset" in app.error[0].value
+
+
+def test_runs_are_found_by_words(open_page, run_store):
+    make_run(run_store, "baseline")
+    make_run(run_store, "optimised")
+    app = open_page("runs")
+    assert len(app.dataframe[0].value) == 2
+    app.text_input(key="search").set_value("optimised").run()
+    assert list(app.dataframe[0].value["Name"]) == ["optimised"]
+    app.text_input(key="search").set_value("nothing like it").run()
+    assert "No run fits" in app.info[0].value
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_run_says_its_verdict_before_its_numbers_and_charts(open_page, run_store):
+    folder = make_run(run_store)
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert app.header[0].value.startswith("The device waits for input 60 % of the time")
+    assert [metric.label for metric in app.metric][:2] == ["Step time", "Input wait"]
+    assert len(app.get("plotly_chart")) == 3
+    assert "predicted 30 % faster" in texts(app)
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_every_section_has_its_charts(open_page, run_store):
+    folder = make_run(run_store)
+    charts = {}
+    for section in ("Idle gaps", "File sampling", "Memory", "Steps and loss"):
+        app = open_page("run", run=folder.id, section=section)
+        assert not app.exception
+        charts[section] = len(app.get("plotly_chart"))
+    assert charts == {"Idle gaps": 3, "File sampling": 2, "Memory": 1, "Steps and loss": 2}
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_options_source_and_files_are_shown(open_page, run_store):
+    folder = make_run(run_store)
+    app = open_page("run", run=folder.id, section="Options and source")
+    codes = [one.value for one in app.code]
+    assert json.loads(codes[0])["pipeline"]["stages"][0]["stage"] == "read"
+    assert codes[1] == folder.source.read_text().strip()
+    assert f"/api/lab/runs/{folder.id}/files/run.json" in texts(app)
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_failed_run_says_why_in_one_sentence(open_page, run_store):
+    folder = make_run(run_store, state=RunState.FAILED, reason="The disk *is* full; free some space.")
+    app = open_page("run", run=folder.id)
+    assert app.error[0].value == r"The disk \*is\* full; free some space\."
+    assert "Traceback" in app.expander[0].code[0].value
+
+
+@pytest.mark.parametrize("run", ["nothing", "../../etc", "broken"])
+def test_a_run_that_cannot_be_read_is_one_sentence(open_page, run_store, run):
+    make_run(run_store)
+    broken = run_store.root / "broken"
+    broken.mkdir()
+    (broken / "run.json").write_text("{")
+    app = open_page("run", run=run)
+    assert not app.exception
+    assert len(app.error) == 1
+
+
+def test_a_working_run_shows_its_progress_and_can_be_stopped(open_page, run_store):
+    folder = make_run(run_store, steps=60)
+    set_state(folder, RunState.RUNNING)
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert "step 55 of 200" in str(app.get("progress")[0].proto.text).replace("\\", "")
+    assert len(app.get("plotly_chart")) == 2
+    app.button(key="cancel").click().run()
+    assert folder.cancel_flag.exists()
+    assert app.button(key="cancel-asked").disabled
+
+
+def test_a_queued_run_says_that_it_waits(open_page, run_store):
+    folder = make_run(run_store)
+    set_state(folder, RunState.QUEUED)
+    app = open_page("run", run=folder.id)
+    assert "Waiting for the device" in app.get("progress")[0].proto.text
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_names_are_shown_as_typed(open_page, run_store):
+    folder = make_run(run_store)
+    run_store.rename(folder.id, "<b>bold</b> $x$ :red[no] [link](javascript:alert(1))")
+    run_store.tag(folder.id, ("*t*",))
+    app = open_page("run", run=folder.id)
+    assert app.title[0].value == r"\<b\>bold\</b\> \$x\$ \:red\[no\] \[link\]\(javascript\:alert\(1\)\)"
+    assert r"\*t\*" in texts(app)
+
+
+@pytest.mark.usefixtures("samples", "diagnosis")
+def test_samples_can_be_looked_at_but_not_changed(open_page):
+    app = open_page("run", run="baseline")
+    assert not app.exception
+    assert [one.label for one in app.button] == ["Copy into a new run"]
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_deleted_run_is_gone_and_the_list_is_shown(open_page, run_store):
+    folder = make_run(run_store)
+    app = open_page("run", run=folder.id)
+    app.button(key=f"manage-{folder.id}-confirm").click().run()
+    assert not folder.path.exists()
+    assert app.title[0].value == "Runs"
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_run_is_renamed_and_tagged(open_page, run_store):
+    folder = make_run(run_store)
+    app = open_page("run", run=folder.id)
+    key = f"manage-{folder.id}"
+    app.text_input(key=f"{key}-name").set_value("better name")
+    app.text_input(key=f"{key}-tags").set_value("one, two,, one")
+    next(one for one in app.button if one.label == "Save").click().run()
+    record = run_store.read(folder.id)
+    assert (record.name, record.tags) == ("better name", ("one", "two"))
+    assert app.title[0].value == "better name"

@@ -1,0 +1,40 @@
+"""The app is found by Streamlit, and looks the same from a checkout and from an installed package."""
+
+import tomllib
+from pathlib import Path
+
+from streamlit import config
+from streamlit.web.server.app_discovery import discover_asgi_app
+
+from pipeline_lab.figures.theme import THEMES
+from pipeline_lab.ui.server import CONFIG, SCRIPT, streamlit_config
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_streamlit_finds_the_app_in_the_file():
+    found = discover_asgi_app(ROOT / "app.py")
+    assert found.is_asgi_app
+    assert SCRIPT.is_file()
+
+
+def test_the_checkouts_settings_are_the_packages():
+    assert (ROOT / ".streamlit" / "config.toml").read_bytes() == CONFIG.read_bytes()
+
+
+def test_every_setting_is_one_that_streamlit_knows():
+    assert set(streamlit_config()) <= set(config._config_options_template)
+
+
+def test_nothing_is_reported_and_only_this_machine_is_served():
+    settings = streamlit_config()
+    assert settings["browser.gatherUsageStats"] is False
+    assert settings["server.address"] == "127.0.0.1"
+
+
+def test_pages_and_charts_share_their_colours():
+    theme = tomllib.loads(CONFIG.read_text())["theme"]
+    for mode in ("light", "dark"):
+        assert theme[mode]["backgroundColor"] == THEMES[mode].paper
+        assert theme[mode]["textColor"] == THEMES[mode].ink
+        assert len(theme[mode]["chartCategoricalColors"]) == 10
