@@ -79,7 +79,7 @@ def patient(folder: RunFolder) -> None:
 
 
 def stubborn(folder: RunFolder) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: say(folder, NoteEvent("refused")))
     say(folder, ProgressEvent(steps=7, total_steps=30, elapsed_s=0.7, total_s=None))
     sleep_on()
 
