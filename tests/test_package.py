@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,9 @@ def test_every_public_name_is_there() -> None:
 def test_a_wrong_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = pipeline_lab.nothing
+
+
+def test_a_path_may_be_text() -> None:
+    trace = Path(__file__).parent / "data" / "small_pipeline.xplane.pb"
+    assert pipeline_lab.analyze(str(trace)).verdict == pipeline_lab.analyze(trace).verdict
+    assert pipeline_lab.open_trace(str(trace)).event_count == pipeline_lab.open_trace(trace).event_count > 0

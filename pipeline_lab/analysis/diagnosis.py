@@ -20,7 +20,7 @@ from pipeline_lab.trace.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
 
 
-def diagnose(path: Path, *, progress: Progress | None = None) -> Diagnosis:
+def diagnose(path: Path | str, *, progress: Progress | None = None) -> Diagnosis:
     """Analyse a run or any profile log.
 
     Args:
@@ -30,6 +30,7 @@ def diagnose(path: Path, *, progress: Progress | None = None) -> Diagnosis:
     Raises:
         TraceReadError: There is nothing there that can be read as a trace, and no run either.
     """
+    path = Path(path)
     if is_run(path):
         return _diagnose_run(path, progress)
     with find_traces(path) as source:

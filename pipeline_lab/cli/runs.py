@@ -1,7 +1,7 @@
 """``pipeline-lab runs``: the run store."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pipeline_lab.cli.arguments import JsonOption, RunArgument, StoreOption
 from pipeline_lab.cli.output import print_json, results, say
-from pipeline_lab.units import NS_PER_S, format_duration
+from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord, RunStatus
@@ -116,10 +116,16 @@ def _facts(record: "RunRecord", steps: int, windows: int, path: str) -> list[tup
         ("Tags", ", ".join(record.tags)),
         ("Notes", record.notes),
         ("Stages", " → ".join(_stages(record))),
-        *[(name, str(value)) for name, value in record.environment.items() if not isinstance(value, dict)],
+        *[_fact(name, value) for name, value in record.environment.items() if value and not isinstance(value, dict)],
         ("Folder", path),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _fact(name: str, value: Any) -> tuple[str, str]:
+    if name.endswith("_bytes"):
+        return name.removesuffix("_bytes"), format_bytes(value)
+    return name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _stages(record: "RunRecord") -> list[str]:

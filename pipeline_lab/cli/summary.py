@@ -73,7 +73,7 @@ def _source(source: Source) -> Text:
     parts = [
         source.path,
         source.kind,
-        f"{source.windows} windows",
+        _count(source.windows, "window"),
         f"{format_count(source.events)} events",
         format_bytes(source.size_bytes),
     ]
@@ -120,7 +120,7 @@ def _calibration(calibration: Calibration) -> str:
 
 
 def _file_sampling(sampling: FileSampling) -> str:
-    parts = [f"{sampling.table.num_rows} files by {sampling.basis}"]
+    parts = [f"{_count(sampling.table.num_rows, 'file')} by {sampling.basis}"]
     if sampling.total_variation is not None:
         ideal = sampling.total_variation_ideal
         beside = "" if ideal is None else f" (an even sample: {format_percent(100 * ideal)})"
@@ -137,9 +137,13 @@ def _memory(memory: Memory) -> str:
 
 
 def _profiler_cost(cost: ProfilerCost) -> str:
-    parts = [f"{cost.windows.num_rows} windows, {format_count(cost.profiled_steps)} steps in them"]
+    parts = [f"{_count(cost.windows.num_rows, 'window')}, {_count(cost.profiled_steps, 'step')} in them"]
     if cost.profiled_step_ns is not None and cost.plain_step_ns is not None:
         parts.append(
             f"step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"
         )
     return " · ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{format_count(number)} {noun}{'s' * (number != 1)}"
