@@ -73,7 +73,7 @@ class Arm:
         self._memory = ResidentMemory()
         workload = job.options.workload
         self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
-        self._steps = 0
+        self._steps = self._batches_kept = 0
         self._left_batches = 0.0
 
     def warm_up(self, epoch_batches: int, limit_s: float) -> str | None:
@@ -126,7 +126,7 @@ class Arm:
         surplus = math.ceil(self._buffers.batches() - self._left_batches)
         drained = 0
         while drained < surplus and self._buffers.batches() > self._left_batches:
-            self._next()
+            self._note_samples(self._next())
             drained += 1
         return drained
 
@@ -164,11 +164,16 @@ class Arm:
         times = StepTimes(self._steps, not is_measured, start_ns, arrived_ns, -1, self._memory.read_bytes())
         self._recorder.record(times, result)
         if keep_samples:
-            self._recorder.record_samples(self._steps, batch)
+            self._note_samples(batch)
         if self._pause_s:
             time.sleep(self._pause_s)
         self._steps += 1
         return arrived_ns - start_ns
+
+    def _note_samples(self, batch: Any) -> None:
+        """Note files and records of a batch, drained ones too, so that what is noted is the stream without holes."""
+        self._recorder.record_samples(self._batches_kept, batch)
+        self._batches_kept += 1
 
     def _next(self) -> Any:
         batch = next(self._batches, None)

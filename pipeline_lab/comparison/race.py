@@ -1,0 +1,179 @@
+"""The result of a race: each candidate's ratio to the baseline, and what was measured in every arm.
+
+``SCHEMA_VERSION`` history of :meth:`Race.to_json`: 1, the first one.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.comparison.gate import Gate
+from pipeline_lab.comparison.race_arm import ArmResult, count_batches, read_arm
+from pipeline_lab.comparison.race_words import answer_race_gate, describe_answer, find_warnings
+from pipeline_lab.errors import StoreError, TraceIncompleteError
+from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
+from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, read_rounds
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.tables import BLOCKS, read_table
+from pipeline_lab.statistics.paired import PairedRatio, log_ratios, paired_ratio, smallest_effect
+from pipeline_lab.statistics.sequential import SequentialResult
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One candidate against the baseline.
+
+    Attributes:
+        name: Of the arm.
+        standing: Ratio with its interval, word and gate.
+        paired: The same pairs as if their number had been fixed beforehand: geometric mean, paired t interval,
+            sign-flip test; None with fewer than two pairs. Too sure of itself after early stopping.
+        smallest_effect: The ratio that would be found with a probability of 80 %, None while nothing is excluded.
+        sentence: The answer for people.
+        warnings: What got worse beside the time, as sentences.
+    """
+
+    name: str
+    standing: Standing
+    paired: PairedRatio | None
+    smallest_effect: float | None
+    sentence: str
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        result, gate = self.standing.result, self.standing.gate
+        return {
+            "name": self.name,
+            "outcome": self.standing.outcome.value,
+            "is_over": self.standing.is_over,
+            **_ratio_document(result),
+            "smallest_effect": self.smallest_effect,
+            "paired": None if self.paired is None else asdict(self.paired),
+            "gate": None if gate is None else gate.value,
+            "sentence": self.sentence,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """A race, finished or still going.
+
+    Attributes:
+        id, name: Of the run that holds it.
+        options: What was raced.
+        rounds: Complete rounds.
+        kept_rounds: Those that were not disturbed.
+        other_load_percent: What other programs used of the cores, mean over all blocks; None if not measured.
+        arms: Baseline first.
+        candidates: One per arm after the baseline.
+    """
+
+    id: str
+    name: str
+    options: RaceOptions
+    rounds: int
+    kept_rounds: int
+    other_load_percent: float | None
+    arms: tuple[ArmResult, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def gate(self) -> Gate | None:
+        """The answer for continuous integration; None where no limit was set."""
+        limit = self.options.fail_if_slower_percent
+        answers = {each.name: each.standing.gate for each in self.candidates if each.standing.gate is not None}
+        return None if limit is None else answer_race_gate(limit, self.arms[0].name, answers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the race as one JSON object; times in ms, shares in percent."""
+        gate = self.gate
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "id": self.id,
+            "name": self.name,
+            "rounds": self.rounds,
+            "kept_rounds": self.kept_rounds,
+            "other_load_percent": self.other_load_percent,
+            "arms": [arm.to_json() for arm in self.arms],
+            "candidates": [candidate.to_json() for candidate in self.candidates],
+            **({} if gate is None else {"gate": gate.to_json()}),
+        }
+
+
+def read_race(folder: RunFolder) -> Race:
+    """Read a race from its folder; one that still goes on reads as far as it has come.
+
+    Raises:
+        StoreError: The run is no race.
+        TraceIncompleteError: It has no complete round that counts.
+    """
+    record = read_record(folder)
+    if record.options is None or not is_race(record.options):
+        raise StoreError(f"Run {folder.id} is no race; `pipeline-lab race` makes one.")
+    options = read_race_options(record.options)
+    blocks = read_table(folder.blocks, BLOCKS)
+    rounds = read_rounds(blocks, len(options.arms))
+    kept = rounds.kept(options.max_extra_load_percent)
+    counted = np.flatnonzero(kept)[: options.pairs]
+    if not counted.size:
+        raise TraceIncompleteError(f"Race {folder.id} ended before its first round was complete; run it again.")
+    blocks = blocks.filter(np.isin(blocks["round"].to_numpy(), counted))
+    batches = min(count_batches(folder.arm(number)) for number in range(len(options.arms)))
+    arms = tuple(
+        read_arm(folder.arm(number), name, options.arms[number], _blocks_of(blocks, number), batches)
+        for number, name in enumerate(options.arm_names)
+    )
+    return Race(
+        id=folder.id,
+        name=record.name,
+        options=options,
+        rounds=len(rounds.step_ns),
+        kept_rounds=int(kept.sum()),
+        other_load_percent=_mean_load(rounds),
+        arms=arms,
+        candidates=tuple(
+            _candidate(standing, arms, rounds.step_ns[counted]) for standing in find_standings(rounds, options)
+        ),
+    )
+
+
+def _candidate(standing: Standing, arms: tuple[ArmResult, ...], step_ns: "np.ndarray[Any, Any]") -> Candidate:
+    baseline, arm, result = arms[0], arms[standing.arm], standing.result
+    smallest = _smallest_effect(result)
+    return Candidate(
+        name=arm.name,
+        standing=standing,
+        paired=paired_ratio(log_ratios(step_ns[:, 0], step_ns[:, standing.arm])) if len(step_ns) > 1 else None,
+        smallest_effect=smallest,
+        sentence=describe_answer(arm.name, baseline.name, result, standing.outcome, smallest),
+        warnings=find_warnings(baseline, arm),
+    )
+
+
+def _smallest_effect(result: SequentialResult | None) -> float | None:
+    if result is None or result.low == 0 or math.isinf(result.high):
+        return None
+    return smallest_effect(math.log(result.high / result.low) / 2, result.pairs, 1 - result.alpha)
+
+
+def _ratio_document(result: SequentialResult | None) -> dict[str, Any]:
+    """Return ratio and interval; null where nothing is excluded, for JSON knows no infinity."""
+    if result is None:
+        return dict.fromkeys(("pairs", "ratio", "low", "high", "p_value", "alpha"))
+    document = asdict(result)
+    return document | {"low": result.low or None, "high": None if math.isinf(result.high) else result.high}
+
+
+def _blocks_of(blocks: pa.Table, arm: int) -> pa.Table:
+    return blocks.filter(blocks["arm"].to_numpy() == arm)
+
+
+def _mean_load(rounds: Rounds) -> float | None:
+    known = rounds.load_percent[np.isfinite(rounds.load_percent)]
+    return float(known.mean()) if known.size else None

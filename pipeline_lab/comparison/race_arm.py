@@ -1,0 +1,129 @@
+"""What was measured in one arm of a race."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import file_sampling
+from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.files import read_files
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
+from pipeline_lab.units import NS_PER_MS, NS_PER_S
+
+FloatArray = NDArray[np.float64]
+
+LAST_SHARE = 0.5
+"""Loss and accuracy are means over this share of the measured steps, the last ones."""
+NO_LEARNING = Unavailable("The workload computes no loss.")
+NO_IDLE_TIME = Unavailable("A race takes no trace, so device idle time is unknown; run the arm by itself to see it.")
+
+
+@dataclass(frozen=True, eq=False)
+class ArmResult:
+    """One arm, over its blocks in the rounds that count.
+
+    Attributes:
+        name: Of the arm.
+        steps: Measured steps.
+        step_ns, wait_ns: Mean time of a step, and of the wait for its batch.
+        cpu_s_per_1000: Processor seconds of the process per thousand examples.
+        losses, accuracies: Of the last half of all measured steps, NaN where the workload has none, shape (steps / 2,).
+        sampling: Files of the examples that the pipeline yielded, over as many batches as every arm has.
+        idle: Why device idle time is unknown.
+    """
+
+    name: str
+    steps: int
+    step_ns: float
+    wait_ns: float
+    cpu_s_per_1000: float
+    losses: FloatArray
+    accuracies: FloatArray
+    sampling: FileSampling | Unavailable
+    idle: Unavailable = NO_IDLE_TIME
+
+    @property
+    def loss(self) -> float | Unavailable:
+        return _mean(self.losses)
+
+    @property
+    def accuracy(self) -> float | Unavailable:
+        return _mean(self.accuracies)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arm as JSON; times in ms, shares in percent."""
+        accuracy, sampling = self.accuracy, self.sampling
+        return {
+            "name": self.name,
+            "steps": self.steps,
+            "step_ms": self.step_ns / NS_PER_MS,
+            "wait_ms": self.wait_ns / NS_PER_MS,
+            "cpu_s_per_1000_examples": self.cpu_s_per_1000,
+            "loss": self.loss.to_json() if isinstance(self.loss, Unavailable) else self.loss,
+            "accuracy_percent": accuracy.to_json() if isinstance(accuracy, Unavailable) else 100 * accuracy,
+            "file_sampling": sampling.to_json()
+            if isinstance(sampling, Unavailable)
+            else {
+                "total_variation": sampling.total_variation,
+                "total_variation_ideal": sampling.total_variation_ideal,
+                "unopened": sampling.unopened,
+                "coverage_percent": sampling.coverage_percent,
+            },
+            "idle_ms": self.idle.to_json(),
+        }
+
+
+def count_batches(folder: RunFolder) -> int:
+    """Return the batches whose samples an arm has noted."""
+    samples = read_table(folder.samples, SAMPLES)
+    return int(np.max(samples["step"].to_numpy())) + 1 if samples.num_rows else 0
+
+
+def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table, batches: int) -> ArmResult:
+    """Read one arm.
+
+    Args:
+        folder: The arm's part of the race's folder.
+        name: Of the arm.
+        options: Of the arm.
+        blocks: The arm's blocks that count, of schema ``BLOCKS``, at least one.
+        batches: Batches over which the sampling is looked at.
+    """
+    steps = int(np.sum(blocks["steps"].to_numpy()))
+    rows = read_table(folder.steps, STEPS)
+    rows = rows.filter(pa.compute.invert(rows["warmup"]))
+    last = rows.slice(round((1 - LAST_SHARE) * rows.num_rows))
+    return ArmResult(
+        name=name,
+        steps=steps,
+        step_ns=float(np.sum(blocks["wall_ns"].to_numpy())) / steps,
+        wait_ns=float(np.sum(blocks["wait_ns"].to_numpy())) / steps,
+        cpu_s_per_1000=float(np.sum(blocks["cpu_ns"].to_numpy()))
+        / NS_PER_S
+        / steps
+        / options.pipeline.batch_size
+        * 1e3,
+        losses=last["loss"].to_numpy().astype(np.float64),
+        accuracies=last["accuracy"].to_numpy().astype(np.float64),
+        sampling=_read_sampling(folder, batches),
+    )
+
+
+def _read_sampling(folder: RunFolder, batches: int) -> FileSampling | Unavailable:
+    samples = read_table(folder.samples, SAMPLES)
+    samples = samples.filter(samples["step"].to_numpy() < batches)
+    try:
+        return file_sampling.measure(read_files(folder.files), samples, FileReads({}, {}))
+    except TraceIncompleteError:
+        return Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
+
+
+def _mean(values: FloatArray) -> float | Unavailable:
+    return NO_LEARNING if not values.size or np.isnan(values).all() else float(np.nanmean(values))

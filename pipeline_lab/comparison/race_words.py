@@ -1,0 +1,98 @@
+"""What a race says, in words: the answer, and what speaks against a faster arm."""
+
+import numpy as np
+
+from pipeline_lab.comparison.gate import Gate
+from pipeline_lab.comparison.race_arm import ArmResult
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.statistics.effective_sample import difference_interval, estimate_mean
+from pipeline_lab.statistics.outcome import GateAnswer, Outcome
+from pipeline_lab.statistics.sequential import SequentialResult
+from pipeline_lab.units import format_percent
+
+WORSE_CONFIDENCE = 0.99
+WORSE_SAMPLING = 0.05
+"""A candidate whose total variation lies further above the baseline's than this samples its files worse."""
+MIN_LOSSES = 20
+
+
+def describe_answer(
+    name: str, baseline: str, result: SequentialResult | None, outcome: Outcome, smallest_effect: float | None
+) -> str:
+    """Word the answer of one candidate."""
+    if result is None:
+        return f"Too few rounds to say anything about {name} and {baseline}; let the race go on for longer."
+    interval = _interval(result)
+    match outcome:
+        case Outcome.FASTER:
+            return f"{name} is faster than {baseline}: its step takes {_percent(result.ratio)} less time ({interval})."
+        case Outcome.SLOWER:
+            return f"{name} is slower than {baseline}: its step takes {_percent(result.ratio)} more time ({interval})."
+        case Outcome.EQUIVALENT:
+            return f"{name} takes as long as {baseline}: the difference is too small to matter ({interval})."
+        case _:
+            found = "" if smallest_effect is None else f"; a difference of {_percent(smallest_effect)} would have shown"
+            return f"{name} and {baseline} cannot be told apart ({interval}){found}."
+
+
+def find_warnings(baseline: ArmResult, candidate: ArmResult) -> tuple[str, ...]:
+    """Say what got worse in a candidate while its time was looked at."""
+    return tuple(filter(None, (_worse_loss(baseline, candidate), _worse_sampling(baseline, candidate))))
+
+
+def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, GateAnswer]) -> Gate:
+    """Answer for continuous integration.
+
+    Args:
+        limit_percent: How much longer than the baseline's a step may take.
+        baseline: Name of the baseline.
+        answers: Of each candidate, by its name.
+    """
+    order = (GateAnswer.PASSED, GateAnswer.UNDECIDED, GateAnswer.CROSSED)
+    answer = max(answers.values(), key=order.index)
+    at_fault = ", ".join(name for name, each in answers.items() if each is answer)
+    limit = f"{limit_percent:g} %"
+    sentences = {
+        GateAnswer.PASSED: f"No candidate is slower than {baseline} by more than {limit}.",
+        GateAnswer.CROSSED: f"Slower than {baseline} by more than {limit}: {at_fault}.",
+        GateAnswer.UNDECIDED: f"Whether {at_fault} is slower by more than {limit} cannot be told; race more pairs.",
+    }
+    return Gate(limit_percent, answer, sentences[answer])
+
+
+def _interval(result: SequentialResult) -> str:
+    high = f"{result.high:.3f}" if np.isfinite(result.high) else "∞"
+    return f"ratio {result.ratio:.3f}, {100 * (1 - result.alpha):g} % interval {result.low:.3f} to {high}"
+
+
+def _percent(ratio: float) -> str:
+    return format_percent(100 * abs(ratio - 1))
+
+
+def _worse_loss(baseline: ArmResult, candidate: ArmResult) -> str | None:
+    if isinstance(baseline.loss, Unavailable) or isinstance(candidate.loss, Unavailable):
+        return None
+    if min(baseline.losses.size, candidate.losses.size) < MIN_LOSSES:
+        return None
+    first, second = estimate_mean(baseline.losses), estimate_mean(candidate.losses)
+    low, _ = difference_interval(first, second, WORSE_CONFIDENCE)
+    if not low > 0:
+        return None
+    return (
+        f"{candidate.name} learns worse: after as many steps its loss is {candidate.loss:.3g}, "
+        f"{baseline.name}'s {baseline.loss:.3g}."
+    )
+
+
+def _worse_sampling(baseline: ArmResult, candidate: ArmResult) -> str | None:
+    first, second = baseline.sampling, candidate.sampling
+    if isinstance(first, Unavailable) or isinstance(second, Unavailable):
+        return None
+    if first.total_variation is None or second.total_variation is None:
+        return None
+    if second.total_variation - first.total_variation <= WORSE_SAMPLING:
+        return None
+    return (
+        f"{candidate.name} samples its files less evenly: {format_percent(100 * second.total_variation)} of its examples "
+        f"would have to come from other files, {format_percent(100 * first.total_variation)} of {baseline.name}'s."
+    )

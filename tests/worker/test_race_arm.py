@@ -1,0 +1,209 @@
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.pipeline import BatchStage, CacheStage, MapStage, PipelineOptions, ReadStage, ShuffleStage
+from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.runs.events import NoteEvent, RaceEvent, read_events
+from pipeline_lab.runs.tables import BLOCKS, SAMPLES, STEPS, TableWriter, read_table
+from pipeline_lab.worker import race_arm
+from pipeline_lab.worker.block_load import BlockLoad, LoadMeter
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.race import Race, RaceJob
+from pipeline_lab.worker.race_arm import LEAD_STEPS, Arm, count_epoch_batches
+from pipeline_lab.worker.recorder import StepRecorder
+from tests.worker.fakes import FakeTrainer, make_job
+
+
+class Pipeline:
+    """An iterator with a buffer that fills whenever nobody takes from it."""
+
+    def __init__(self, depth: int, *, batches: int = 10_000, autotuned: int = 0) -> None:
+        self.depth, self.ready, self.taken = depth, 0, 0
+        self._batches, self._autotuned = batches, autotuned
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        if self.taken == self._batches:
+            raise StopIteration
+        self.ready = max(0, self.ready - 1)
+        self.taken += 1
+        return {"id": Id(self.taken - 1)}
+
+    def batches(self) -> float:
+        return float(self.ready)
+
+    def elements(self) -> int:
+        self.ready = min(self.depth, self.ready + 1)
+        return self.ready
+
+    def tuned(self) -> tuple[Any, ...]:
+        return (("parallelism", min(self.taken, self._autotuned)),) if self._autotuned else ()
+
+
+class Id:
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def numpy(self) -> Any:
+        return np.array([self._number])
+
+
+class CalmMeter(LoadMeter):
+    def __init__(self) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    def read(self) -> BlockLoad:
+        return BlockLoad(cpu_ns=1000, other_load_percent=1.0, throttled=False)
+
+
+@dataclass(frozen=True)
+class Lane:
+    arm: Arm
+    job: Job
+    trainer: FakeTrainer
+    recorder: StepRecorder
+
+
+MakeLane = Callable[[Pipeline], Lane]
+
+
+@pytest.fixture
+def make_lane(tmp_path: Path) -> Iterator[MakeLane]:
+    lanes: list[Lane] = []
+
+    def make(pipeline: Pipeline) -> Lane:
+        job, trainer = make_job(tmp_path / str(len(lanes)), SYNTHETIC.options), FakeTrainer()
+        recorder = StepRecorder(job, trainer, is_gpu=False, has_ids=True)
+        lanes.append(Lane(Arm(job, trainer, recorder, iter(pipeline), pipeline), job, trainer, recorder))
+        return lanes[-1]
+
+    yield make
+    for lane in lanes:
+        lane.recorder.close()
+
+
+def test_what_an_idle_arm_has_buffered_is_gone_before_its_block(make_lane: MakeLane) -> None:
+    pipeline = Pipeline(depth=64)
+    arm = make_lane(pipeline).arm
+    arm.warm_up(0, limit_s=10)
+    assert pipeline.ready == 64, "it has filled its buffer while it rested"
+    first = arm.run_block(5, CalmMeter())
+    second = arm.run_block(5, CalmMeter())
+    assert (first.drained_batches, second.drained_batches) == (64, 64)
+
+
+def test_an_arm_that_was_stopped_with_a_full_buffer_goes_on_with_a_full_one(make_lane: MakeLane) -> None:
+    pipeline = Pipeline(depth=8)
+    arm = make_lane(pipeline).arm
+    arm.run_block(2, CalmMeter())
+    arm._left_batches = 8.0  # as a pipeline leaves it that is faster than its consumer
+    assert arm.run_block(2, CalmMeter()).drained_batches == 0
+
+
+def test_only_the_measured_steps_count_and_samples_have_no_holes(make_lane: MakeLane) -> None:
+    pipeline = Pipeline(depth=3)
+    lane = make_lane(pipeline)
+    lane.arm.rest()
+    block = lane.arm.run_block(4, CalmMeter())
+    lane.recorder.close()
+    steps = read_table(lane.job.folder.steps, STEPS)
+    assert (block.first_step, block.steps, block.drained_batches) == (LEAD_STEPS, 4, 3)
+    assert steps["warmup"].to_pylist() == [True] * LEAD_STEPS + [False] * 4
+    assert 0 < block.wait_ns < block.wall_ns
+    samples = read_table(lane.job.folder.samples, SAMPLES)
+    assert samples["record"].to_pylist() == samples["step"].to_pylist() == list(range(3 + LEAD_STEPS + 4))
+
+
+def test_warming_up_teaches_the_model_nothing(make_lane: MakeLane) -> None:
+    lane = make_lane(Pipeline(depth=2))
+    assert lane.arm.warm_up(20, limit_s=10) is None
+    assert lane.trainer.steps == 0
+
+
+def test_a_cache_that_is_not_full_in_time_is_said(make_lane: MakeLane) -> None:
+    arm = make_lane(Pipeline(depth=2)).arm
+    sentence = arm.warm_up(1000, limit_s=0)
+    assert sentence is not None
+    assert "The cache was not full" in sentence
+
+
+def test_the_autotuner_is_waited_for(make_lane: MakeLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race_arm, "MIN_TUNING_S", 0.01)
+    pipeline = Pipeline(depth=2, autotuned=30)
+    arm = make_lane(pipeline).arm
+    assert arm.warm_up(0, limit_s=10) is None
+    assert pipeline.taken > 30
+    restless = make_lane(Pipeline(depth=2, autotuned=10**9)).arm
+    assert "AUTOTUNE" in str(restless.warm_up(0, limit_s=0.05))
+
+
+def test_data_that_end_are_said(make_lane: MakeLane) -> None:
+    arm = make_lane(Pipeline(depth=2, batches=3)).arm
+    with pytest.raises(DataError, match="ended during the race"):
+        arm.run_block(10, CalmMeter())
+
+
+def test_an_epoch_is_counted_only_where_there_is_a_cache() -> None:
+    plain = (ReadStage(), MapStage(), BatchStage(size=10))
+    cached = (ReadStage(), CacheStage(), ShuffleStage(buffer_size=50), MapStage(), BatchStage(size=10))
+    options = SYNTHETIC.options
+    for stages, batches in ((plain, 0), (cached, 16)):  # (100 + 50) / 10, and one for the end of the data
+        changed = options.model_copy(update={"pipeline": PipelineOptions(stages=stages)})
+        assert count_epoch_batches(changed, records=100) == batches
+    assert count_epoch_batches(options.model_copy(update={"pipeline": PipelineOptions(stages=cached)}), None) == 0
+
+
+def _race(make_lane: MakeLane, **options: Any) -> tuple[Job, RaceOptions]:
+    """Run a race of two alike arms on fakes."""
+    race = RaceOptions(arms=(SYNTHETIC.options, SYNTHETIC.options), block_steps=2, **options)
+    lanes = [make_lane(Pipeline(depth=1)) for _ in range(2)]
+    return _run(race, lanes), race
+
+
+def _run(race: RaceOptions, lanes: list[Lane]) -> Job:
+    job = lanes[0].job
+    with contextlib.closing(TableWriter(job.folder.blocks, BLOCKS)) as table:
+        Race(RaceJob(race, job.log, job.stop, table), [lane.arm for lane in lanes], CalmMeter()).run()
+    return job
+
+
+def test_every_round_runs_every_arm_once_in_an_order_of_its_own(make_lane: MakeLane) -> None:
+    job, race = _race(make_lane, pairs=6)
+    rounds: dict[int, list[int]] = {}
+    for block in read_table(job.folder.blocks, BLOCKS).to_pylist():
+        rounds.setdefault(block["round"], []).append(block["arm"])
+    assert {tuple(order) for order in rounds.values()} == {(0, 1), (1, 0)}
+    standings = [event for event in read_events(job.folder.events) if isinstance(event, RaceEvent)]
+    assert standings[-1].kept_rounds == race.pairs
+    assert standings[0].standings == [
+        {"arm": 1, "pairs": 0, "ratio": None, "low": None, "high": None, "outcome": "undecided"}
+    ]
+
+
+def test_a_race_ends_with_its_time(make_lane: MakeLane) -> None:
+    job, _ = _race(make_lane, pairs=500, max_seconds=0.001)
+    events = read_events(job.folder.events)
+    assert len([event for event in events if isinstance(event, RaceEvent)]) == 1
+    assert [event.sentence for event in events if isinstance(event, NoteEvent)] == [
+        "The time was up after 1 of 500 rounds; raise max_seconds for more."
+    ]
+
+
+def test_a_race_that_is_stopped_leaves_whole_blocks(make_lane: MakeLane) -> None:
+    lanes = [make_lane(Pipeline(depth=1)) for _ in range(2)]
+    lanes[0].job.stop.is_set = True
+    job = _run(RaceOptions(arms=(SYNTHETIC.options, SYNTHETIC.options)), lanes)
+    assert read_table(job.folder.blocks, BLOCKS).num_rows == 0
