@@ -18,6 +18,9 @@ Int8Array = NDArray[np.int8]
 VARINT, FIXED64, CHUNK, FIXED32 = 0, 1, 2, 5
 DAMAGED = -1
 
+# First bytes of an XEvent's fields.
+METADATA_TAG, OFFSET_TAG, DURATION_TAG, STATS_TAG = 0x08, 0x10, 0x18, 0x22
+
 # Columns of `read_line`, `read_names`.
 LINE_ID, LINE_TIMESTAMP, LINE_NAME, LINE_NAME_END, LINE_DISPLAY, LINE_DISPLAY_END, LINE_EVENTS, LINE_COLUMNS = range(8)
 NAME_ID, NAME_BEGIN, NAME_END, NAME_DISPLAY, NAME_DISPLAY_END, NAME_BODY, NAME_BODY_END, NAME_STATS, NAME_COLUMNS = (
@@ -31,11 +34,13 @@ ABSENT, DOUBLE, UINT64, INT64, TEXT, BYTES, REFERENCE = 0, 2, 3, 4, 5, 6, 7
 @compiled
 def read_varint(data: ByteArray, at: int, stop: int) -> tuple[int, int]:
     """Return the number at ``at`` (wrapped to int64) and the position behind it."""
+    if at < stop and data[at] < 0x80:
+        return int(np.int64(data[at])), at + 1
     value = np.uint64(0)
     shift = np.uint64(0)
     for position in range(at, min(at + 10, stop)):
         byte = data[position]
-        value |= np.uint64(byte & 0x7F) << shift
+        value |= np.uint64(byte & np.uint8(0x7F)) << shift
         if byte < 0x80:
             return int(np.int64(value)), position + 1
         shift += np.uint64(7)
@@ -182,10 +187,8 @@ def read_names(data: ByteArray, bounds: Int64Array, out: Int64Array) -> int:
 
 
 @compiled
-def find_name(table: Int32Array, ids: Int64Array, order: Int32Array, wanted: int) -> int:
-    """Return the index of a metadata id, or -1; small ids are looked up directly, others by bisection."""
-    if 0 <= wanted < len(table):
-        return int(table[wanted])
+def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
+    """Return the index of a metadata id by bisection of the sorted ``ids``, or -1."""
     at = np.searchsorted(ids, wanted)
     if at < len(ids) and ids[at] == wanted:
         return int(order[at])
@@ -194,50 +197,44 @@ def find_name(table: Int32Array, ids: Int64Array, order: Int32Array, wanted: int
 
 @compiled
 def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
-    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks."""
+    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks.
+
+    The tags that occur are compared as bytes: this loop runs for every field of every event.
+    """
     metadata_id, offset_ps, duration_ps, placed = 0, 0, 0, True
     at = begin
     while at < stop:
-        number, wire, value, after = read_field(data, at, stop)
-        if after < 0:
-            return 0, 0, 0, False, at
-        if wire == VARINT:
-            if number == 1:
+        tag = data[at]
+        if tag == STATS_TAG:
+            length, after = read_varint(data, at + 1, stop)
+            if after < 0 or not 0 <= length <= stop - after:
+                break
+            at = after + length
+        elif tag in (METADATA_TAG, OFFSET_TAG, DURATION_TAG):
+            value, after = read_varint(data, at + 1, stop)
+            if after < 0:
+                break
+            if tag == METADATA_TAG:
                 metadata_id = value
-            elif number == 2:
+            elif tag == OFFSET_TAG:
                 offset_ps, placed = value, True
-            elif number == 3:
+            else:
                 duration_ps = value
-            elif number == 5:
-                placed = False
-        at = after
+            at = after
+        else:
+            number, wire, _, after = read_field(data, at, stop)
+            if after < 0:
+                break
+            placed = placed and not (number == 5 and wire == VARINT)
+            at = after
     return metadata_id, offset_ps, duration_ps, placed, at
 
 
 @compiled
-def put_event(
-    data: ByteArray,
-    bounds: tuple[int, int],
-    timestamp_ns: int,
-    lookup: tuple[Int32Array, Int64Array, Int32Array],
-    columns: tuple[Int64Array, Int64Array, Int32Array],
-    row: int,
-) -> tuple[int, int]:
-    """Write one event into row ``row``; return the next row to write and where the event ends or breaks.
-
-    Events that only count occurrences have no place in time and are left out. Start and end are rounded down each, so
-    that neighbours in picoseconds stay neighbours. A name that ``lookup`` does not know gets the index -1.
-    """
-    table, ids, order = lookup
-    start, duration, name_index = columns
-    metadata_id, offset_ps, duration_ps, placed, end = read_event(data, bounds[0], bounds[1])
-    if not placed:
-        return row, end
+def to_ns(offset_ps: int, duration_ps: int) -> tuple[int, int]:
+    """Round start and end down each, so that neighbours in picoseconds stay neighbours; return start and duration."""
     start_ns = offset_ps // 1000
-    start[row] = timestamp_ns + start_ns
-    duration[row] = max(0, (offset_ps + duration_ps) // 1000 - start_ns)
-    name_index[row] = find_name(table, ids, order, metadata_id)
-    return row + 1, end
+    return start_ns, max(0, (offset_ps + duration_ps) // 1000 - start_ns)
 
 
 @compiled
@@ -252,25 +249,35 @@ def fill_events(
 ) -> tuple[int, int]:
     """Read a line's events into columns: start and duration (ns since the origin), name index.
 
-    Every ``stride``-th event's position goes to ``offsets``.
+    Events that only count occurrences have no place in time and are left out. A name that ``lookup`` does not know gets
+    the index -1. Every ``stride``-th event's position goes to ``offsets``. (No helper takes the columns: passing arrays
+    on counts references and triples the time.)
 
     Returns:
         Events written, and where the line ends or breaks.
     """
+    table, ids, order = lookup
+    start, duration, name_index = columns
     at, stop = bounds
     row = 0
-    while at < stop and row < len(columns[0]):
-        number, wire, value, after = read_field(data, at, stop)
+    while at < stop and row < len(start):
+        number, wire, length, after = read_field(data, at, stop)
         if after < 0:
             return row, at
         if number == 4 and wire == CHUNK:
-            if row % stride == 0:
-                offsets[row // stride] = at
-            row, end = put_event(data, (after - value, after), timestamp_ns, lookup, columns, row)
+            metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - length, after)
             if end != after:
                 return row, end
+            if placed:
+                start_ns, duration[row] = to_ns(offset_ps, duration_ps)
+                start[row] = timestamp_ns + start_ns
+                known = 0 <= metadata_id < len(table)
+                name_index[row] = table[metadata_id] if known else find_name(ids, order, metadata_id)
+                if row % stride == 0:
+                    offsets[row // stride] = at
+                row += 1
         at = after
-    return row, stop if row == len(columns[0]) else at
+    return row, stop if row == len(start) else at
 
 
 @compiled
@@ -281,12 +288,24 @@ def fill_scattered(
     columns: tuple[Int64Array, Int64Array, Int32Array],
     offsets: Int64Array,
 ) -> int:
-    """Read the events at ``offsets`` into columns, moving the offsets of those written to the front; return how many."""
+    """Read the events at ``offsets`` as `fill_events` does, moving the offsets of those written to the front.
+
+    Returns:
+        Events written.
+    """
+    table, ids, order = lookup
+    start, duration, name_index = columns
     row = 0
     for at in offsets:
         _, _, length, after = read_field(data, at, len(data))
-        offsets[row] = at
-        row, _ = put_event(data, (after - length, after), timestamp_ns, lookup, columns, row)
+        metadata_id, offset_ps, duration_ps, placed, _ = read_event(data, after - length, after)
+        if placed:
+            start_ns, duration[row] = to_ns(offset_ps, duration_ps)
+            start[row] = timestamp_ns + start_ns
+            known = 0 <= metadata_id < len(table)
+            name_index[row] = table[metadata_id] if known else find_name(ids, order, metadata_id)
+            offsets[row] = at
+            row += 1
     return row
 
 
