@@ -8,7 +8,6 @@ import base64
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from itertools import groupby
 from typing import Any, ClassVar
@@ -70,7 +69,6 @@ def write_page(content: Content) -> str:
         style=_resource("templates/report.css"),
         scripts=scripts,
         script_hashes=" ".join(f"'sha256-{_sha256(text)}'" for text in scripts),
-        version=_version(),
     )
 
 
@@ -89,7 +87,7 @@ def draw(picture: Picture) -> Chart:
     patch = [] if isinstance(dark, Unavailable) else patch_between(figure, figure_json(dark))
     return Chart(
         picture.name,
-        chart_title(light),
+        plain_line(chart_title(light)),
         picture.description,
         picture.wide,
         height=int(light.layout.height or 340),
@@ -140,7 +138,7 @@ def _templates() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        text=show_text, cell=show_cell, lines=code_lines, percent=format_percent, runs=picture_runs
+        text=show_text, cell=show_cell, line=plain_line, lines=code_lines, percent=format_percent, runs=picture_runs
     )
     environment.tests.update(
         text_block=_is(Text), table_block=_is(Table), code_block=_is(Code), picture_block=_is(Picture)
@@ -160,10 +158,3 @@ def _resource(name: str) -> str:
 
 def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
-
-
-def _version() -> str:
-    try:
-        return version("pipeline-lab")
-    except PackageNotFoundError:
-        return ""

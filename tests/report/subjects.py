@@ -1,0 +1,71 @@
+"""What the report tests report on: a run, a comparison, and names that wish readers ill."""
+
+from dataclasses import replace
+
+from pipeline_lab.analysis.verdict import Evidence, Finding, Suggestion
+from pipeline_lab.comparison.recorded import compare_runs
+from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.report.comparison_report import ComparisonReport
+from pipeline_lab.report.run_report import RunReport
+from tests.support import results
+from tests.support.recorded import recorded
+
+RIGHT_TO_LEFT = "\u202eevil\u202c שלום مرحبا"
+HOSTILE = f"</script><script>window.broken=1</script><img src=x onerror=window.broken=1>\"'`|{RIGHT_TO_LEFT}\x00\ud800"
+
+
+def run_report(**changes: object) -> RunReport:
+    return RunReport(recorded(**changes))  # type: ignore[arg-type]
+
+
+def comparison_report(candidates: int = 1) -> ComparisonReport:
+    runs = [recorded("optimised", 0.6 + 0.05 * number, name=f"candidate {number}") for number in range(candidates)]
+    return ComparisonReport(compare_runs(recorded(), *runs))
+
+
+def bare_report() -> RunReport:
+    return RunReport(RecordedRun("bare", results.bare_diagnosis()))
+
+
+def hostile_run(long: int = 1) -> RecordedRun:
+    """Build a run in which every text that somebody else chose is hostile."""
+    text = HOSTILE * long
+    diagnosis = results.diagnosis()
+    sampling = diagnosis.file_sampling
+    files = [f"/data/{text}-{number}" for number in range(8)]
+    old = sampling.table.column("file").to_pylist()
+    timeline = [files[old.index(name)] for name in sampling.timeline.column("file").to_pylist()]
+    diagnosis = replace(
+        diagnosis,
+        file_sampling=replace(
+            sampling,
+            table=_with_texts(sampling.table, "file", files),
+            timeline=_with_texts(sampling.timeline, "file", timeline),
+        ),
+        verdict=replace(
+            diagnosis.verdict,
+            sentence=text,
+            evidence=(Evidence(text, text),),
+            suggestions=(Suggestion(text, text, 10.0),),
+        ),
+        findings=(Finding("sampling-skew", text, (Evidence(text, text),)),),
+    )
+    return recorded(
+        name=text,
+        diagnosis=diagnosis,
+        id=text,
+        reason=text,
+        environment={"host": text, text: text},
+        options={"pipeline": {"stages": [{"stage": text, text: text}]}, text: [text]},
+        source=f'"""{text}"""\n',
+        notes=text,
+        tags=(text,),
+    )
+
+
+def _with_texts(table, column: str, texts: list[str]):  # type: ignore[no-untyped-def]
+    import pyarrow as pa
+
+    safe = [text.encode("utf-8", "replace").decode() for text in texts]
+    index = table.schema.get_field_index(column)
+    return table.set_column(index, table.schema.field(column), pa.array(safe))

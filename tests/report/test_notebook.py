@@ -1,0 +1,72 @@
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from pipeline_lab.comparison.recorded import compare_runs
+from pipeline_lab.report.notebook import describe
+from tests.report.subjects import HOSTILE, hostile_run
+from tests.support import results
+from tests.support.recorded import recorded
+
+COMPARISON = compare_runs(recorded(), recorded("optimised", 0.6))
+
+
+def test_a_diagnosis_shows_its_verdict_and_its_numbers() -> None:
+    shown = results.diagnosis()._repr_mimebundle_(include=None, exclude=None)
+    assert set(shown) == {"text/plain", "text/markdown", "text/html"}
+    for text in shown.values():
+        assert "The device waits for input 60 % of the time" in text
+    assert "Step time, median" in shown["text/html"]
+
+
+def test_a_comparison_shows_its_answer_and_the_warning() -> None:
+    html = COMPARISON._repr_html_()
+    assert "optimised took 40 % less time per step than baseline" in html
+    assert "recorded apart" in html
+
+
+def test_a_notebook_gets_no_script_and_little_weight() -> None:
+    html = COMPARISON._repr_html_()
+    assert "<script" not in html
+    assert len(html) < 30_000
+
+
+def test_hostile_names_stay_text() -> None:
+    html = compare_runs(recorded(name=HOSTILE), hostile_run())._repr_html_()
+    tags: set[str] = set()
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+            tags.add(tag)
+
+    Tags().feed(html)
+    assert tags <= {
+        "div",
+        "p",
+        "strong",
+        "em",
+        "small",
+        "bdi",
+        "ul",
+        "li",
+        "details",
+        "summary",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
+
+
+def test_what_has_no_report_is_refused() -> None:
+    with pytest.raises(TypeError, match="no report of a int"):
+        describe(7)
+
+
+def test_results_load_no_drawing_before_they_are_shown() -> None:
+    code = "import sys, pipeline_lab.comparison.recorded; sys.exit('plotly' in sys.modules or 'jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
