@@ -53,14 +53,23 @@ def _findings(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 def _lines(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
     yield "Source", _source(diagnosis.source)
-    yield "Job's steps", _line(diagnosis.job_steps, _job_steps)
     yield "Traced steps", _line(diagnosis.steps, _steps)
     yield "Input stalls", _line(diagnosis.input_stalls, _input_stalls)
     yield "Idle gaps", _line(diagnosis.idle_gaps, _idle_gaps)
-    yield "Calibration", _line(diagnosis.calibration, _calibration)
     yield "File sampling", _line(diagnosis.file_sampling, _file_sampling)
+    if diagnosis.source.kind != "run":
+        yield "Not in a log", Text(_ONLY_IN_RUNS, style="dim")
+        return
+    yield "Job's steps", _line(diagnosis.job_steps, _job_steps)
+    yield "Calibration", _line(diagnosis.calibration, _calibration)
     yield "Memory", _line(diagnosis.memory, _memory)
     yield "Profiler", _line(diagnosis.profiler_cost, _profiler_cost)
+
+
+_ONLY_IN_RUNS = (
+    "Every step's time, calibration, the job's memory and the profiler's price; "
+    "launch the job with `pipeline-lab run` to have them."
+)
 
 
 def _line(result: R | Unavailable, describe: Callable[[R], str]) -> Text:
