@@ -9,10 +9,10 @@ class ProfilingOptions(Options):
     """Short profile windows, each flushed to disk while training goes on."""
 
     enabled: bool = True
-    steps_per_window: int = Field(10, ge=1, le=1_000_000)
+    steps_per_window: int = Field(5, ge=1, le=1_000_000)
     """Training steps recorded in one window."""
     every_steps: int = Field(100, ge=1, le=100_000_000)
-    """Steps from the start of one window to the start of the next; the default records 10 % of all steps."""
+    """Steps from the start of one window to the start of the next; the default records 5 % of all steps."""
     memory_ceiling_mb: int = Field(200, ge=16, le=1_000_000)
     """Memory that one window may add to the process, MB; windows get shorter when they come near it."""
     sample_probe: bool = True

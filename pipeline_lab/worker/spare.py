@@ -1,11 +1,11 @@
 """A worker that loads TensorFlow before its job is known, without getting in anybody's way."""
 
 import importlib
-import os
 import threading
 import traceback
 
-NICENESS = 10
+from pipeline_lab.worker.priority import lower_own_priority
+
 READY = "ready"
 
 
@@ -19,7 +19,7 @@ def load_quietly() -> bool:
 
     def load() -> None:
         try:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            lower_own_priority()
             importlib.import_module("pipeline_lab.worker.session")
         except BaseException as error:
             errors.append(error)

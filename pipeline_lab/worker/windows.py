@@ -2,7 +2,7 @@
 
 TensorFlow keeps every event in memory (about 1 kB each) until its profiler is stopped, and has one profiler per
 process. So a window is a few steps long, its ``stop()``, which gathers and writes the events, runs on a thread of its
-own, and the next window opens only when that is done. What lies between two windows is a capture gap.
+own, at low priority, and the next window opens only when that is done. What lies between two windows is a capture gap.
 
 Every window records into a scratch folder of its own, because TensorFlow names sessions to the second, and moves to
 its place in the run in one rename: readers never see half a window.
@@ -22,6 +22,7 @@ from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import is_disk_full
 from pipeline_lab.worker.memory import ResidentMemory, return_free_memory
+from pipeline_lab.worker.priority import lower_own_priority
 
 NO_WINDOW = -1
 BYTES_PER_MB = 1_000_000
@@ -76,7 +77,7 @@ class ProfileWindows:
         self._options, self._folder, self._profiler, self._log, self._clock = options, folder, profiler, log, clock
         self._memory = ResidentMemory()
         self._lock = threading.Lock()
-        self._flusher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="flush")
+        self._flusher = ThreadPoolExecutor(1, thread_name_prefix="flush", initializer=lower_own_priority)
         self._flush: Future[None] | None = None
         self._window: _Window | None = None
         self._failure: Exception | None = None

@@ -5,7 +5,7 @@ from pipeline_lab.options.profiling import ProfilingOptions
 
 
 def test_the_duty_is_the_share_of_profiled_steps() -> None:
-    assert ProfilingOptions().duty_percent == 10.0
+    assert ProfilingOptions().duty_percent == 5.0
     assert ProfilingOptions(steps_per_window=1, every_steps=4).duty_percent == 25.0
     assert ProfilingOptions(enabled=False).duty_percent == 0.0
 

@@ -5,23 +5,25 @@ from pipeline_lab.worker import calibration
 from pipeline_lab.worker.calibration import calibrate, time_pipeline, time_step
 from tests.worker.fakes import FakeTrainer
 
+TICK_NS = 100_000_000
+
 
 @pytest.fixture(autouse=True)
 def _ticking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock is 100 ms after the one before, so the budget is over after four."""
-    ticks = iter(range(0, 10**12, 100_000_000))
+    """Each look at the clock is 100 ms after the one before, so the budget is over after three."""
+    ticks = iter(range(0, 10**12, TICK_NS))
     monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: next(ticks))
 
 
 def test_the_first_batch_is_timed_apart() -> None:
     timed = time_pipeline([{"id": index} for index in range(100)])
-    assert (timed.first_batch_ns, timed.batch_ns, timed.batches) == (100_000_000, 100_000_000, 4)
-    assert timed.batch == {"id": 4}
+    assert (timed.first_batch_ns, timed.batch_ns, timed.batches) == (TICK_NS, TICK_NS, 3)
+    assert timed.batch == {"id": 3}
 
 
 def test_data_that_ends_in_between_is_timed_as_far_as_it_goes() -> None:
     timed = time_pipeline([{"id": 0}, {"id": 1}])
-    assert (timed.batch_ns, timed.batches) == (100_000_000, 1)
+    assert (timed.batch_ns, timed.batches) == (TICK_NS, 1)
 
 
 def test_a_single_batch_has_no_time_per_batch() -> None:
@@ -58,4 +60,4 @@ def test_the_step_is_timed_on_the_batch_that_the_device_holds() -> None:
 
     event = calibrate(FakeTrainer(), lambda: [{"id": 0}, {"id": 1}], hold)
     assert held == [{"id": 1}]
-    assert (event.pipeline_only_batches, event.first_batch_ns) == (1, 100_000_000)
+    assert (event.pipeline_only_batches, event.first_batch_ns) == (1, TICK_NS)
