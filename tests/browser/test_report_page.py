@@ -1,0 +1,170 @@
+"""The report in a real browser: from the disk, offline, in light and dark, on a phone and on paper."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from pipeline_lab.report.html import HtmlReport
+from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.subject import Subject
+from tests.report.subjects import bare_report, comparison_report, hostile_run, run_report
+
+SUBJECTS = {
+    "run": run_report,
+    "comparison": comparison_report,
+    "twenty": lambda: comparison_report(19),
+    "bare": bare_report,
+    "hostile": lambda: RunReport(hostile_run(20)),
+}
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(18, 22, 28)"
+
+
+def until(claim: Callable[[], bool]) -> None:
+    """Wait for a claim to hold. (Playwright's own waiting evaluates strings, which the page's policy forbids.)"""
+    deadline_s = time.monotonic() + 20
+    while not claim():
+        assert time.monotonic() < deadline_s, "never happened"
+        time.sleep(0.05)
+
+
+@dataclass
+class Opened:
+    """A page with all that went wrong and everything it asked for."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def settle(self) -> None:
+        self.page.wait_for_selector("html[data-charts=drawn]", state="attached", timeout=60_000)
+
+    def check(self, *, width: int, background: str) -> None:
+        """Check what every report promises at any width and in any mode."""
+        until(lambda: self.page.evaluate("document.documentElement.scrollWidth") <= width)
+        assert self.background() == background
+        assert self.errors == []
+        assert [url for url in self.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+    def background(self) -> str:
+        return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    def chart_background(self) -> str:
+        return str(self.page.evaluate("getComputedStyle(document.querySelector('.chart .main-svg')).backgroundColor"))
+
+    def widths(self) -> list[float]:
+        return list(self.page.evaluate("[...document.querySelectorAll('.chart .main-svg')].map((e) => e.clientWidth)"))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+
+    def write(name: str, subject: Subject) -> Path:
+        path = folder / f"{name}.html"
+        path.write_bytes(HtmlReport().render(subject))
+        return path
+
+    return {name: write(name, make()) for name, make in SUBJECTS.items()}
+
+
+@pytest.fixture
+def open_report(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[..., Opened]]:
+    contexts = []
+
+    def open_(name: str, *, mode: str = "light", width: int = 1280) -> Opened:
+        context = browser.new_context(color_scheme=mode, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+        contexts.append(context)
+        opened = Opened(context.new_page())
+        opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
+        opened.page.on(
+            "console", lambda line: opened.errors.append(line.text) if line.type in ("error", "warning") else None
+        )
+        opened.page.on("request", lambda request: opened.requests.append(request.url))
+        opened.page.goto(pages[name].as_uri())
+        opened.settle()
+        return opened
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_report_opens_without_an_error_a_request_or_a_scroll_bar(open_report, name) -> None:
+    opened = open_report(name)
+    opened.check(width=1280, background=LIGHT)
+    opened.page.emulate_media(color_scheme="dark")
+    opened.check(width=1280, background=DARK)
+    opened.page.set_viewport_size({"width": 400, "height": 800})
+    opened.check(width=400, background=DARK)
+    assert opened.page.evaluate("window.broken") is None
+
+
+def test_a_report_opens_dark_for_those_who_read_in_the_dark(open_report) -> None:
+    opened = open_report("run", mode="dark")
+    opened.check(width=1280, background=DARK)
+    assert opened.chart_background() == DARK
+
+
+def test_every_chart_is_drawn_within_its_card(open_report) -> None:
+    opened = open_report("run", width=400)
+    charts = opened.page.locator(".chart")
+    assert charts.count() == 11
+    for index in range(charts.count()):
+        box, card = (charts.nth(index).locator(f"xpath={path}").bounding_box() for path in (".", ".."))
+        assert box["x"] + box["width"] <= card["x"] + card["width"] + 1
+        assert charts.nth(index).locator(".main-svg").count() >= 1
+    assert max(opened.widths()) < 400
+
+
+def test_charts_follow_the_reader_to_another_mode_and_width(open_report) -> None:
+    opened = open_report("comparison")
+    assert opened.chart_background() == LIGHT
+    opened.page.emulate_media(color_scheme="dark")
+    until(lambda: opened.chart_background() == DARK)
+    opened.page.set_viewport_size({"width": 400, "height": 800})
+    until(lambda: max(opened.widths()) < 400)
+    assert opened.errors == []
+
+
+def test_on_paper_everything_is_light_open_and_within_the_page(open_report) -> None:
+    opened = open_report("run", mode="dark")
+    folded = opened.page.locator("details:not([open])")
+    assert folded.count() > 0
+    opened.page.emulate_media(media="print")
+    until(lambda: folded.count() == 0)
+    until(lambda: opened.chart_background() == LIGHT)
+    assert opened.background() == LIGHT
+    assert max(opened.widths()) <= 700
+    opened.page.emulate_media(media="screen")
+    until(lambda: folded.count() > 0)
+    until(lambda: opened.chart_background() == DARK)
+    assert opened.page.pdf(format="A4", print_background=True).startswith(b"%PDF")
+
+
+def test_any_chart_is_saved_as_an_image(open_report) -> None:
+    opened = open_report("run")
+    for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        with opened.page.expect_download() as download:
+            opened.page.get_by_role("button", name=kind).first.click()
+        assert Path(download.value.path()).read_bytes().startswith(start)
+    assert opened.errors == []
+
+
+def test_charts_can_be_zoomed(open_report) -> None:
+    opened = open_report("run")
+    chart = opened.page.locator("#chart-stall-over-time")
+    chart.scroll_into_view_if_needed()
+    start = "document.querySelector('#chart-stall-over-time').layout.xaxis.range[0]"
+    before = opened.page.evaluate(start)
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    opened.page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
+    opened.page.mouse.up()
+    until(lambda: opened.page.evaluate(start) > before)
