@@ -14,6 +14,7 @@ from pipeline_lab.cli.doctor import doctor
 from pipeline_lab.cli.options import options
 from pipeline_lab.cli.output import say
 from pipeline_lab.cli.presets import presets
+from pipeline_lab.cli.race import race
 from pipeline_lab.cli.report import report
 from pipeline_lab.cli.run import run
 from pipeline_lab.cli.runs import runs
@@ -58,6 +59,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (serve_app, run, presets, options, analyze, compare, report, code, doctor):
+for command in (serve_app, run, presets, options, analyze, compare, race, report, code, doctor):
     app.command()(command)
 app.add_typer(runs, name="runs")

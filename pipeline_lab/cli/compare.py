@@ -4,16 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
+from pipeline_lab.cli.gate import leave_through
 from pipeline_lab.cli.output import messages, print_json, results, say
 
 if TYPE_CHECKING:
-    from pipeline_lab.comparison.gate import Gate
     from pipeline_lab.comparison.recorded import Comparison
-
-THRESHOLD_CROSSED, UNDECIDED = 3, 4
 
 
 def compare(
@@ -52,7 +49,7 @@ def compare(
     else:
         _print_summary(comparison)
     if gate is not None:
-        _leave_through(gate)
+        leave_through(gate)
 
 
 def _write_html(comparison: "Comparison", path: Path) -> None:
@@ -67,11 +64,3 @@ def _print_summary(comparison: "Comparison") -> None:
     from pipeline_lab.cli.comparison_summary import summarise_comparison
 
     results().print(summarise_comparison(comparison))
-
-
-def _leave_through(gate: "Gate") -> None:
-    from pipeline_lab.statistics.outcome import GateAnswer
-
-    codes = {GateAnswer.PASSED: 0, GateAnswer.CROSSED: THRESHOLD_CROSSED, GateAnswer.UNDECIDED: UNDECIDED}
-    messages().print(escape(gate.sentence))
-    raise typer.Exit(codes[gate.answer])

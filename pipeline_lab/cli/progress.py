@@ -5,7 +5,15 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from pipeline_lab.runs.events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
+from pipeline_lab.runs.events import (
+    DataProgressEvent,
+    Event,
+    NoteEvent,
+    PhaseEvent,
+    ProgressEvent,
+    RaceEvent,
+    WindowEvent,
+)
 from pipeline_lab.runs.launcher import Update
 from pipeline_lab.runs.record import RunState
 
@@ -16,6 +24,7 @@ PHASES = {
     "calibrating": "calibrating",
     "warmup": "warming up",
     "training": "training",
+    "racing": "racing",
     "finishing": "writing the last window",
 }
 
@@ -70,6 +79,8 @@ class RunProgress:
                 self._show_steps(event)
             case WindowEvent():
                 self._windows += 1
+            case RaceEvent():
+                self._show_race(event)
             case NoteEvent():
                 self.note(event.sentence)
 
@@ -87,6 +98,16 @@ class RunProgress:
         windows = f" · {self._windows} window{'s' * (self._windows != 1)}"
         done, total = (event.steps, event.total_steps) if event.total_steps else (event.elapsed_s, event.total_s)
         self._count(done, total, f"{event.steps}{of_all} steps{rate}{windows}")
+
+    def _show_race(self, event: RaceEvent) -> None:
+        spans = [
+            f"{each['low']:.2f} to {each['high']:.2f}"
+            for each in event.standings
+            if each["low"] is not None and each["high"] is not None
+        ]
+        ratios = f" · ratio {', '.join(spans)}" if spans else ""
+        share = max(event.rounds / event.max_rounds, event.elapsed_s / event.max_s)
+        self._count(share, 1.0, f"{event.kept_rounds} rounds{ratios}")
 
     def _count(self, done: float, total: float | None, counts: str) -> None:
         self._bar.update(self._task, completed=done, total=total, counts=counts)

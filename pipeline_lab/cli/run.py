@@ -1,18 +1,14 @@
 """``pipeline-lab run``: one job to its end."""
 
-import contextlib
-import signal
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
 from pipeline_lab.cli.choice import SetOption, apply_settings, choose_options, limit_length
-from pipeline_lab.cli.output import messages, print_json, say
+from pipeline_lab.cli.following import follow_run, stop_requests
+from pipeline_lab.cli.output import print_json, say
 from pipeline_lab.errors import RunFailedError
 
 if TYPE_CHECKING:
@@ -39,52 +35,14 @@ def run(
     from pipeline_lab.runs.store import open_store
 
     chosen = limit_length(apply_settings(choose_options(preset, options), settings), steps, seconds)
-    with _stop_requests() as requests:
+    with stop_requests() as requests:
         folder = launch(open_store(store), chosen)
-        record = _follow(folder, requests)
+        record = follow_run(folder, requests)
     if as_json:
         print_json(run_document(folder, record))
     else:
         typer.echo(folder.id)
     _tell_end(folder, record)
-
-
-@dataclass
-class _StopRequests:
-    count: int = 0
-
-    def add(self, _number: int, _frame: FrameType | None) -> None:
-        self.count += 1
-        if self.count > 1:  # the run ends without us
-            raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _stop_requests() -> Iterator[_StopRequests]:
-    """Count Ctrl-C and its like instead of dying from it: the run is told to stop, and we stay to its end."""
-    requests = _StopRequests()
-    before = {number: signal.signal(number, requests.add) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield requests
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _follow(folder: "RunFolder", requests: _StopRequests) -> "RunRecord":
-    from pipeline_lab.cli.progress import RunProgress
-    from pipeline_lab.runs.launcher import cancel, follow
-
-    told = False
-    with RunProgress(messages()) as progress:
-        progress.note(f"Run {folder.id}")
-        for update in follow(folder):
-            progress.show(update)
-            if requests.count and not told:
-                cancel(folder)
-                progress.note("Cancelling; what was recorded is kept.")
-                told = True
-    return update.record
 
 
 def _tell_end(folder: "RunFolder", record: "RunRecord") -> None:

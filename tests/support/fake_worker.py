@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_lab.runs.events import Event, FailureEvent, NoteEvent, PhaseEvent, ProgressEvent, format_event
+from pipeline_lab.runs.events import Event, FailureEvent, NoteEvent, PhaseEvent, ProgressEvent, RaceEvent, format_event
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
 
@@ -90,6 +90,19 @@ def leaves_a_child(folder: RunFolder) -> None:
     os._exit(0)
 
 
+def race(ratio: float, rounds: int = 30) -> Callable[[RunFolder], None]:
+    """Race two arms of which the second takes ``ratio`` times as long."""
+
+    def write(folder: RunFolder) -> None:
+        from tests.support.races import PlantedArm, fill_race
+
+        wobble = [1 + 0.01 * ((7 * number) % 5 - 2) for number in range(rounds)]
+        fill_race(folder, PlantedArm([20.0] * rounds), PlantedArm([20 * ratio * each for each in wobble]))
+        say(folder, RaceEvent(rounds, rounds, 45, 1.0, 600.0, [{"low": 0.9, "high": 1.1}]))
+
+    return write
+
+
 def sleep_on() -> None:
     while True:
         time.sleep(1)
@@ -104,6 +117,9 @@ BEHAVIOURS: dict[str, Callable[[RunFolder], None]] = {
     "patient": patient,
     "stubborn": stubborn,
     "leaves-a-child": leaves_a_child,
+    "race-faster": race(0.8),
+    "race-slower": race(1.25),
+    "race-undecided": race(1.25, rounds=4),
 }
 
 if __name__ == "__main__":

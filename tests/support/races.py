@@ -32,8 +32,15 @@ class PlantedArm:
 def make_race(store: RunStore, *arms: PlantedArm, options: RaceOptions = WORDS) -> RunFolder:
     """Write a whole race; half of each step is waiting, each costs 5 ms of processor time, two files of 1000 records."""
     folder = store.create(options, render_source(options.arms[0]))
+    fill_race(folder, *arms, block_steps=options.block_steps)
+    set_state(folder, RunState.DONE)
+    return folder
+
+
+def fill_race(folder: RunFolder, *arms: PlantedArm, block_steps: int = WORDS.block_steps) -> None:
+    """Write what a worker adds to a race's folder."""
+    steps = block_steps
     blocks = TableWriter(folder.blocks, BLOCKS)
-    steps = options.block_steps
     for number in range(len(arms[0].step_ms)):
         for place, arm in enumerate(arms):
             wall = round(arm.step_ms[number] * steps * MS)
@@ -44,12 +51,10 @@ def make_race(store: RunStore, *arms: PlantedArm, options: RaceOptions = WORDS) 
     blocks.close()
     for place, arm in enumerate(arms):
         _write_arm(folder.arm(place), arm, steps)
-    set_state(folder, RunState.DONE)
-    return folder
 
 
 def _write_arm(folder: RunFolder, arm: PlantedArm, block_steps: int) -> None:
-    folder.path.mkdir(parents=True)
+    folder.path.mkdir(parents=True, exist_ok=True)
     write_files(folder.files, [DataFile(f"/data/{index}.tfrecord", 1000, 10_000) for index in range(2)])
     noise = np.random.default_rng(0).normal(0, 0.05, len(arm.step_ms) * block_steps)
     steps, samples = TableWriter(folder.steps, STEPS), TableWriter(folder.samples, SAMPLES)

@@ -1,0 +1,121 @@
+"""``pipeline-lab race``: option sets that take turns in one process, and a gate for continuous integration."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.following import follow_run, stop_requests
+from pipeline_lab.cli.gate import leave_through
+from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.errors import OptionsError, RunFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeline_lab.options.race import RaceOptions
+    from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.runs.record import RunRecord
+    from pipeline_lab.runs.store import RunFolder, RunStore
+
+
+def race(
+    options: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="OPTIONS",
+            help="Two or more: a preset, a JSON file of options, or a run; the first is the baseline.",
+            show_default=False,
+        ),
+    ],
+    pairs: Annotated[
+        int | None, typer.Option(help="Rounds after which the race ends in any case.", show_default="30")
+    ] = None,
+    block: Annotated[
+        int | None, typer.Option(metavar="STEPS", help="Measured steps of an arm in a round.", show_default="10")
+    ] = None,
+    margin: Annotated[
+        str | None, typer.Option(metavar="PCT", help="Smallest difference that matters.", show_default="3%")
+    ] = None,
+    fail_if_slower: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PCT",
+            help="Leave with code 3 if a candidate is slower by more than this, 4 if that cannot be told.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="End the race after this time, warm-up not counted.", show_default="600")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the race.", show_default=False)] = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Race option sets against the first of them: blocks in random order in one process, until the answer is known."""
+    from pipeline_lab.comparison.gate import parse_percent
+    from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.runs.launcher import launch_race
+    from pipeline_lab.runs.store import open_store
+
+    opened = open_store(store)
+    settings = {
+        "name": name,
+        "pairs": pairs,
+        "block_steps": block,
+        "margin_percent": None if margin is None else parse_percent(margin),
+        "fail_if_slower_percent": None if fail_if_slower is None else parse_percent(fail_if_slower),
+        "max_seconds": seconds,
+    }
+    chosen = _race_options([_find_arm(each, opened) for each in options], settings)
+    with stop_requests() as requests:
+        folder = launch_race(opened, chosen)
+        record = follow_run(folder, requests)
+    _check_end(folder, record)
+    found = read_race(folder)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        from pipeline_lab.cli.race_summary import summarise_race
+
+        results().print(summarise_race(found))
+    if found.gate is not None:
+        leave_through(found.gate)
+
+
+def _race_options(arms: "list[RunOptions]", settings: "Mapping[str, object]") -> "RaceOptions":
+    from pipeline_lab.options.race import read_race_options
+
+    if len(arms) < 2:
+        raise OptionsError("A race needs at least two option sets: the baseline and a candidate.")
+    given = {name: value for name, value in settings.items() if value is not None}
+    return read_race_options({"arms": [arm.model_dump(mode="json") for arm in arms], **given})
+
+
+def _find_arm(text: str, store: "RunStore") -> "RunOptions":
+    """Return the options of a preset, of a JSON file or of a run, whichever has that name."""
+    from pipeline_lab.options.presets import PRESETS
+    from pipeline_lab.options.run import read_options, read_options_file
+
+    for preset in PRESETS:
+        if preset.name == text:
+            return preset.options
+    if Path(text).is_file():
+        found = read_options_file(Path(text))
+        return found if found.name else found.model_copy(update={"name": Path(text).stem})
+    names = ", ".join(preset.name for preset in PRESETS)
+    if text not in {record.id for record in store.runs()}:
+        raise OptionsError(f"{text[:80]!r} is no preset ({names}), no file and no run in {store.root}.")
+    document = store.read(text).options
+    if document is None:
+        raise OptionsError(f"Run {text} was not launched by Pipeline Lab, so it has no options to race.")
+    return read_options(document)
+
+
+def _check_end(folder: "RunFolder", record: "RunRecord") -> None:
+    from pipeline_lab.runs.record import RunState
+
+    if record.status.state is not RunState.DONE:
+        raise RunFailedError(f"Race {folder.id} {record.status.state.value}: {record.status.reason}")
+    say("Done: race [bold]{}[/]", folder.id)
