@@ -25,9 +25,9 @@ from pathlib import Path
 from pipeline_lab.trace.xplane import read_xplane
 path = Path(sys.argv[1])
 def read():
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     events = read_xplane(path).event_count
-    return time.perf_counter() - begin, events
+    return time.perf_counter() - begin, time.process_time() - cpu, events
 print(*read())
 """
 OURS_WARM = OURS.replace("print(*read())", "read()\nprint(*min(read() for _ in range(3)))")
@@ -35,28 +35,28 @@ OURS_SALVAGE = OURS.replace("path = Path(sys.argv[1])", "path = Path(sys.argv[1]
 DIAGNOSIS = """
 import sys, time
 from pathlib import Path
-begin = time.perf_counter()
+begin, cpu = time.perf_counter(), time.process_time()
 from pipeline_lab.analysis.diagnosis import diagnose
 diagnose(Path(sys.argv[1]))
-print(time.perf_counter() - begin, 0)
+print(time.perf_counter() - begin, time.process_time() - cpu, 0)
 """
 XPROF = """
 import sys, time
 from xprof.convert import raw_to_tool_data
-begin = time.perf_counter()
+begin, cpu = time.perf_counter(), time.process_time()
 data, _ = raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], sys.argv[2], {})
 assert data, "xprof returned nothing"
-print(time.perf_counter() - begin, 0)
+print(time.perf_counter() - begin, time.process_time() - cpu, 0)
 """
 PROTOBUF = """
 import sys, time
 from pathlib import Path
 from tests.trace.oracle import parse
-begin = time.perf_counter()
+begin, cpu = time.perf_counter(), time.process_time()
 space = parse(Path(sys.argv[1]).read_bytes())
 rows = [(line.timestamp_ns + event.offset_ps // 1000, event.duration_ps // 1000, event.metadata_id)
         for plane in space.planes for line in plane.lines for event in line.events]
-print(time.perf_counter() - begin, len(rows))
+print(time.perf_counter() - begin, time.process_time() - cpu, len(rows))
 """
 READERS = {
     "ours, warm process": (OURS_WARM, ()),
@@ -72,12 +72,13 @@ READERS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """One reader on one file; ``process_s`` is the whole process, ``read_s`` the reading alone."""
+    """One reader on one file: ``process_s`` is the whole process, ``read_s`` and ``cpu_s`` the reading alone."""
 
     reader: str
     megabytes: float
     events: int
     read_s: float
+    cpu_s: float
     process_s: float
     peak_gb: float
 
@@ -85,7 +86,7 @@ class Reading:
     def row(self) -> str:
         speed = self.megabytes / self.read_s
         return (
-            f"{self.reader:<30} {self.megabytes:>8.1f} {self.read_s:>8.2f} {self.process_s:>9.2f} "
+            f"{self.reader:<30} {self.megabytes:>8.1f} {self.read_s:>8.2f} {self.cpu_s:>7.2f} {self.process_s:>9.2f} "
             f"{speed:>8.0f} {self.peak_gb:>7.2f}"
         )
 
@@ -113,8 +114,9 @@ def measure(reader: str, path: Path) -> Reading:
     code, printed, process_s, peak_kib = json.loads(done.stdout)
     if code:
         raise SystemExit(f"{reader} failed on {path.name} with exit code {code}")
-    read_s, events = printed.split()[-2:]
-    return Reading(reader, path.stat().st_size / 1e6, int(events), float(read_s), process_s, peak_kib * 1024 / 1e9)
+    read_s, cpu_s, events = printed.split()[-3:]
+    size = path.stat().st_size / 1e6
+    return Reading(reader, size, int(events), float(read_s), float(cpu_s), process_s, peak_kib * 1024 / 1e9)
 
 
 def damaged_copy(path: Path) -> None:
@@ -142,7 +144,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1, 30, 295])
     parser.add_argument("--readers", nargs="+", choices=READERS, default=list(READERS))
     options = parser.parse_args()
-    print(f"{'reader':<30} {'MB':>8} {'read s':>8} {'process s':>9} {'MB/s':>8} {'peak GB':>7}")
+    print(f"{'reader':<30} {'MB':>8} {'read s':>8} {'cpu s':>7} {'process s':>9} {'MB/s':>8} {'peak GB':>7}")
     with tempfile.TemporaryDirectory() as folder:
         for reading in measure_all(Path(folder), options.megabytes, options.readers):
             print(reading.row, flush=True)

@@ -151,7 +151,7 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
             if stat.S_ISLNK(entry.external_attr >> 16):
                 raise _is_link(name, entry.filename)
             target = _target(folder, entry.filename, name)
-            if not entry.is_dir():
+            if not entry.filename.endswith("/"):
                 with archive.open(entry) as source:
                     _copy(source, target, allowance)
     return ""

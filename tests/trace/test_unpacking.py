@@ -184,6 +184,13 @@ def test_damaged_archives_are_a_sentence(tmp_path: Path, folder: Path, keep: int
         unpack(write(tmp_path / "c", whole[:keep]), folder)
 
 
+def test_an_entry_without_a_name_is_a_sentence(tmp_path: Path, folder: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "z", "w") as archive, archive.open(zipfile.ZipInfo(""), "w") as entry:
+        entry.write(b"1")
+    with pytest.raises(TraceReadError, match=r"cannot be unpacked: Is a directory\."):
+        unpack(tmp_path / "z", folder)
+
+
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
