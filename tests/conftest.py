@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REFERENCE_TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+settings.register_profile("no clock", deadline=None)  # a busy machine is no reason to fail
+settings.load_profile("no clock")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.job_steps import periods, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.events import CalibrationEvent, Event
@@ -49,7 +50,7 @@ def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
     found = [event for event in events if isinstance(event, CalibrationEvent) and event.device_only_ns is not None]
     plain = plain_steps(steps)
     if not plain.any():  # all steps were profiled
-        plain = ~np.asarray(steps.column("warmup").to_numpy(), np.bool_)
+        plain = ~tables.bools(steps, "warmup")
     if not found or not plain.any():
         raise TraceIncompleteError(NOT_CALIBRATED)
     device_only_ns = found[-1].device_only_ns

@@ -5,7 +5,7 @@ Traces are read one after another, and of each only its parts are kept, so memor
 
 from pathlib import Path
 
-from pipeline_lab.analysis import file_sampling
+from pipeline_lab.analysis import file_sampling, tables
 from pipeline_lab.analysis.conclusion import conclude, describe, without_job
 from pipeline_lab.analysis.inputs import Progress, is_run
 from pipeline_lab.analysis.results import Diagnosis as Diagnosis
@@ -48,7 +48,7 @@ def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:
 def _diagnose_log(source: TraceSource, progress: Progress | None) -> Diagnosis:
     parts, unreadable = _read_parts(source, progress)
     axis = place_on_axis(parts)
-    sampling = attempt(lambda: file_sampling.measure([], SAMPLES.empty_table(), axis.reads))
+    sampling = attempt(lambda: file_sampling.measure([], tables.empty(SAMPLES), axis.reads))
     described = describe(source.path, source.kind.value, axis, (*unreadable, *source.notes))
     return conclude(described, axis, without_job(sampling))
 

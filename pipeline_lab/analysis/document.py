@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
@@ -120,7 +121,7 @@ def _input_stalls(stalls: InputStalls) -> Document:
                 "wait_ms": _ms(row["end_ns"] - row["start_ns"]),
                 "exposed_ms": _ms(row["exposed_ns"]),
             }
-            for row in _longest(table, table.column("end_ns").to_numpy() - table.column("start_ns").to_numpy())
+            for row in _longest(table, tables.ints(table, "end_ns") - tables.ints(table, "start_ns"))
         ],
     }
 
@@ -160,7 +161,7 @@ def _idle_gaps(gaps: IdleGaps) -> Document:
                 "cause": row["cause"],
                 "host_operations": [row["host_operation"]] if row["host_operation"] else [],
             }
-            for row in _longest(gaps.gaps, gaps.gaps.column("duration_ns").to_numpy())
+            for row in _longest(gaps.gaps, tables.ints(gaps.gaps, "duration_ns"))
         ],
     }
 
@@ -233,5 +234,5 @@ def _evidence(evidence: tuple[Evidence, ...]) -> list[Document]:
 
 def _longest(table: pa.Table, length_ns: np.ndarray[Any, Any]) -> list[Document]:
     order = np.argsort(-length_ns, kind="stable")[:LONGEST]
-    rows: list[Document] = table.take(pa.array(order)).to_pylist()
+    rows: list[Document] = tables.take(table, order).to_pylist()
     return rows

@@ -131,7 +131,7 @@ def _by_reads(names: Sequence[str], counts: IntArray, records: IntArray | None) 
     return FileSampling(
         basis="reads",
         table=_file_table(names, records, counts, None, counts),
-        timeline=TIMELINE_TABLE.empty_table(),
+        timeline=tables.empty(TIMELINE_TABLE),
         total_variation=distance,
         total_variation_ideal=ideal,
         unopened=None if records is None else int((counts == 0).sum()),

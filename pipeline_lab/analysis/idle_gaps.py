@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import HOST_COMPUTE, Activity, Device
@@ -115,9 +113,9 @@ def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
     busy = tables.concat(BUSY_TABLE, [part.busy for part in parts])
     by_cause = {cause: sum(part.by_cause_ns[cause] for part in parts) for cause in GapCause}
     if capture_gaps:
-        between = _capture_gaps(gaps, busy)
-        by_cause[GapCause.CAPTURE_GAP] = int(pc.sum(between.column("duration_ns")).as_py() or 0)
-        inside = gaps.filter(pc.is_valid(gaps.column("window")))
+        inside = tables.take(gaps, np.flatnonzero(tables.valid(gaps, "window")))
+        between = _capture_gaps(inside, busy)
+        by_cause[GapCause.CAPTURE_GAP] = int(tables.ints(between, "duration_ns").sum())
         gaps = tables.concat(GAP_TABLE, [inside, between])
     devices = _add_devices([device for part in parts for device in part.devices])
     return IdleGaps(
@@ -158,7 +156,7 @@ def _gap_table(activity: Activity, device: Device, idle: Attribution, kept: IntA
     gaps = idle.gaps[kept]
     shares = {cause: length_within(idle.causes[cause], gaps) for cause in GapCause}
     largest = np.argmax(np.stack(list(shares.values())), axis=0)
-    causes = np.array([cause.value for cause in GapCause])
+    causes = [cause.value for cause in GapCause]
     return tables.build(
         GAP_TABLE,
         len(gaps),
@@ -167,7 +165,7 @@ def _gap_table(activity: Activity, device: Device, idle: Attribution, kept: IntA
         window=0,
         start_ns=gaps[:, 0],
         duration_ns=gaps[:, 1] - gaps[:, 0],
-        cause=causes[largest],
+        cause=[causes[index] for index in largest],
         host_operation=[idle.operations[index] for index in kept],
         **{f"{cause.value}_ns": share for cause, share in shares.items()},
     )
@@ -201,26 +199,15 @@ def _add_devices(devices: Sequence[DeviceTime]) -> tuple[DeviceTime, ...]:
 
 def _capture_gaps(gaps: pa.Table, busy: pa.Table) -> pa.Table:
     """Find the time between the windows of each device of each host."""
-    ends = pc.add(gaps.column("start_ns"), gaps.column("duration_ns"))
-    names = ("host", "device", "window", "start_ns", "end_ns")
-    spans = pa.concat_tables([gaps.append_column("end_ns", ends).select(names), busy.select(names)])
-    spans = spans.filter(pc.is_valid(spans.column("window")))
-    windows = spans.group_by(["host", "device", "window"]).aggregate([("start_ns", "min"), ("end_ns", "max")])
-    windows = windows.sort_by([(name, "ascending") for name in ("host", "device", "start_ns_min")]).combine_chunks()
-    start, end = (tables.ints(windows, name) for name in ("start_ns_min", "end_ns_max"))
-    key = [
-        f"{host}\0{device}"
-        for host, device in zip(windows["host"].to_pylist(), windows["device"].to_pylist(), strict=True)
-    ]
-    same = np.array([left == right for left, right in pairwise(key)], np.bool_)
-    after = np.flatnonzero(same & (start[1:] > end[:-1]))
+    hosts, devices, key, start, end = _windows(gaps, busy)
+    after = np.flatnonzero((key[1:] == key[:-1]) & (start[1:] > end[:-1]))
     duration = start[after + 1] - end[after]
     zeros = {f"{cause.value}_ns": 0 for cause in GapCause}
     return tables.build(
         GAP_TABLE,
         len(after),
-        host=windows["host"].take(pa.array(after)),
-        device=windows["device"].take(pa.array(after)),
+        host=[hosts[row] for row in after],
+        device=[devices[row] for row in after],
         window=None,
         start_ns=end[after],
         duration_ns=duration,
@@ -228,3 +215,26 @@ def _capture_gaps(gaps: pa.Table, busy: pa.Table) -> pa.Table:
         host_operation=None,
         **{**zeros, f"{GapCause.CAPTURE_GAP.value}_ns": duration},
     )
+
+
+def _windows(gaps: pa.Table, busy: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
+    """Return host, device, number of the device, start and end of every window, by device and start.
+
+    Gaps and busy intervals of a window fill it, so that its edges are theirs.
+    """
+    host = [*gaps.column("host").to_pylist(), *busy.column("host").to_pylist()]
+    device = [*gaps.column("device").to_pylist(), *busy.column("device").to_pylist()]
+    names = list(dict.fromkeys(zip(host, device, strict=True)))
+    number = {name: index for index, name in enumerate(names)}
+    key = np.fromiter((number[name] for name in zip(host, device, strict=True)), np.int64, len(host))
+    window = np.concatenate((tables.ints(gaps, "window"), tables.ints(busy, "window")))
+    starts = np.concatenate((tables.ints(gaps, "start_ns"), tables.ints(busy, "start_ns")))
+    ends = np.concatenate((starts[: gaps.num_rows] + tables.ints(gaps, "duration_ns"), tables.ints(busy, "end_ns")))
+    order = np.lexsort((starts, window, key))
+    key, window, starts, ends = key[order], window[order], starts[order], ends[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1) | np.diff(window, prepend=-1))
+    end = np.maximum.reduceat(ends, first) if len(first) else ends
+    by_time = np.lexsort((starts[first], key[first]))
+    first, end = first[by_time], end[by_time]
+    found = [names[index] for index in key[first]]
+    return [name[0] for name in found], [name[1] for name in found], key[first], starts[first], end

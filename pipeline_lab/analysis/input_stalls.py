@@ -90,7 +90,7 @@ def analyse(activity: Activity, steps: Steps) -> InputStalls:
             len(moments),
             host=activity.trace.host,
             window=0,
-            step=pa.array(number, pa.int64(), mask=~inside),
+            step=np.ma.masked_array(number, ~inside),
             start_ns=moments[:, 0],
             end_ns=moments[:, 1],
             exposed_ns=length_within(exposed, moments),

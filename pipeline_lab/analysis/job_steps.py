@@ -65,7 +65,7 @@ def measure(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
     Raises:
         TraceIncompleteError: No step has ended after the warm-up.
     """
-    warmup = np.asarray(steps.column("warmup").to_numpy(), np.bool_)
+    warmup = tables.bools(steps, "warmup")
     if warmup.all():
         raise TraceIncompleteError(NOT_YET)
     step_ns = periods(steps)
@@ -81,8 +81,8 @@ def measure(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
         wait_ns=wait,
         compute_ns=tables.ints(steps, "end_ns") - start - wait,
         step_ns=step_ns,
-        loss=steps.column("loss").to_numpy(),
-        accuracy=steps.column("accuracy").to_numpy(),
+        loss=tables.floats(steps, "loss"),
+        accuracy=tables.floats(steps, "accuracy"),
         profiled=tables.ints(steps, "window") >= 0,
     )
     total_ns = int(measured.sum())
@@ -106,7 +106,7 @@ def periods(steps: pa.Table) -> IntArray:
 
 def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:
     """Say which steps count as the job without the profiler: after the warm-up and outside of windows."""
-    warmup = np.asarray(steps.column("warmup").to_numpy(), np.bool_)
+    warmup = tables.bools(steps, "warmup")
     return ~warmup & (tables.ints(steps, "window") < 0)
 
 

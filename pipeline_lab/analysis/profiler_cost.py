@@ -73,7 +73,7 @@ def measure(events: Sequence[Event], steps: pa.Table, origin_ns: int) -> Profile
     period, start = periods(steps), tables.ints(steps, "start_ns")
     spans = np.stack((start, start + period), axis=1)
     flushing = plain_steps(steps) & (length_within(flushes(events), spans) > 0)
-    profiled = ~np.asarray(steps.column("warmup").to_numpy(), np.bool_) & (tables.ints(steps, "window") >= 0)
+    profiled = ~tables.bools(steps, "warmup") & (tables.ints(steps, "window") >= 0)
     return ProfilerCost(
         windows=_window_table(windows, origin_ns),
         profiled_steps=int(profiled.sum()),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import calibration, file_sampling, job_steps, memory, profiler_cost
+from pipeline_lab.analysis import calibration, file_sampling, job_steps, memory, profiler_cost, tables
 from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.inputs import Progress, window_files
@@ -92,12 +92,12 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         reads: What the traces say about file readers.
     """
     steps, events = job.steps, job.events
-    other = job.resources.column("other_cpu_percent")
+    other = tables.floats(job.resources, "other_cpu_percent")
     return JobResults(
         job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
         calibration=attempt(lambda: calibration.measure(events, steps)),
         file_sampling=attempt(lambda: file_sampling.measure(job.files, job.samples, reads)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns)),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
-        other_cpu_percent=float(np.mean(other.to_numpy())) if len(other) else None,
+        other_cpu_percent=float(np.nanmean(other)) if np.isfinite(other).any() else None,
     )

@@ -22,7 +22,7 @@ import platformdirs
 from pipeline_lab.analysis.inputs import Progress, is_run, window_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.storage import read_result, write_json, write_result
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.store import RunFolder, samples_folder
 
 ANALYSIS_VERSION = 1
 """Raised whenever the same inputs may give another diagnosis."""
@@ -195,5 +195,6 @@ def _folders(path: Path) -> list[Path]:
     key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
     named = os.environ.get("PIPELINE_LAB_CACHE")
     cache = Path(named) if named else platformdirs.user_cache_path("pipeline-lab")
-    own = [RunFolder(path).analysis] if is_run(path) else []
+    is_ours = is_run(path) and path.parent != samples_folder()
+    own = [RunFolder(path).analysis] if is_ours else []
     return [*own, cache / "analysis" / key]

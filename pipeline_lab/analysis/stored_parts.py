@@ -71,7 +71,7 @@ def _stalls(steps: StoredSteps) -> InputStalls:
         events=None,
         event_sum_ns=None,
         event_names=(),
-        table=WAIT_TABLE.empty_table(),
+        table=tables.empty(WAIT_TABLE),
     )
 
 

@@ -1,38 +1,90 @@
-"""Small helpers for the Arrow tables inside results: build, put on the common axis, merge."""
+"""Small helpers for the Arrow tables inside results: build, read, put on the common axis, merge.
 
-from collections.abc import Iterable
+Arrays go in and out as buffers: pyarrow's own conversions (``pa.array``, ``pa.scalar``, ``to_numpy``, …) import pandas
+wherever it is installed, which takes longer than the whole analysis of a run.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.intervals import IntArray
 
 Part = TypeVar("Part")
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 _TIMES = ("start_ns", "end_ns")
+_NUMBERS = {
+    pa.int16(): np.int16,
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.float32(): np.float32,
+    pa.float64(): np.float64,
+}
 
 
 def build(schema: pa.Schema, rows: int, **columns: Any) -> pa.Table:
-    """Make a table of that schema; a column given as one value (or None) holds it in every row."""
-    arrays = []
-    for field in schema:
-        value = columns[field.name]
-        if value is None or isinstance(value, str | int | float):
-            arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
-        else:
-            arrays.append(pa.array(value, field.type))
+    """Make a table of that schema.
+
+    Args:
+        schema: The columns.
+        rows: Number of rows.
+        columns: One array or list for each; a single value (or None) stands in every row, and what a masked array
+            hides is null.
+    """
+    arrays = [_column(field.type, rows, columns[field.name]) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def concat(schema: pa.Schema, tables: Iterable[pa.Table], order: tuple[str, ...] = ("start_ns",)) -> pa.Table:
-    """Put tables of one schema under each other, sorted by ``order`` and then by everything else that tells rows apart."""
-    whole = pa.concat_tables([schema.empty_table(), *tables])
-    ties = [name for name in ("host", "device", "window", "step") if name in schema.names and name not in order]
-    return whole.sort_by([(name, "ascending") for name in (*order, *ties)]).combine_chunks()
+def empty(schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([], schema)
+
+
+def ints(table: pa.Table, column: str) -> IntArray:
+    """Return a column of whole numbers as int64; nulls read as whatever lies there."""
+    return _numbers(table, column).astype(np.int64, copy=False)
+
+
+def floats(table: pa.Table, column: str) -> FloatArray:
+    """Return a column of numbers as float64, nulls as NaN."""
+    values = _numbers(table, column).astype(np.float64)
+    values[~valid(table, column)] = np.nan
+    return values
+
+
+def bools(table: pa.Table, column: str) -> BoolArray:
+    """Return a column of truth values; nulls read as whatever lies there."""
+    return np.concatenate([np.empty(0, np.bool_), *(_bits(chunk, 1) for chunk in table.column(column).chunks)])
+
+
+def valid(table: pa.Table, column: str) -> BoolArray:
+    """Say which rows of a column are not null."""
+    known = [
+        np.ones(len(chunk), np.bool_) if chunk.null_count == 0 else _bits(chunk, 0)
+        for chunk in table.column(column).chunks
+    ]
+    return np.concatenate([np.empty(0, np.bool_), *known])
+
+
+def intervals(table: pa.Table) -> IntArray:
+    """Return the ``start_ns`` and ``end_ns`` columns, shape (n, 2)."""
+    return np.stack((ints(table, "start_ns"), ints(table, "end_ns")), axis=1)
+
+
+def take(table: pa.Table, rows: IntArray) -> pa.Table:
+    return table.take(_column(pa.int64(), len(rows), rows))
+
+
+def concat(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
+    """Put tables of one schema under each other, sorted by start and then by whatever tells rows apart."""
+    whole = pa.concat_tables([empty(schema), *tables])
+    keys = [name for name in ("start_ns", "host", "device", "window", "step") if name in schema.names]
+    return whole.sort_by([(name, "ascending") for name in keys]).combine_chunks()
 
 
 def place(part: Part, window: int, shift_ns: int) -> Part:
@@ -48,22 +100,55 @@ def place(part: Part, window: int, shift_ns: int) -> Part:
 def _place_table(table: pa.Table, window: int, shift_ns: int) -> pa.Table:
     for index, field in enumerate(table.schema):
         if field.name == "window":
-            numbers = pa.array(np.full(table.num_rows, window), field.type)
-            table = table.set_column(index, field, numbers)
+            table = table.set_column(index, field, _column(field.type, table.num_rows, window))
         elif field.name in _TIMES:
-            table = table.set_column(index, field, pc.add(table.column(index), shift_ns))
+            times = ints(table, field.name) + shift_ns
+            table = table.set_column(index, field, _column(field.type, table.num_rows, times))
     return table
 
 
-def ints(table: pa.Table, column: str) -> IntArray:
-    """Return a column without nulls as int64."""
-    return np.asarray(table.column(column).to_numpy(), np.int64)
+def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
+    if value is None:
+        return pa.nulls(rows, kind)
+    if kind == pa.string():
+        return _strings([value] * rows if isinstance(value, str) else value)
+    values = np.full(rows, value) if np.ndim(value) == 0 else np.ma.asanyarray(value)
+    hidden = np.ma.getmaskarray(values)
+    validity = _pack(~hidden) if hidden.any() else None
+    content = np.ma.getdata(values)
+    if kind == pa.bool_():
+        return pa.Array.from_buffers(kind, rows, [validity, _pack(content.astype(np.bool_))])
+    return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(np.ascontiguousarray(content, _NUMBERS[kind]))])
 
 
-def intervals(table: pa.Table) -> IntArray:
-    """Return the ``start_ns`` and ``end_ns`` columns, shape (n, 2)."""
-    return np.stack((ints(table, "start_ns"), ints(table, "end_ns")), axis=1)
+def _strings(values: Sequence[str | None]) -> pa.Array:
+    encoded = [b"" if value is None else value.encode() for value in values]
+    offsets = np.concatenate(([0], np.cumsum([len(text) for text in encoded]))).astype(np.int32)
+    known = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    validity = None if known.all() else _pack(known)
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
-def mask(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
-    return table.filter(pa.array(keep))
+def _pack(flags: BoolArray) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def _numbers(table: pa.Table, column: str) -> NDArray[Any]:
+    chunks = table.column(column)
+    kind = _NUMBERS[chunks.type]
+    parts = [np.empty(0, kind)]
+    for chunk in chunks.chunks:
+        if len(chunk):
+            values = np.frombuffer(chunk.buffers()[1], kind, count=chunk.offset + len(chunk))
+            parts.append(values[chunk.offset :])
+    return np.concatenate(parts) if len(parts) != 2 else parts[1]
+
+
+def _bits(chunk: pa.Array, buffer: int) -> BoolArray:
+    """Read one of an array's bit maps: 0 holds which rows are not null, 1 the truth values."""
+    if not len(chunk):
+        return np.empty(0, np.bool_)
+    end = chunk.offset + len(chunk)
+    bits = np.frombuffer(chunk.buffers()[buffer], np.uint8, count=(end + 7) // 8)
+    return np.unpackbits(bits, bitorder="little")[chunk.offset : end].astype(np.bool_)

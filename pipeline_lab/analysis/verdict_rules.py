@@ -236,12 +236,17 @@ def _idle_evidence(gaps: IdleGaps) -> tuple[Evidence, ...]:
 
 def _confidence(kind: VerdictClass, losses: Losses, results: Results) -> Confidence:
     """Start high, and lower it for every weakness; the serious ones make it low at once."""
-    steps = results.steps
-    if isinstance(steps, Unavailable) or steps.first_step_only or steps.count < VERY_FEW_STEPS:
+    steps, job = results.steps, results.job_steps
+    if isinstance(steps, Unavailable):
+        count, is_only_first = 0 if isinstance(job, Unavailable) else job.count, False
+    else:
+        count, is_only_first = steps.count, steps.first_step_only
+    if count < VERY_FEW_STEPS or is_only_first:
         return Confidence.LOW
     share = losses.by_class.get(kind)
     doubts = (
-        steps.count < FEW_STEPS,
+        count < FEW_STEPS,
+        isinstance(steps, Unavailable),
         results.source.salvaged is not None,
         results.source.unseen_device,
         isinstance(results.calibration, Unavailable),

@@ -1,0 +1,199 @@
+"""Whole diagnoses of run folders and logs, through the real reader."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
+from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.verdict import VerdictClass
+from pipeline_lab.errors import TraceReadError, Unavailable
+from tests.support.recorded_run import write_run
+from tests.support.xspace import XSpace
+
+RECORDED = Path(__file__).parents[1] / "data"
+MS = 1_000_000
+
+
+def write_log(path: Path, window: str, at_ms: int | None, host: str = "host") -> Path:
+    """Write a window with two steps of 10 ms, 3 of them waiting; an ``at_ms`` puts it on the clock."""
+    space = XSpace()
+    plane = space.plane("/host:CPU")
+    python, pool = plane.line("python"), plane.line("tf_Compute/1")
+    for step in range(2):
+        python.event("train", step * 10_000, 10_000, step_num=step, _r=1)
+        python.event("IteratorGetNextOp::DoCompute", step * 10_000, 3_000)
+        pool.event("ExecutorState::Process", step * 10_000 + 3_000, 7_000)
+    if at_ms is not None:
+        space.environment(10**18 + at_ms * MS, 10**18 + (at_ms + 20) * MS)
+    return space.write(path / "plugins" / "profile" / window / f"{host}.xplane.pb", host=host)
+
+
+def test_a_run_is_put_together_from_its_windows_and_tables(tmp_path: Path):
+    told: list[tuple[int, int, str]] = []
+    found = diagnose(write_run(tmp_path / "run").path, progress=lambda *args: told.append(args))
+    assert told == [(0, 2, "window-0001"), (1, 2, "window-0002")]
+    assert (found.source.kind, found.source.windows, found.source.hosts) == ("run", 2, ("trainer",))
+    assert not isinstance(found.steps, Unavailable)
+    assert found.steps.table.column("step").to_pylist() == [5, 6, 7, 12, 13, 14]
+    assert found.steps.table.column("window").to_pylist() == [0, 0, 0, 1, 1, 1]
+    # the axis begins with the run's first step
+    assert tables.ints(found.steps.table, "start_ns")[0] == 50 * MS
+    assert not isinstance(found.idle_gaps, Unavailable)
+    assert found.idle_gaps.by_cause_ns[GapCause.CAPTURE_GAP] == 40 * MS
+    assert found.idle_gaps.busy_ns == 6 * 5 * MS
+    assert not isinstance(found.job_steps, Unavailable)
+    assert found.job_steps.count == 18
+    assert not isinstance(found.calibration, Unavailable)
+    assert found.calibration.utilisation_percent == 50.0
+    assert found.verdict.verdict_class is VerdictClass.INPUT_BOUND
+    assert found.verdict.cause == "no-overlap"
+
+
+def test_a_run_without_windows_says_so_and_judges_by_its_own_steps(tmp_path: Path):
+    found = diagnose(write_run(tmp_path / "run", windows=0).path)
+    assert isinstance(found.steps, Unavailable)
+    assert found.steps.reason.startswith("No profile window has been recorded")
+    assert found.verdict.verdict_class is VerdictClass.INPUT_BOUND
+
+
+def test_a_window_that_cannot_be_read_is_left_out_and_said(tmp_path: Path):
+    folder = write_run(tmp_path / "run")
+    (folder.window("window-0001") / "trainer.xplane.pb").write_bytes(b"")
+    found = diagnose(folder.path)
+    assert not isinstance(found.steps, Unavailable)
+    assert found.steps.count == 3
+    assert "unreadable" in [finding.kind for finding in found.findings]
+
+
+def stalls_ms(found: Diagnosis) -> float:
+    assert not isinstance(found.input_stalls, Unavailable)
+    return found.input_stalls.wait_ns / MS
+
+
+def test_windows_and_hosts_of_a_log_share_one_axis(tmp_path: Path):
+    for window, at_ms in (("a", 0), ("b", 500)):
+        for name in ("left", "right"):
+            write_log(tmp_path, window, at_ms, name)
+    found = diagnose(tmp_path)
+    assert (found.source.windows, found.source.hosts, found.source.kept_apart) == (2, ("left", "right"), False)
+    assert found.origin_epoch_ns == 10**18
+    assert stalls_ms(found) == 4 * 6
+    assert not isinstance(found.idle_gaps, Unavailable)
+    assert found.idle_gaps.by_cause_ns[GapCause.CAPTURE_GAP] == 2 * 480 * MS
+    document = found.to_json()
+    assert [device["name"] for device in document["idle_gaps"]["devices"]] == [
+        "left host compute",
+        "right host compute",
+    ]
+
+
+def test_captures_without_a_clock_are_kept_apart_and_that_is_said(tmp_path: Path):
+    write_log(tmp_path, "a", None)
+    write_log(tmp_path, "b", 500)
+    found = diagnose(tmp_path)
+    assert found.origin_epoch_ns is None
+    assert "kept-apart" in [finding.kind for finding in found.findings]
+    assert not isinstance(found.steps, Unavailable)
+    starts = tables.ints(found.steps.table, "start_ns")
+    assert (starts[1:] > starts[:-1]).all()  # one after the other
+    assert not isinstance(found.idle_gaps, Unavailable)
+    assert found.idle_gaps.by_cause_ns[GapCause.CAPTURE_GAP] == 0
+
+
+def test_a_lone_file_has_no_job_behind_it(tmp_path: Path):
+    found = diagnose(write_log(tmp_path, "a", 0))
+    assert found.source.kind == "xplane"
+    assert stalls_ms(found) == 6
+    for part in (found.job_steps, found.calibration, found.memory, found.profiler_cost):
+        assert isinstance(part, Unavailable)
+
+
+def test_a_zipped_run_is_still_a_run(tmp_path: Path):
+    folder = write_run(tmp_path / "run")
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, folder.id)
+    found = diagnose(Path(archive))
+    assert found.source.kind == "run"
+    assert not isinstance(found.job_steps, Unavailable)
+
+
+def test_nothing_to_read_is_an_error(tmp_path: Path):
+    with pytest.raises(TraceReadError):
+        diagnose(tmp_path)
+
+
+def test_python_between_the_steps_of_a_real_capture():
+    found = diagnose(RECORDED / "python_between_steps.xplane.pb")
+    assert not isinstance(found.steps, Unavailable)
+    assert found.steps.table.column("step").to_pylist() == [10, 11, 12, 13, 14, 15]
+    assert not isinstance(found.idle_gaps, Unavailable)
+    assert found.idle_gaps.device == "host compute"
+    python_ns = found.idle_gaps.by_cause_ns[GapCause.PYTHON]
+    assert python_ns > 6 * 20 * MS
+    assert python_ns > 0.8 * found.idle_gaps.idle_ns
+    long = [row for row in found.idle_gaps.gaps.to_pylist() if row["duration_ns"] > 15 * MS]
+    assert [row["cause"] for row in long] == ["python"] * 6
+    assert not isinstance(found.input_stalls, Unavailable)
+    assert found.input_stalls.exposed_percent < 10
+    assert (found.verdict.verdict_class, found.verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
+
+
+@pytest.mark.reference_traces
+def test_the_input_wait_that_xprof_calls_zero(reference_traces: Path):
+    found = diagnose(reference_traces / "P1-gpu-multiworker-8gpu")
+    assert not isinstance(found.steps, Unavailable)
+    assert [round(length / MS, 3) for length in found.steps.length_ns] == [19.865, 21.310]
+    assert not isinstance(found.input_stalls, Unavailable)
+    assert found.input_stalls.event_sum_ns is not None
+    assert round(found.input_stalls.event_sum_ns / MS, 3) == 13.735
+    assert stalls_ms(found) == pytest.approx(13.735, abs=0.001)
+    assert found.input_stalls.events == 2
+
+
+@pytest.mark.reference_traces
+@pytest.mark.parametrize("name", ["P6-jax-rocm-8gpu-nosteps", "P7-tpu-inference"])
+def test_no_steps_are_never_zero_percent(reference_traces: Path, name: str):
+    found = diagnose(reference_traces / name)
+    for part in (found.steps, found.input_stalls, found.step_breakdown):
+        assert isinstance(part, Unavailable)
+        assert part.reason.startswith("No steps in this trace")
+    assert found.verdict.verdict_class is VerdictClass.UNKNOWN
+
+
+@pytest.mark.reference_traces
+def test_asynchronous_lines_of_a_tpu_are_not_added_to_its_work(reference_traces: Path):
+    found = diagnose(reference_traces / "P7-tpu-inference")
+    assert not isinstance(found.idle_gaps, Unavailable)
+    assert len(found.idle_gaps.devices) == 4
+    assert all(device.busy_ns / 1e9 == pytest.approx(78.78, abs=0.02) for device in found.idle_gaps.devices)
+
+
+@pytest.mark.reference_traces
+def test_steps_and_waits_of_old_json_traces(reference_traces: Path):
+    found = diagnose(reference_traces / "P4-json-tfrecord-cache")
+    assert not isinstance(found.steps, Unavailable)
+    assert [round(length / MS, 3) for length in found.steps.length_ns] == [63.929]
+    assert stalls_ms(found) == pytest.approx(13.068, abs=0.001)
+    older = diagnose(reference_traces / "P5-tf22-cpu-run")
+    assert stalls_ms(older) == pytest.approx(51.522, abs=0.001)
+    assert older.verdict.verdict_class is VerdictClass.INPUT_BOUND
+
+
+@pytest.mark.reference_traces
+@pytest.mark.parametrize(
+    ("name", "count", "percent"),
+    [
+        ("P2-derived-only-demo", 9, 68.9),
+        ("P3-derived-gpu-input-bound", 11, 81.4),
+        ("P3-derived-gpu-compute-bound", 11, 0.02),
+    ],
+)
+def test_derived_files_give_the_steps_that_they_store(reference_traces: Path, name: str, count: int, percent: float):
+    found = diagnose(reference_traces / name)
+    assert found.source.kind == "derived"
+    assert not isinstance(found.steps, Unavailable)
+    assert found.steps.count == count
+    assert not isinstance(found.input_stalls, Unavailable)
+    assert found.input_stalls.wait_percent == pytest.approx(percent, abs=0.05)

@@ -1,0 +1,145 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis import file_reads, file_sampling
+from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import SAMPLES
+from tests.support.traces import Event, host, line, trace
+
+NOTHING = FileReads({}, {})
+OPENING = "TFRecordDatasetOp::Iterator::SetupStreamsLocked"
+
+
+def files(*records: int | None) -> list[DataFile]:
+    return [DataFile(f"/data/f{index}.tfrecord", count, 100) for index, count in enumerate(records)]
+
+
+def samples(*rows: tuple[int, int, int]) -> pa.Table:
+    """Return samples given as (step, file, record)."""
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.table(dict(zip(SAMPLES.names, columns, strict=True)), schema=SAMPLES)
+
+
+def column(sampling: FileSampling, name: str) -> list[object]:
+    return sampling.table.column(name).to_pylist()  # type: ignore[no-any-return]
+
+
+def test_samples_stand_beside_expected_shares():
+    # two of three samples from a file that holds one record in four
+    found = file_sampling.measure(files(1, 3), samples((0, 0, 0), (0, 1, 2), (1, 0, 0)), NOTHING)
+    assert found.basis == "samples"
+    assert column(found, "samples") == [2, 1]
+    assert column(found, "expected_share") == [0.25, 0.75]
+    assert found.total_variation == pytest.approx(2 / 3 - 1 / 4)
+    assert (found.unopened, found.coverage_percent, found.duplicates) == (0, 50.0, 1)
+    assert found.within_batch_entropy == 0.5
+
+
+def test_an_epoch_covers_all_and_repeats_nothing_even_when_the_next_begins():
+    found = file_sampling.measure(files(2, 2), samples(*((0, n // 2 % 2, n % 2) for n in range(8))), NOTHING)
+    assert (found.coverage_percent, found.duplicates, found.total_variation, found.total_variation_ideal) == (
+        100,
+        0,
+        0,
+        0,
+    )
+
+
+def test_the_worst_tenth_shows_a_mix_that_is_right_only_in_the_end():
+    one_after_the_other = samples(*((n, n // 500, n % 500) for n in range(1000)))
+    found = file_sampling.measure(files(500, 500), one_after_the_other, NOTHING)
+    assert (found.total_variation, found.worst_tenth) == (0, 0.5)
+    assert found.worst_tenth_ideal is not None
+    assert found.worst_tenth_ideal < 0.06
+
+
+def test_the_timeline_has_at_most_sixty_bins_and_every_sample():
+    found = file_sampling.measure(files(500, 500), samples(*((n, n % 2, n // 2) for n in range(1000))), NOTHING)
+    timeline = found.timeline
+    assert set(timeline.column("bin").to_pylist()) == set(range(60))
+    assert sum(timeline.column("samples").to_pylist()) == 1000
+    assert (min(timeline.column("step").to_pylist()), max(timeline.column("step").to_pylist())) > (0, 900)
+
+
+def test_a_short_run_has_a_bin_per_step():
+    timeline = file_sampling.measure(files(9), samples((5, 0, 0), (6, 0, 1), (6, 0, 2)), NOTHING).timeline
+    assert timeline.column("step").to_pylist() == [5, 6]
+    assert timeline.column("samples").to_pylist() == [1, 2]
+
+
+def test_uncounted_files_have_no_expected_share():
+    found = file_sampling.measure(files(None, 3), samples((0, 0, 0)), NOTHING)
+    assert column(found, "expected_share") == [None, None]
+    assert (found.total_variation, found.coverage_percent, found.duplicates) == (None, None, None)
+
+
+def test_reads_are_matched_to_files_by_name():
+    reads = FileReads({"/elsewhere/f1.tfrecord": 7}, {})
+    assert column(file_sampling.measure(files(10, 10), samples((0, 0, 0)), reads), "reads") == [0, 7]
+
+
+def test_readers_without_a_file_leave_reads_unknown():
+    reads = FileReads({"/data/f1.tfrecord": 7}, {"FlatMap[0]": 3})
+    assert column(file_sampling.measure(files(10, 10), samples((0, 0, 0)), reads), "reads") == [None, None]
+
+
+def test_without_files_each_reader_is_a_row():
+    found = file_sampling.measure([], SAMPLES.empty_table(), FileReads({}, {"FlatMap[0]": 30, "FlatMap[1]": 10}))
+    assert (found.basis, column(found, "file")) == ("reads", ["FlatMap[0]", "FlatMap[1]"])
+    assert column(found, "observed_share") == [0.75, 0.25]
+    assert (found.unopened, found.total_variation) == (None, None)
+
+
+def test_nothing_to_count_is_said():
+    with pytest.raises(TraceIncompleteError, match="sample probe"):
+        file_sampling.measure(files(1), SAMPLES.empty_table(), NOTHING)
+
+
+def reading(name: str, *starts: int) -> list[Event]:
+    return [(name, start, 2) for start in starts]
+
+
+def opening(at: float, file: str) -> Event:
+    return (OPENING, at, 0.5, {"filename": file})
+
+
+def test_files_are_named_where_they_are_opened_and_the_call_at_the_end_is_no_record():
+    first, second = (f"Iterator::Root::BatchV2::FlatMap[{index}]::TFRecord" for index in range(2))
+    events = [*reading(first, 0, 10, 20), *reading(second, 30, 40), opening(0.5, "a"), opening(30.5, "b")]
+    found = file_reads.analyse(trace(host(line("tf_data_iterator_resource/1", *events))))
+    assert found == FileReads({"a": 2, "b": 2}, {})
+
+
+def test_a_slot_of_an_interleave_takes_files_in_turn():
+    slot = "Iterator::Root::Interleave[0]::FlatMap[0]::TFRecord"
+    events = [*reading(slot, 0, 10, 20, 30, 40), opening(20.5, "next")]
+    found = file_reads.analyse(trace(host(line("tf_data_iterator_resource/1", *events))))
+    assert found == FileReads({"next": 3}, {"Interleave[0]": 1})
+
+
+def test_readers_on_several_threads_are_told_apart_by_their_place():
+    name = "Iterator::Root::ForeverRepeat[{}]::ParallelInterleaveV4[{}]::FlatMap[0]::TFRecord"
+    found = file_reads.analyse(
+        trace(
+            host(
+                line("tf_data_a", *reading(name.format(0, 0), 0, 4), *reading(name.format(0, 1), 8)),
+                line("tf_data_b", *reading(name.format(0, 1), 1, 5), *reading(name.format(1, 0), 3)),
+            )
+        )
+    )
+    assert found == FileReads({}, {"ParallelInterleaveV4[0]": 3, "ParallelInterleaveV4[1]": 3})
+
+
+def test_reads_of_several_windows_add_up():
+    one, two = FileReads({"a": 1}, {"FlatMap[0]": 2}), FileReads({"a": 3}, {})
+    assert file_reads.merge([one, two]) == file_reads.merge([two, one]) == FileReads({"a": 4}, {"FlatMap[0]": 2})
+    assert file_reads.merge([one]) == one
+
+
+def test_a_trace_without_readers_has_no_reads():
+    assert file_reads.analyse(trace()).total == 0
+    assert np.array_equal(column(file_sampling.measure(files(4), samples((0, 0, 1)), NOTHING), "reads"), [None])

@@ -1,0 +1,89 @@
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pipeline_lab.analysis import file_sampling
+from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.findings import find_all
+from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.trace.schema import Salvage
+from tests.support import results
+
+
+def kinds(**changes: object) -> list[str]:
+    clean = {"file_sampling": sampled([500, 500], [(n % 2, n // 2) for n in range(1000)])}
+    return [finding.kind for finding in find_all(results.diagnosis(**{**clean, **changes}))]
+
+
+def sampled(records: list[int], used: list[tuple[int, int]]) -> FileSampling:
+    """Return the sampling of files of so many records by (file, record), one per step."""
+    rows = [(step, file, record) for step, (file, record) in enumerate(used)]
+    table = pa.table(dict(zip(SAMPLES.names, zip(*rows, strict=True), strict=True)), schema=SAMPLES)
+    files = [DataFile(f"f{index}", count, 1) for index, count in enumerate(records)]
+    return file_sampling.measure(files, table, FileReads({}, {}))
+
+
+def test_a_sound_run_has_no_findings():
+    assert kinds() == []
+
+
+def test_files_that_are_not_sampled_by_size():
+    skewed = sampled([1000, 3000], [(n % 2, n // 2) for n in range(400)])
+    assert kinds(file_sampling=skewed) == ["sampling-skew"]
+
+
+def test_a_mix_that_is_right_only_in_the_end():
+    in_turn = sampled([500, 500], [(n // 500, n % 500) for n in range(1000)])
+    assert kinds(file_sampling=in_turn) == ["sampling-skew"]
+
+
+def test_files_that_are_never_reached():
+    first_of_three = sampled([100, 100, 100], [(0, n % 100) for n in range(90)])
+    assert "low-coverage" in kinds(file_sampling=first_of_three)
+
+
+def test_an_epochs_worth_that_uses_half_of_the_records():
+    half = sampled([100, 100], [(n % 2, n // 2 % 50) for n in range(200)])
+    assert kinds(file_sampling=half) == ["low-coverage", "duplicates"]
+
+
+def test_damage_is_said_with_what_was_lost():
+    source = replace(results.diagnosis().source, salvaged=Salvage(1200, 77, "The file ends too early."))
+    (found,) = find_all(results.diagnosis(source=source, file_sampling=sampled([1], [(0, 0)])))
+    assert found.kind == "salvaged"
+    assert "The file ends too early." in found.sentence
+    assert [item.value for item in found.evidence] == ["1.2 kB", "77"]
+
+
+def test_other_conditions_of_the_capture():
+    source = results.diagnosis().source
+    assert kinds(source=replace(source, unseen_device=True)) == ["device-plane-missing"]
+    assert kinds(source=replace(source, kept_apart=True)) == ["kept-apart"]
+    assert kinds(source=replace(source, unreadable=("x.pb is empty.",))) == ["unreadable"]
+    assert kinds(source=replace(source, kind="derived")) == ["stored-analysis"]
+    assert kinds(other_cpu_percent=60.0) == ["busy-machine"]
+    assert kinds(other_cpu_percent=40.0) == []
+
+
+def test_captures_of_a_single_step():
+    one = replace(results.steps(), table=results.steps().table.slice(0, 1))
+    assert kinds(steps=replace(one, first_step_only=True)) == ["first-step-only"]
+    assert kinds(steps=one) == ["one-step"]
+
+
+def test_compiling_after_the_first_step():
+    breakdown = results.diagnosis().step_breakdown
+    compiling = replace(breakdown, compile_ns=10**9)  # type: ignore[type-var]
+    assert kinds(step_breakdown=compiling) == ["retracing"]
+
+
+def test_the_profilers_own_price():
+    cost = results.profiler_cost()
+    assert kinds(profiler_cost=replace(cost, profiled_step_ns=57e6, plain_step_ns=50e6)) == ["profiler-overhead"]
+    columns = cost.windows.to_pydict()
+    columns["shortened"][0] = True
+    shortened = replace(cost, windows=pa.table(columns, schema=WINDOW_TABLE))
+    assert kinds(profiler_cost=shortened) == ["shortened-windows"]

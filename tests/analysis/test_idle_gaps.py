@@ -1,0 +1,245 @@
+"""Idle gaps of hand-made traces; times in µs unless a name says ms."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.analysis import gap_causes, idle_gaps, step_breakdown, steps, tables
+from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.trace.schema import Trace
+from tests.support.traces import PROCESS, WAIT, Event, gpu, host, kernels, line, trace
+
+
+def find(*planes: Any, **options: Any) -> IdleGaps:
+    return idle_gaps.analyse(Activity(trace(*planes, **options)))
+
+
+def shares_us(found: IdleGaps) -> dict[str, float]:
+    return {cause.value: length / 1000 for cause, length in found.by_cause_ns.items() if length}
+
+
+def rows(found: IdleGaps) -> list[tuple[float, float, str]]:
+    return [(row["start_ns"] / 1000, row["duration_ns"] / 1000, row["cause"]) for row in found.gaps.to_pylist()]
+
+
+def test_every_idle_moment_has_one_cause():
+    # 0–1000: idle but for kernels at 300–400 and 900–1000
+    found = find(
+        host(
+            line("python", ("EagerExecute", 100, 200), (WAIT, 150, 100), ("tf.function-graph_building", 400, 100)),
+            line("transfer", ("MemcpyH2D", 240, 40)),
+        ),
+        gpu(kernels((300, 100), (900, 100))),
+        profiled_us=(0, 1000),
+    )
+    assert rows(found) == [(0, 300, "input_wait"), (400, 500, "python")]
+    assert shares_us(found) == {"input_wait": 100, "host_to_device": 30, "compile": 100, "dispatch": 70, "python": 500}
+    assert (found.busy_ns, found.idle_ns) == (200_000, 800_000)
+
+
+def test_python_between_steps_is_python():
+    # per step: 1 ms call with 0.1 ms wait inside, 8 ms of kernels, 20 ms of Python
+    starts = [30_000 * i for i in range(3)]
+    calls: list[Event] = [
+        (name, s + at, length) for s in starts for name, at, length in (("TFE_Py_Execute", 0, 1000), (WAIT, 100, 100))
+    ]
+    found = find(
+        host(line("python", *calls)), gpu(kernels(*((s + 2000, 8000) for s in starts))), profiled_us=(0, 90_000)
+    )
+    assert [row[2] for row in rows(found) if row[1] > 10_000] == ["python"] * 3
+    assert found.by_cause_ns[GapCause.PYTHON] == 3 * 21_000_000
+    assert found.by_cause_ns[GapCause.INPUT_WAIT] == 3 * 100_000
+
+
+def test_a_host_operation_that_fills_half_of_the_gap_names_it():
+    def gap_of(length: float) -> IdleGaps:
+        return find(
+            host(line("python", ("EagerLocalExecute: DeserializeSparse", 120, length))),
+            gpu(kernels((0, 100), (1100, 100))),
+        )
+
+    named, unnamed = gap_of(500), gap_of(499)
+    assert named.gaps.column("host_operation").to_pylist() == ["DeserializeSparse"]
+    assert shares_us(named) == {"host_operation": 500, "python": 500}
+    assert unnamed.gaps.column("host_operation").to_pylist() == [None]
+    assert shares_us(unnamed) == {"dispatch": 499, "python": 501}
+
+
+def test_the_same_operation_on_two_threads_is_not_counted_twice():
+    op = ("sparse/op:DeserializeSparse", 100, 300)
+    found = find(host(line("tf_Compute/1", op), line("tf_Compute/2", op)), gpu(kernels((0, 100), (1100, 100))))
+    assert found.gaps.column("host_operation").to_pylist() == [None]  # 300 of 1000
+
+
+def test_ops_in_short_gaps_launch_kernels_and_name_nothing():
+    found = find(host(line("tf_gpu_private_0", ("conv:Conv2D", 10, 40))), gpu(kernels((0, 10), (50, 10))))
+    assert shares_us(found) == {"dispatch": 40}
+
+
+def test_operations_between_the_steps_are_idle_time_of_host_compute():
+    marks = [("train", start, 1000, {"step_num": n, "_r": 1}) for n, start in enumerate((0, 2000))]
+    between = ("EagerLocalExecute: DeserializeSparse", 1000, 900)
+    found = find(host(line("python", *marks, between), line("tf_Compute/1", (PROCESS, 0, 1000), (PROCESS, 2000, 1000))))
+    assert found.device == "host compute"
+    assert found.gaps.column("host_operation").to_pylist() == ["DeserializeSparse"]
+    assert (found.busy_ns, shares_us(found)) == (2_000_000, {"host_operation": 900, "python": 100})
+
+
+def test_checkpoints_are_a_cause_of_their_own():
+    found = find(host(line("python", ("EagerLocalExecute: SaveV2", 100, 900))), gpu(kernels((0, 100), (1100, 100))))
+    assert shares_us(found) == {"checkpoint": 900, "python": 100}
+
+
+def test_without_a_training_thread_the_rest_is_unknown():
+    assert shares_us(find(gpu(kernels((0, 10), (60, 10))))) == {"unknown": 50}
+
+
+def test_each_device_has_its_own_gaps():
+    found = find(gpu(kernels((0, 50))), gpu(kernels((50, 50)), number=1))
+    assert [(device.name, device.busy_ns, device.idle_ns) for device in found.devices] == [
+        ("/device:GPU:0", 50_000, 50_000),
+        ("/device:GPU:1", 50_000, 50_000),
+    ]
+
+
+def test_a_trace_without_any_work_is_said():
+    with pytest.raises(TraceIncompleteError, match="No device work"):
+        find(host(line("python", ("TFE_Py_Execute", 0, 10))))
+
+
+def test_short_gaps_beyond_the_limit_stay_in_the_totals(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(idle_gaps, "LONGEST_GAPS", 2)
+    found = find(gpu(kernels((0, 10), (11, 10), (51, 10), (111, 10))))  # gaps of 1, 30 and 50
+    assert rows(found) == [(21, 30, "unknown"), (61, 50, "unknown")]
+    assert (found.gaps_left_out, found.left_out_ns, found.idle_ns) == (1, 1_000, 81_000)
+    assert [(row["start_ns"], row["end_ns"]) for row in found.busy.to_pylist()] == [
+        (0, 21_000),
+        (51_000, 61_000),
+        (111_000, 121_000),
+    ]
+
+
+def window(number: int, at_us: int) -> IdleGaps:
+    return tables.place(find(gpu(kernels((0, 10), (20, 10)))), number, at_us * 1000)
+
+
+def test_the_time_between_windows_is_a_capture_gap_and_no_idle_time():
+    merged = idle_gaps.merge([window(0, 0), window(1, 100)], capture_gaps=True)
+    assert rows(merged) == [(10, 10, "unknown"), (30, 70, "capture_gap"), (110, 10, "unknown")]
+    assert merged.gaps.column("window").to_pylist() == [0, None, 1]
+    assert (merged.idle_ns, shares_us(merged)) == (20_000, {"capture_gap": 70, "unknown": 20})
+
+
+def test_windows_without_a_common_clock_have_no_capture_gap():
+    assert shares_us(idle_gaps.merge([window(0, 0), window(1, 100)])) == {"unknown": 20}
+
+
+@given(st.permutations(range(4)), st.booleans())
+def test_merge_does_not_mind_the_order(order: list[int], capture_gaps: bool):
+    parts = [window(number, 100 * number) for number in range(4)]
+    straight = idle_gaps.merge(parts, capture_gaps=capture_gaps)
+    turned = idle_gaps.merge([parts[index] for index in order], capture_gaps=capture_gaps)
+    again = idle_gaps.merge([straight], capture_gaps=capture_gaps)
+    for other in (turned, again):
+        assert other.gaps.equals(straight.gaps)
+        assert other.busy.equals(straight.busy)
+        assert (other.devices, other.by_cause_ns) == (straight.devices, straight.by_cause_ns)
+
+
+spans = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 300)), max_size=6)
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> Trace:
+    """Draw a trace with every kind of event at any time."""
+    names = ("EagerExecute", WAIT, "tf.function-graph_building", "EagerLocalExecute: SaveV2", "EagerLocalExecute: Sum")
+    python: list[Event] = [(name, *span) for name in names for span in draw(spans)]
+    python += [("train", 200 * number, 190, {"step_num": number, "_r": 1}) for number in range(draw(st.integers(0, 4)))]
+    others = [("a/b:Conv2D", *span) for span in draw(spans)] + [(PROCESS, *span) for span in draw(spans)]
+    planes = [host(line("python", *python), line("tf_Compute/1", *others))]
+    if draw(st.booleans()):
+        copies = line("Stream #2(MemcpyH2D)", *(("MemcpyH2D", *span) for span in draw(spans)))
+        planes.append(gpu(kernels(*draw(spans)), copies))
+    return trace(*planes, profiled_us=(0, 1000))
+
+
+@given(captures())
+def test_busy_and_idle_fill_the_window_and_shares_add_up(captured: Trace):
+    activity = Activity(captured)
+    if not len(activity.busy):
+        return
+    found = idle_gaps.analyse(activity)
+    start, end = activity.extent
+    for device in found.devices:
+        assert device.busy_ns + device.idle_ns == end - start
+    assert sum(found.by_cause_ns.values()) == found.idle_ns
+    table = found.gaps
+    shares = np.stack([tables.ints(table, f"{cause.value}_ns") for cause in GapCause])
+    assert (shares >= 0).all()
+    assert (shares.sum(axis=0) == tables.ints(table, "duration_ns")).all()
+    for cause, share in zip(GapCause, shares, strict=True):
+        assert share.sum() == found.by_cause_ns[cause]
+
+
+@given(captures())
+def test_the_breakdown_adds_up_to_the_steps(captured: Trace):
+    activity = Activity(captured)
+    try:
+        found = steps.analyse(activity)
+    except TraceIncompleteError:
+        return
+    breakdown = step_breakdown.analyse(activity, found)
+    assert breakdown.total_ns == found.length_ns.sum()
+    assert min(vars(breakdown).values()) >= 0
+    assert breakdown.input_wait_ns == tables.ints(found.table, "exposed_ns").sum()
+    assert step_breakdown.merge([breakdown]) == breakdown
+
+
+def test_the_breakdown_of_one_step():
+    # 0–100: wait 10–40, copy 35–50, kernels 50–80 with a collective 70–90, launch 0–60
+    marker = ("train", 0, 100, {"step_num": 3, "_r": 1})
+    activity = Activity(
+        trace(
+            host(line("python", marker, ("EagerExecute", 0, 60), (WAIT, 10, 30))),
+            gpu(
+                kernels((50, 30)),
+                line("Stream #2", ("MemcpyH2D", 35, 15)),
+                line("Stream #3", ("ncclAllReduce", 70, 20)),
+                line("Stream #4", ("MemcpyD2H", 85, 10)),
+            ),
+        )
+    )
+    found = step_breakdown.analyse(activity, steps.analyse(activity))
+    assert {name: length / 1000 for name, length in vars(found).items()} == {
+        "input_wait_ns": 30,
+        "host_to_device_ns": 10,
+        "device_compute_ns": 30,
+        "device_copy_ns": 5,
+        "collective_ns": 10,
+        "compile_ns": 0,
+        "dispatch_ns": 10,
+        "host_compute_ns": 0,
+        "other_ns": 5,
+    }
+
+
+def test_causes_are_tried_in_the_order_in_which_they_are_listed():
+    assert list(GapCause)[:3] == [GapCause.CAPTURE_GAP, GapCause.INPUT_WAIT, GapCause.HOST_TO_DEVICE]
+    everything = [(WAIT, 0, 50), ("tf.function-graph_building", 0, 60), ("EagerExecute", 0, 70)]
+    idle = gap_causes.attribute(
+        Activity(trace(host(line("python", *everything)), gpu(kernels((90, 10))))), np.array([[90_000, 100_000]])
+    )
+    lengths = {
+        cause.value: int((moments[:, 1] - moments[:, 0]).sum()) // 1000 for cause, moments in idle.causes.items()
+    }
+    assert {cause: length for cause, length in lengths.items() if length} == {
+        "input_wait": 50,
+        "compile": 10,
+        "dispatch": 10,
+        "python": 20,
+    }

@@ -1,0 +1,70 @@
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.analysis import tables
+
+SCHEMA = pa.schema(
+    [
+        ("host", pa.string()),
+        ("window", pa.int32()),
+        ("start_ns", pa.int64()),
+        ("share", pa.float64()),
+        ("flag", pa.bool_()),
+    ]
+)
+rows = st.lists(
+    st.tuples(
+        st.none() | st.text(max_size=3),
+        st.integers(0, 9),
+        st.integers(-(2**60), 2**60),
+        st.floats(allow_nan=False),
+        st.booleans(),
+    ),
+    max_size=20,
+)
+
+
+def make(values: list[tuple[str | None, int, int, float, bool]]) -> pa.Table:
+    host, window, start, share, flag = (list(column) for column in zip(*values, strict=True)) if values else ([],) * 5
+    columns = {"host": host, "window": np.array(window, np.int64), "start_ns": np.array(start, np.int64)}
+    return tables.build(SCHEMA, len(values), **columns, share=np.array(share, float), flag=np.array(flag, bool))
+
+
+@given(rows, st.integers(0, 5))
+def test_what_goes_in_comes_out_and_pyarrow_agrees(values: list[tuple[str | None, int, int, float, bool]], skip: int):
+    table = make(values)
+    table.validate(full=True)
+    assert [tuple(row.values()) for row in table.to_pylist()] == values
+    part = pa.concat_tables([table.slice(skip), table])  # chunks that do not begin at their buffer's start
+    kept = [*values[skip:], *values]
+    assert tables.ints(part, "window").tolist() == [row[1] for row in kept]
+    assert tables.ints(part, "start_ns").tolist() == [row[2] for row in kept]
+    assert tables.floats(part, "share").tolist() == [row[3] for row in kept]
+    assert tables.bools(part, "flag").tolist() == [row[4] for row in kept]
+    assert tables.valid(part, "host").tolist() == [row[0] is not None for row in kept]
+
+
+def test_single_values_stand_in_every_row_and_hidden_ones_are_null():
+    table = tables.build(
+        SCHEMA,
+        3,
+        host="a",
+        window=np.ma.masked_array([1, 2, 3], [False, True, False]),
+        start_ns=7,
+        share=None,
+        flag=True,
+    )
+    table.validate(full=True)
+    assert table.column("host").to_pylist() == ["a"] * 3
+    assert table.column("window").to_pylist() == [1, None, 3]
+    assert table.column("start_ns").to_pylist() == [7] * 3
+    assert table.column("flag").to_pylist() == [True] * 3
+    assert np.isnan(tables.floats(table, "share")).all()
+
+
+def test_concat_sorts_by_time():
+    table = make([("a", 0, 30, 0.0, True), ("b", 1, 10, 0.0, True)])
+    assert tables.ints(tables.concat(SCHEMA, [table, table]), "start_ns").tolist() == [10, 10, 30, 30]
+    assert tables.concat(SCHEMA, []).num_rows == 0

@@ -1,0 +1,141 @@
+"""Verdicts of steps whose division is given; 100 steps of 10 ms unless said otherwise."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict_rules import judge
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import Salvage
+from tests.support import results
+
+NO_CALIBRATION = Unavailable("Not calibrated.")
+NOTHING = dict.fromkeys(
+    (
+        "input_wait_ns",
+        "host_to_device_ns",
+        "device_compute_ns",
+        "device_copy_ns",
+        "collective_ns",
+        "compile_ns",
+        "dispatch_ns",
+        "host_compute_ns",
+        "other_ns",
+    ),
+    0,
+)
+
+
+def divided(**percent: int) -> StepBreakdown:
+    """Return a breakdown given in percent of the step."""
+    return StepBreakdown(**{**NOTHING, **{f"{name}_ns": share * 10**7 for name, share in percent.items()}})
+
+
+def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **changes: object) -> Verdict:
+    return judge(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
+
+
+@pytest.mark.parametrize(
+    ("breakdown", "expected"),
+    [
+        (divided(input_wait=60, device_compute=40), VerdictClass.INPUT_BOUND),
+        (divided(input_wait=6, device_compute=94), VerdictClass.INPUT_BOUND),
+        (divided(input_wait=4, device_compute=96), VerdictClass.DEVICE_BOUND),
+        (divided(host_to_device=30, device_compute=70), VerdictClass.HOST_TO_DEVICE_BOUND),
+        (divided(compile=50, device_compute=50), VerdictClass.COMPILE_BOUND),
+        (divided(dispatch=40, device_compute=60), VerdictClass.DISPATCH_BOUND),
+        (divided(dispatch=19, device_compute=81), VerdictClass.DEVICE_BOUND),
+        (divided(other=60, host_compute=40), VerdictClass.IDLE_OTHER),
+        (divided(host_compute=60, device_compute=40), VerdictClass.IDLE_OTHER),  # the host holds up a device
+        (divided(host_compute=100), VerdictClass.DEVICE_BOUND),  # the host is the device
+        (divided(input_wait=30, dispatch=40, device_compute=30), VerdictClass.DISPATCH_BOUND),
+    ],
+)
+def test_the_largest_loss_names_the_run(breakdown: StepBreakdown, expected: VerdictClass):
+    verdict = judged(breakdown)
+    assert verdict.verdict_class is expected
+    assert verdict.sentence.endswith(".")
+    assert verdict.suggestions
+
+
+def test_the_sentence_says_how_much_of_each_step_is_lost():
+    verdict = judged(divided(input_wait=60, device_compute=40))
+    assert (
+        verdict.sentence
+        == "The job waits for input: 30 ms of each 50 ms step (60 %) pass before the next batch is there."
+    )
+
+
+def test_taking_turns_is_told_from_a_slow_pipeline():
+    # alone 20 and 30 ms, together 50: they take turns, and the slower one would remain
+    turns = judged(divided(input_wait=60, device_compute=40), Calibration(20e6, 30e6, 50e6))
+    assert turns.cause == "no-overlap"
+    assert turns.suggestions[0].predicted_gain_percent == 40.0
+    slow = judged(divided(input_wait=60, device_compute=40), Calibration(20e6, 49e6, 50e6))
+    assert (slow.cause, slow.suggestions[0].predicted_gain_percent) == (None, 60.0)
+
+
+def test_python_between_steps_is_the_cause():
+    gaps = results.idle_gaps()
+    gaps = replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.PYTHON: 10**12})
+    verdict = judged(divided(other=66, host_compute=34), idle_gaps=gaps)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
+    assert verdict.sentence.startswith("Python code between TensorFlow's calls")
+
+
+def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_explains():
+    busy = divided(host_compute=98, input_wait=2)
+    assert judged(busy, Calibration(30e6, 25e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+    # a pipeline of 5 ms cannot slow a step by 20
+    assert judged(busy, Calibration(30e6, 5e6, 50e6)).verdict_class is VerdictClass.DEVICE_BOUND
+    # nor is it blamed where others use the machine
+    others = judged(busy, Calibration(30e6, 25e6, 50e6), other_cpu_percent=80.0)
+    assert others.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_without_traced_steps_the_jobs_own_waits_speak():
+    missing = Unavailable("No window.")
+    verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing))
+    assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.INPUT_BOUND, Confidence.MEDIUM)
+
+
+def test_without_any_steps_nothing_is_claimed():
+    missing = Unavailable("No steps in this trace: record more.")
+    verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=missing))
+    assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.UNKNOWN, Confidence.LOW)
+    assert "No steps in this trace" in verdict.sentence
+
+
+STRONG = divided(input_wait=60, device_compute=40)
+CALIBRATED = Calibration(20e6, 49e6, 50e6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Confidence.HIGH),
+        ({"calibration": NO_CALIBRATION}, Confidence.MEDIUM),
+        ({"other_cpu_percent": 90.0}, Confidence.MEDIUM),
+        ({"steps": replace(results.steps(), table=results.steps().table.slice(0, 5))}, Confidence.MEDIUM),
+        ({"steps": replace(results.steps(), table=results.steps().table.slice(0, 1))}, Confidence.LOW),
+        ({"steps": replace(results.steps(), first_step_only=True)}, Confidence.LOW),
+        (
+            {"source": replace(results.diagnosis().source, salvaged=Salvage(10, 5, "Cut off."))},
+            Confidence.MEDIUM,
+        ),
+    ],
+)
+def test_every_weakness_lowers_the_confidence(changes: dict[str, object], expected: Confidence):
+    whole: Diagnosis = results.diagnosis(**{"step_breakdown": STRONG, "calibration": CALIBRATED, **changes})
+    assert judge(whole).confidence is expected
+
+
+def test_a_narrow_margin_lowers_the_confidence():
+    assert (
+        judged(divided(input_wait=7, device_compute=93), Calibration(46e6, 5e6, 50e6)).confidence is Confidence.MEDIUM
+    )

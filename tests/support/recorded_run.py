@@ -1,0 +1,76 @@
+"""A run folder as the worker leaves it, written by hand: two windows of three steps, one host."""
+
+import json
+import time
+from pathlib import Path
+
+from pipeline_lab.runs.events import CalibrationEvent, WindowEvent, format_event
+from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.runs.store import RunFolder, this_process
+from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, TableWriter
+from tests.support.xspace import XSpace
+
+EPOCH = 1_700_000_000_000_000_000
+MS = 1_000_000
+STEP_MS, WAIT_MS, WORK_MS = 10, 4, 5
+STEPS_OF_RUN = 20
+
+
+def write_run(path: Path, *, windows: int = 2, state: RunState = RunState.DONE) -> RunFolder:
+    """Write a run of 20 steps of 10 ms: 4 waiting, 5 at work, 1 of Python; windows cover 3 steps from step 5 and 12."""
+    folder = RunFolder(path)
+    path.mkdir(parents=True)
+    set_state(folder, state)
+    write_files(folder.files, [DataFile("/data/a", 40, 400), DataFile("/data/b", 40, 400)])
+    _write_tables(folder)
+    folder.events.write_text(format_event(CalibrationEvent(5.0 * MS, 9, 4.0 * MS, 9, None, time_ns=EPOCH)))
+    for number in range(windows):
+        write_window(folder, number)
+    return folder
+
+
+def set_state(folder: RunFolder, state: RunState) -> None:
+    supervisor = this_process() if state.is_live else None
+    status = RunStatus(state, created_s=time.time(), supervisor=supervisor)
+    folder.record.write_text(RunRecord(folder.id, "run", status).to_json())
+
+
+def write_window(folder: RunFolder, number: int) -> None:
+    """Write one window of three steps and its event."""
+    first = 5 + 7 * number
+    start_ns = EPOCH + first * STEP_MS * MS
+    stop_ns = start_ns + 3 * STEP_MS * MS
+    space = XSpace()
+    host = space.plane("/host:CPU")
+    python, pool = host.line("python"), host.line("tf_Compute/1")
+    for index in range(3):
+        at = index * STEP_MS * 1000
+        python.event("train", at, (WAIT_MS + WORK_MS) * 1000, step_num=first + index, _r=1)
+        python.event("IteratorGetNextOp::DoCompute", at, WAIT_MS * 1000)
+        pool.event("ExecutorState::Process", at + WAIT_MS * 1000, WORK_MS * 1000)
+    space.environment(start_ns, stop_ns)
+    name = f"window-{number + 1:04d}"
+    space.write(folder.window(name) / "trainer.xplane.pb", host="trainer")
+    event = WindowEvent(name, first, first + 2, start_ns, stop_ns, stop_ns + MS, 0, 0, 999, 10**8, 10**8, False)
+    with folder.events.open("a") as file:
+        file.write(format_event(event))
+
+
+def _write_tables(folder: RunFolder) -> None:
+    steps = TableWriter(folder.steps, STEPS)
+    samples = TableWriter(folder.samples, SAMPLES)
+    for step in range(STEPS_OF_RUN):
+        start = EPOCH + step * STEP_MS * MS
+        window = 0 if 5 <= step < 8 else 1 if 12 <= step < 15 else -1
+        steps.append(step, step < 2, start, WAIT_MS * MS, start + 9 * MS, 1.0, 0.5, window, 10**8)
+        for index in range(4):
+            samples.append(step, index % 2, (step * 2 + index // 2) % 40)
+    resources = TableWriter(folder.resources, RESOURCES)
+    resources.append(EPOCH, 10**8, 100.0, 3.0, None, None, False)
+    for table in (steps, samples, resources):
+        table.close()
+
+
+def document(folder: RunFolder) -> dict[str, object]:
+    return json.loads((folder.analysis / "diagnosis.json").read_text())  # type: ignore[no-any-return]
