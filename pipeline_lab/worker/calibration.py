@@ -14,7 +14,7 @@ BUDGET_NS = 300_000_000
 PATIENCE_NS = 10_000_000_000
 """A pipeline whose first batch takes longer is not asked for a second one."""
 WARMUP_STEPS = 2
-MIN_STEPS = 3
+MIN_STEPS = 2
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import re
 import traceback
 from collections.abc import Iterator
 
@@ -12,6 +13,26 @@ from pipeline_lab.worker.event_log import EventLog
 
 DISK_FULL = "The disk is full: free some space or choose another store and cache, then launch the run again."
 OUT_OF_DEVICE_MEMORY = "The device ran out of memory: use a smaller batch, smaller images or a lower precision."
+_KNOWN = {
+    r"label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)": (
+        "The data holds the label {0}, but the model has {1} classes; set workload.classes above the largest label."
+    ),
+    r"Feature: (.+?) \(data type: (\w+)\) is required but could not be found": (
+        "A record has no feature {0!r} of type {1}; set workload.image_feature and workload.label_feature to the names "
+        "in your records."
+    ),
+    r"Key: ([^,]+?)(?:, Index: \d+)?\.\s+Data types don't match\. Data type: (\w+) but expected type: (\w+)": (
+        "The feature {0!r} of a record is of type {1}, not {2}; images must be encoded bytes, labels int64."
+    ),
+    r"Could not parse example input": (
+        "A record is no tf.train.Example; the images workload reads Examples with an image and a label."
+    ),
+    r"(Unknown image file format|Invalid \w+ data)": (
+        "An image of the data cannot be decoded ({0}); JPEG, PNG, GIF and BMP can."
+    ),
+}
+"""What TensorFlow says about a user's data, and what it means; groups of the pattern fill the sentence."""
+
 OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
 
 
@@ -36,12 +57,13 @@ def explain_failure(error: BaseException) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return OUT_OF_MEMORY
-    kind, text = type(error).__name__, _first_line(error)
+    kind = type(error).__name__
     if kind == "ResourceExhaustedError":
         return OUT_OF_DEVICE_MEMORY
-    if "which is outside the valid range" in text:
-        return f"A label in the data is too large for the model ({text[:120]}); set workload.classes to cover it."
-    return f"The job stopped with {kind}: {text[:300].rstrip('.')}; worker.log in the run folder has the details."
+    for pattern, sentence in _KNOWN.items():
+        if match := re.search(pattern, _text(error)):
+            return sentence.format(*match.groups())
+    return f"The job stopped with {kind}: {_gist(error)}; worker.log in the run folder has the details."
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -62,6 +84,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else "no message"
+def _text(error: BaseException) -> str:
+    """Return what an error says; TensorFlow's words about a binary record can themselves fail to decode."""
+    return error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def _gist(error: BaseException) -> str:
+    """Return the first line that says something, without TensorFlow's node names."""
+    lines = [re.sub(r"\{\{.*?\}\}", "", line).strip() for line in _text(error).splitlines()]
+    telling = [line for line in lines if line and line != "Graph execution error:"]
+    return telling[0][:300].rstrip(".") if telling else "no message"

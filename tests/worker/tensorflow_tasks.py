@@ -22,12 +22,14 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.worker.data import prepare
 from pipeline_lab.worker.data.images import digit_images, random_images
 from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.failures import explain_failure
 from pipeline_lab.worker.model import build_network
 from pipeline_lab.worker.pipeline_module import import_pipeline
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 
 Elements = list[dict[str, Any]]
+JPEG = tf.io.encode_jpeg(np.zeros([8, 8, 3], np.uint8)).numpy()
 
 
 def files_of(options: str) -> list[str]:
@@ -71,6 +73,40 @@ def first_images(options: str) -> dict[str, Any]:
 def name_damage(files: list[str]) -> str | None:
     error = prepare.find_damage([prepare.DataFile(file, None, 0) for file in files])
     return None if error is None else str(error)
+
+
+def explain_training(options: str, records: list[dict[str, Any]]) -> str:
+    """Train on records of these features, which do not fit, and return how the failure is explained."""
+    parsed = read_options(options)
+    with tempfile.TemporaryDirectory() as folder:
+        write_examples(Path(folder) / "a.tfrecord", records)
+        workload = parsed.workload.model_copy(update={"pattern": f"{folder}/*"})
+        try:
+            dataset = _dataset(parsed.model_copy(update={"workload": workload}), False)
+            trainer = make_trainer(parsed, is_gpu=False)
+            for batch in dataset:
+                trainer.read(trainer.step(batch))
+        except (tf.errors.OpError, UnicodeDecodeError) as error:
+            return explain_failure(error)
+    return "no failure"
+
+
+def write_examples(path: Path, records: list[dict[str, Any]]) -> None:
+    """Write Examples; a value that is a string is bytes, an int an int64, and a record without features is garbage."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            features = {name: _feature(value) for name, value in record.items()}
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(example.SerializeToString() if record else b"\xff" * 20)
+
+
+def _feature(value: Any) -> Any:
+    if isinstance(value, str):
+        content = JPEG if value == "jpeg" else value.encode()
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[content]))
+    if isinstance(value, int):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+    return tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
 
 
 def count_weights(image_size: int, classes: int) -> int:
@@ -133,6 +169,7 @@ TASKS = {
         images_of,
         first_images,
         name_damage,
+        explain_training,
         count_weights,
         digits,
         noise,

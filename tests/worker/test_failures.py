@@ -38,7 +38,7 @@ class ResourceExhaustedError(Exception):
         (ResourceExhaustedError("OOM when allocating tensor"), failures.OUT_OF_DEVICE_MEMORY),
         (ValueError("\n first line.\nsecond"), "ValueError: first line; worker.log"),
         (ValueError(), "ValueError: no message; worker.log"),
-        (RuntimeError("label value of 12 which is outside the valid range of [0, 10)"), "set workload.classes"),
+        (RuntimeError("Graph execution error:\n\n{{node a}} broke."), "RuntimeError: broke; worker.log"),
     ],
 )
 def test_an_error_becomes_one_sentence(error: Exception, sentence: str) -> None:

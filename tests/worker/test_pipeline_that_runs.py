@@ -213,3 +213,26 @@ def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_pat
     damaged.write_bytes(content)
     assert ask_tensorflow("name_damage", files=[original]) is None
     assert "damaged.tfrecord is damaged at record 2" in ask_tensorflow("name_damage", files=[original, str(damaged)])
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        ({"image": "jpeg", "label": 3}, "no failure"),
+        ({"image": "jpeg", "label": 7}, "The data holds the label 7, but the model has 5 classes"),
+        ({"picture": "jpeg", "label": 3}, "A record has no feature 'image' of type string"),
+        ({"image": "jpeg", "label": 3.5}, "The feature 'label' of a record is of type float, not int64"),
+        ({"image": "no image", "label": 3}, "An image of the data cannot be decoded"),
+        ({}, "A record is no tf.train.Example"),
+    ],
+    ids=["sound", "label", "name", "type", "image", "garbage"],
+)
+@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+def test_a_users_data_that_does_not_fit_is_explained(
+    ask_tensorflow: Ask, record: dict[str, Any], sentence: str, is_vectorised: bool
+) -> None:
+    workload = ImagesWorkload(data="files", pattern="/set/later", image_size=8, classes=5)
+    batch, parse = BatchStage(size=1), ParseStage()
+    stages = (ReadStage(), *((batch, parse) if is_vectorised else (parse, batch)))
+    explained = ask_tensorflow("explain_training", options=_json(workload, *stages), records=[record])
+    assert explained.startswith(sentence)
