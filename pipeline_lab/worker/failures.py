@@ -13,6 +13,7 @@ from pipeline_lab.worker.event_log import EventLog
 
 DISK_FULL = "The disk is full: free some space or choose another store and cache, then launch the run again."
 OUT_OF_DEVICE_MEMORY = "The device ran out of memory: use a smaller batch, smaller images or a lower precision."
+OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
 _KNOWN = {
     r"label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)": (
         "The data holds the label {0}, but the model has {1} classes; set workload.classes above the largest label."
@@ -32,8 +33,6 @@ _KNOWN = {
     ),
 }
 """What TensorFlow says about a user's data, and what it means; groups of the pattern fill the sentence."""
-
-OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
 
 
 def report_failure(folder: RunFolder, log: EventLog, error: BaseException) -> None:
