@@ -102,6 +102,8 @@ def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure |
         values = np.array([np.nan if value is None else value for value in differences], np.float64)
         if np.nan_to_num(values).any():
             _add_bars(figure, labels, values, CAUSE_NAMES[cause], cause.value, mode)
+    if not figure.data:
+        add_note(figure, "No cause differs.")
     figure.update_xaxes(rangemode="normal")
     _mark_zero(figure, mode)
     return figure

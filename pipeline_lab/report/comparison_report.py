@@ -1,5 +1,6 @@
 """The report of recorded runs side by side: what differs in what they were told, then in what was measured."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,6 +35,13 @@ _GROUPS = {
 MAX_RUN_COLUMNS = 4
 """With more runs than this, tables have a row per run."""
 
+_OUTCOME_WORDS = {
+    Outcome.FASTER: "faster",
+    Outcome.SLOWER: "slower",
+    Outcome.EQUIVALENT: "practically the same",
+    Outcome.UNDECIDED: "cannot be told",
+}
+
 _ORDER = (ChartSection.STEPS, ChartSection.STALLS, ChartSection.GAPS, ChartSection.SAMPLING, ChartSection.MEMORY)
 
 
@@ -57,7 +65,7 @@ class ComparisonReport:
         runs = self.comparison.runs
         return Content(
             title=self._title,
-            about=(("Baseline", runs[0].name), ("Candidates", ", ".join(run.name for run in runs[1:]))),
+            about=(("Baseline", runs[0].name), ("Candidates", _few_names(runs[1:]))),
             answer=_answer(self.comparison),
             warnings=self.comparison.warnings,
             notes=self._notes(),
@@ -111,13 +119,30 @@ def _answer(comparison: Comparison) -> Answer:
         tone = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(outcome, "neutral")
     elif len(outcomes) > 1:
         label = "mixed"
-    return Answer(label, tone, comparison.sentences, "recorded apart", _evidence(comparison))
+    sentences = comparison.sentences
+    if len(sentences) > 1:
+        sentences = (_count_outcomes(comparison), *sentences)
+    return Answer(label, tone, sentences, "recorded apart", _evidence(comparison))
+
+
+def _count_outcomes(comparison: Comparison) -> str:
+    counts = Counter(
+        "cannot be compared" if isinstance(ratio, Unavailable) else _OUTCOME_WORDS[ratio.outcome]
+        for ratio in comparison.step_time
+    )
+    parts = ", ".join(f"{count} {words}" for words, count in counts.most_common())
+    return f"Of {len(comparison.candidates)} candidates against {comparison.baseline.name}: {parts}."
+
+
+def _few_names(runs: tuple[RecordedRun, ...]) -> str:
+    names = [run.name for run in runs[:MAX_RUN_COLUMNS]]
+    return ", ".join(names) + (f" and {len(runs) - len(names)} more" if len(runs) > len(names) else "")
 
 
 def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
     """Return the baseline's and the only candidate's headline numbers; with more candidates tables are clearer."""
     if len(comparison.runs) > 2:
-        return (Evidence("Runs", format_count(len(comparison.runs))),)
+        return ()
     found = (
         comparison.find_measure(name)
         for name in ("median_step_ms", "examples_per_second", "wait_ms", "exposed_ms", "idle_percent")
@@ -134,7 +159,7 @@ def _difference_blocks(comparison: Comparison) -> tuple[Block, ...]:
     return (
         _difference_table("Options that differ", differences.options, differences.unknown_options, names),
         _difference_table("Environment that differs", differences.environment, differences.unknown_environment, names),
-        *(_source_block(run.name, diff) for run, diff in zip(comparison.candidates, differences.sources, strict=True)),
+        *_source_blocks([run.name for run in comparison.candidates], differences.sources),
     )
 
 
@@ -257,13 +282,14 @@ def _reasons(measures: list[Measure]) -> str:
 
 
 def _verdicts(comparison: Comparison) -> Table:
+    shown = ("Recorded", "Host", "Device", "TensorFlow")
     rows = tuple(
         (
             run.name,
             run.diagnosis.verdict.verdict_class.value.replace("-", " "),
             run.diagnosis.verdict.sentence,
-            "; ".join(f"{name}: {value}" for name, value in describe(run)),
+            *(dict(describe(run)).get(name, "–") for name in shown),
         )
         for run in comparison.runs
     )
-    return Table("Verdict of each run", ("Run", "Verdict", "Why", "About"), rows)
+    return Table("Verdict of each run", ("Run", "Verdict", "Why", *shown), rows)

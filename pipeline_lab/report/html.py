@@ -24,6 +24,7 @@ from pipeline_lab.report.subject import Subject
 from pipeline_lab.units import format_percent
 
 MAX_CELL = 400
+DEFAULT_HEIGHT = 340
 PLOTLY = "vendor/plotly-cartesian.min.js"
 
 
@@ -46,18 +47,17 @@ class Chart:
     Attributes:
         name: Its id on the page.
         title, description: For people who cannot see it, and for the file it is saved to.
+        wide: Takes the whole width of the page.
         height: Pixels to keep free for it.
-        data: The figure in light colours and the patch to dark ones, as JSON; empty if there is no figure.
-        reason: Why there is none, else empty.
+        data: The figure in light colours and the patch to dark ones, as JSON.
     """
 
     name: str
     title: str
     description: str
     wide: bool
-    height: int = 0
-    data: str = ""
-    reason: str = ""
+    height: int
+    data: str
 
 
 def write_page(content: Content) -> str:
@@ -78,21 +78,51 @@ def render_template(name: str, **values: Any) -> str:
     return text
 
 
-def draw(picture: Picture) -> Chart:
-    """Draw a picture in both modes."""
-    light = picture.draw("light")
-    if isinstance(light, Unavailable):
-        return Chart(picture.name, picture.name, picture.description, picture.wide, reason=light.reason)
-    figure, dark = figure_json(light), picture.draw("dark")
-    patch = [] if isinstance(dark, Unavailable) else patch_between(figure, figure_json(dark))
+def draw(picture: Picture) -> Chart | Text:
+    """Draw a picture in both modes, or say why there is none."""
+    light, dark = picture.draw("light"), picture.draw("dark")
+    if isinstance(light, Unavailable) or isinstance(dark, Unavailable):
+        return Text(light.reason if isinstance(light, Unavailable) else picture.description, missing=True)
+    figure = figure_json(light)
     return Chart(
         picture.name,
         plain_line(chart_title(light)),
         picture.description,
         picture.wide,
-        height=int(light.layout.height or 340),
-        data=script_json({"figure": figure, "dark": patch}),
+        int(light.layout.height or DEFAULT_HEIGHT),
+        script_json({"figure": figure, "dark": patch_between(figure, figure_json(dark))}),
     )
+
+
+def arrange(blocks: tuple[Block, ...]) -> list[list[Chart] | Block]:
+    """Draw a section's pictures, and put neighbouring ones into one grid of two columns.
+
+    A reason why pictures are missing is given once, however many lack the same thing.
+    """
+    arranged: list[list[Chart] | Block] = []
+    reasons: set[str] = set()
+    for block in blocks:
+        shown = draw(block) if isinstance(block, Picture) else block
+        if isinstance(shown, Text) and shown.missing:
+            if shown.sentence in reasons:
+                continue
+            reasons.add(shown.sentence)
+        if not isinstance(shown, Chart):
+            arranged.append(shown)
+        elif arranged and isinstance(arranged[-1], list):
+            arranged[-1].append(shown)
+        else:
+            arranged.append([shown])
+    return [_without_lone_halves(each) if isinstance(each, list) else each for each in arranged]
+
+
+def _without_lone_halves(charts: list[Chart]) -> list[Chart]:
+    """Widen each chart that would stand alone in its row."""
+    rows = [list(run) for _, run in groupby(charts, lambda chart: chart.wide)]
+    for row in rows:
+        if len(row) % 2:
+            row[-1] = replace(row[-1], wide=True)
+    return [chart for row in rows for chart in row]
 
 
 def show_text(text: str) -> Markup:
@@ -111,22 +141,6 @@ def code_lines(code: Code) -> list[tuple[str, str]]:
     return [(kinds.get(line[:1], "same"), line) for line in plain(code.text).rstrip("\n").split("\n")]
 
 
-def picture_runs(blocks: tuple[Block, ...]) -> list[tuple[bool, list[Block]]]:
-    """Group neighbouring pictures, which share a grid of two columns, and neighbouring other blocks."""
-    groups = groupby(blocks, lambda block: isinstance(block, Picture))
-    return [(is_picture, _without_lone_halves(list(run)) if is_picture else list(run)) for is_picture, run in groups]
-
-
-def _without_lone_halves(pictures: list[Block]) -> list[Block]:
-    """Widen each picture that would stand alone in its row."""
-    rows = [list(run) for _, run in groupby(pictures, lambda picture: isinstance(picture, Picture) and picture.wide)]
-    for row in rows:
-        last = row[-1]
-        if len(row) % 2 and isinstance(last, Picture):
-            row[-1] = replace(last, wide=True)
-    return [picture for row in rows for picture in row]
-
-
 @cache
 def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -138,12 +152,9 @@ def _templates() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        text=show_text, cell=show_cell, line=plain_line, lines=code_lines, percent=format_percent, runs=picture_runs
+        text=show_text, cell=show_cell, line=plain_line, lines=code_lines, percent=format_percent, arranged=arrange
     )
-    environment.tests.update(
-        text_block=_is(Text), table_block=_is(Table), code_block=_is(Code), picture_block=_is(Picture)
-    )
-    environment.globals.update(draw=draw)
+    environment.tests.update(text_block=_is(Text), table_block=_is(Table), code_block=_is(Code), chart_grid=_is(list))
     return environment
 
 
