@@ -31,6 +31,6 @@ class Budget:
         self._left -= count * bytes_each
         if self._left < 0:
             raise TraceReadError(
-                f"{self._name} claims {count:,} {what}, far more than a profiler puts into a file of its size; "
+                f"{self._name} claims to hold more {what} than a profiler puts into a file of its size; "
                 "it is no sound trace, so record it again."
             )

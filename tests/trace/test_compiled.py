@@ -1,0 +1,30 @@
+"""Compiled code is kept where it can be, and is not needed where it cannot."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SMALL = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
+SCRIPT = """
+import sys
+from pathlib import Path
+from pipeline_lab.trace.compiled import is_compiled
+from pipeline_lab.trace.xplane import read_xplane
+before = is_compiled()
+print(read_xplane(Path(sys.argv[1])).event_count, before, is_compiled())
+"""
+
+
+def read_with_cache(folder: Path) -> str:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(SMALL)], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_second_process_finds_the_code_of_the_first(tmp_path: Path) -> None:
+    assert read_with_cache(tmp_path) == "708 False True"
+    assert read_with_cache(tmp_path) == "708 True True"
+    assert not list(Path(__file__).parents[2].glob("pipeline_lab/trace/__pycache__/*.nbi"))
