@@ -4,9 +4,10 @@ Every analysis of a trace starts from one :class:`Activity`, so that each set is
 masks over the plane's names; no loop runs over events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from pipeline_lab.analysis.event_names import DeviceKind, Kind
 from pipeline_lab.analysis.intervals import EMPTY, IntArray, intersect, subtract, union, union_of
 from pipeline_lab.analysis.markers import Markers, find_markers
 from pipeline_lab.trace.schema import Line, Plane, Trace
+
+Made = TypeVar("Made")
 
 HOST_COMPUTE = "host compute"
 """What stands for the device where the trace has no device plane."""
@@ -73,6 +76,7 @@ class Activity:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._kinds_of_lines: dict[int, NDArray[np.uint16]] = {}
+        self._made: dict[int, tuple[IntArray, object]] = {}
 
     @cached_property
     def host(self) -> Plane | None:
@@ -104,6 +108,12 @@ class Activity:
         found = tuple(filter(None, map(_read_device, self.trace.device_planes)))
         return found or (Device(HOST_COMPUTE, self._host_compute(), EMPTY, EMPTY, EMPTY),)
 
+    def once(self, work: IntArray, make: Callable[[IntArray], Made]) -> Made:
+        """Make something of a device's work, or return what was made of that very array before."""
+        if id(work) not in self._made:
+            self._made[id(work)] = (work, make(work))  # the array is kept, so that no other gets its id
+        return cast(Made, self._made[id(work)][1])
+
     @property
     def has_devices(self) -> bool:
         return self.devices[0].name != HOST_COMPUTE
@@ -111,6 +121,8 @@ class Activity:
     @cached_property
     def busy(self) -> IntArray:
         """Moments at which any device works."""
+        if len(self.devices) == 1:
+            return self.devices[0].work
         return union_of(*(device.work for device in self.devices))
 
     @cached_property

@@ -60,7 +60,11 @@ class Attribution:
 
 
 def attribute(activity: Activity, work: IntArray) -> Attribution:
-    """Give every moment of a trace without ``work`` to one cause."""
+    """Give every moment of a trace without ``work`` (a device's, or ``activity.busy``) to one cause."""
+    return activity.once(work, lambda work: _attribute(activity, work))
+
+
+def _attribute(activity: Activity, work: IntArray) -> Attribution:
     gaps = complement(work, *activity.extent)
     operations, filled = _host_operations(activity, gaps)
     candidates = {

@@ -111,7 +111,7 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
     if value is None:
         return pa.nulls(rows, kind)
     if kind == pa.string():
-        return _strings([value] * rows if isinstance(value, str) else value)
+        return _repeated(value, rows) if isinstance(value, str) else _strings(value)
     values = np.full(rows, value) if np.ndim(value) == 0 else np.ma.asanyarray(value)
     hidden = np.ma.getmaskarray(values)
     validity = _pack(~hidden) if hidden.any() else None
@@ -119,6 +119,12 @@ def _column(kind: pa.DataType, rows: int, value: Any) -> pa.Array:
     if kind == pa.bool_():
         return pa.Array.from_buffers(kind, rows, [validity, _pack(content.astype(np.bool_))])
     return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(np.ascontiguousarray(content, _NUMBERS[kind]))])
+
+
+def _repeated(text: str, rows: int) -> pa.Array:
+    encoded = text.encode()
+    offsets = np.arange(rows + 1, dtype=np.int32) * len(encoded)
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(encoded * rows)])
 
 
 def _strings(values: Sequence[str | None]) -> pa.Array:
