@@ -1,9 +1,15 @@
-"""Compiled code is kept where it can be, and is not needed where it cannot."""
+"""Compiled code outlives the process that compiled it."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from pipeline_lab.trace.compiled import compiled
 
 SMALL = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 SCRIPT = """
@@ -28,3 +34,20 @@ def test_a_second_process_finds_the_code_of_the_first(tmp_path: Path) -> None:
     assert read_with_cache(tmp_path) == "708 False True"
     assert read_with_cache(tmp_path) == "708 True True"
     assert not list(Path(__file__).parents[2].glob("pipeline_lab/trace/__pycache__/*.nbi"))
+
+
+def test_where_nothing_can_be_written_functions_compile_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = numba.njit
+
+    def without_a_cache(**settings: bool) -> Any:
+        if settings.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**settings)
+
+    monkeypatch.setattr(numba, "njit", without_a_cache)
+
+    @compiled
+    def double(value: int) -> int:
+        return 2 * value
+
+    assert double(21) == 42
