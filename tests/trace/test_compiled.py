@@ -39,10 +39,10 @@ def test_a_second_process_finds_the_code_of_the_first(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written_functions_compile_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     njit = numba.njit
 
-    def without_a_cache(**settings: bool) -> Any:
-        if settings.pop("cache", False):
+    def without_a_cache(*functions: Any, **settings: Any) -> Any:
+        if settings.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**settings)
+        return njit(*functions, **settings)
 
     monkeypatch.setattr(numba, "njit", without_a_cache)
 
