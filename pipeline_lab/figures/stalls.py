@@ -111,6 +111,8 @@ def wait_distribution(stalls: InputStalls, mode: Mode = "light") -> go.Figure:
         hovertemplate="%{customdata[0]:.3g} to %{customdata[1]:.3g} ms: %{y} waits<extra></extra>",
         showlegend=False,
     )
+    if counts.max() < 8:
+        figure.update_yaxes(dtick=1)
     _mark_percentiles(figure, positive, mode)
     ticks = _ticks(edges[0], edges[-1])
     figure.update_xaxes(tickvals=np.log10(ticks), ticktext=[f"{tick:g}" for tick in ticks])

@@ -32,7 +32,7 @@ def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "li
         mode,
         "Time since the start of the window (ms)",
         "",
-        height=170 + 44 * max(2, len(shown)),
+        height=230 + 46 * max(2, len(shown)),
     )
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
@@ -93,7 +93,7 @@ def _add_step_marks(
         mode="markers",
         name="end of a step",
         customdata=step,
-        marker={"symbol": "line-ns", "size": 26, "line": {"width": 1.5, "color": THEMES[mode].ink}},
+        marker={"symbol": "line-ns", "size": 22, "line": {"width": 1.5, "color": THEMES[mode].ink}},
         hovertemplate="end of step %{customdata}<extra></extra>",
     )
 

@@ -77,14 +77,14 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
             st.caption(escape(model.__doc__ or ""))
             edited = edit_fields(model, stage, key)
         place = f"{stage['stage']}, stage {index + 1}"
-        _stage_button("↑", f"Move {place}, up", key, index == 0, lambda kept: move_stage(kept, index, -1))
-        _stage_button("↓", f"Move {place}, down", key, index == last, lambda kept: move_stage(kept, index, 1))
-        _stage_button("✕", f"Remove {place}", key, last == 0, lambda kept: remove_stage(kept, index))
+        _stage_button("↑", f"Move {place}, up", f"{key}.up", index == 0, lambda kept: move_stage(kept, index, -1))
+        _stage_button("↓", f"Move {place}, down", f"{key}.down", index == last, lambda kept: move_stage(kept, index, 1))
+        _stage_button("✕", f"Remove {place}", f"{key}.remove", last == 0, lambda kept: remove_stage(kept, index))
     return edited
 
 
 def _stage_button(sign: str, meaning: str, key: str, disabled: bool, change: Callable[[Draft], Draft]) -> None:
-    st.button(sign, key=f"{key}.{sign}", help=meaning, disabled=disabled, on_click=_change, args=(change,))
+    st.button(sign, key=key, help=meaning, disabled=disabled, on_click=_change, args=(change,))
 
 
 def _edit_training(training: Document, key: str) -> Document:

@@ -23,9 +23,9 @@ def show_verdict(verdict: Verdict) -> None:
         label = verdict.verdict_class.value.replace("-", " ")
         st.markdown(f":{colour}-badge[{label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
-        if verdict.evidence:
-            found = [f"{escape(one.name)} **{escape(one.value)}**" for one in verdict.evidence]
-            st.markdown(" · ".join(found))
+        with st.grid("auto", min_column_width=150, gap="small"):
+            for one in verdict.evidence:
+                st.markdown(f":gray[{escape(one.name)}]  \n**{escape(one.value)}**")
         if verdict.suggestions:
             st.markdown("**What to try**\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
 
@@ -41,8 +41,8 @@ def show_metrics(diagnosis: Diagnosis) -> None:
     """Show the headline numbers; what was not measured says so and why."""
     with st.grid("auto", min_column_width=128, gap="small"):
         for label, value, explanation in headline(diagnosis):
-            text = "not measured" if isinstance(value, Unavailable) else value
-            help_ = value.reason if isinstance(value, Unavailable) else explanation
+            text = "–" if isinstance(value, Unavailable) else value
+            help_ = f"Not measured: {value.reason}" if isinstance(value, Unavailable) else explanation
             st.metric(label, text, border=True, help=escape(help_), height="stretch")
 
 
@@ -101,5 +101,5 @@ def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:
 
 def _suggestion(suggestion: Suggestion) -> str:
     gain = suggestion.predicted_gain_percent
-    predicted = f" :green-badge[predicted {format_percent(gain)} faster]" if gain is not None else ""
+    predicted = f" :green-badge[predicted {format_percent(gain)} faster]" if gain is not None and gain >= 1 else ""
     return f"- **{escape(suggestion.change)}**{predicted}  \n  {escape(suggestion.why)}"

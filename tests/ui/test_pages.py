@@ -68,7 +68,7 @@ def test_a_launched_form_runs_what_it_showed(open_page, run_store):
 
 def test_options_that_contradict_each_other_cannot_be_launched(open_page):
     app = open_page("new_run")
-    app.button(key="draft0.stage5.✕").click().run()
+    app.button(key="draft0.stage5.remove").click().run()
     assert not app.exception
     assert "a batch stage is missing" in app.error[0].value
     assert app.button(key="launch").disabled
@@ -79,7 +79,7 @@ def test_a_stage_moves_with_what_was_typed_into_it(open_page):
     app = open_page("new_run", **{"from": "preset:synthetic"})
     generation = next(one.key for one in app.button if one.key and one.key.endswith(".add")).removesuffix(".add")
     app.number_input(key=f"{generation}.stage3.size").set_value(32).run()
-    app.button(key=f"{generation}.stage3.↑").click().run()
+    app.button(key=f"{generation}.stage3.up").click().run()
     assert not app.exception
     assert app.number_input(key=f"{generation}.stage3.size").value == 32
     assert "batch(32" in app.code[0].value.replace("batch_size=", "")

@@ -1,0 +1,244 @@
+"""The app as its users meet it: ``streamlit run app.py`` and a headless Chromium.
+
+One server and one browser for the whole session, a fresh browser context for each test. The server has a store, a
+queue and a fake worker of its own. ``PIPELINE_LAB_SHOTS`` names a folder that keeps the screenshots.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
+
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, RunStore
+from tests.support.run_folders import make_run
+
+ROOT = Path(__file__).parents[2]
+FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
+CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SETTLED = """([quiet]) => new Promise((resolve, reject) => {
+  const start = performance.now(); let last = start;
+  const calm = () => {
+    const app = document.querySelector('[data-testid="stApp"]');
+    return app && app.getAttribute('data-test-script-state') === 'notRunning'
+      && app.getAttribute('data-test-connection-state') === 'CONNECTED'
+      && !document.querySelector('[data-stale="true"]') && !document.querySelector('[data-testid="stAppSkeleton"]');
+  };
+  const look = () => {
+    const now = performance.now();
+    if (!calm()) last = now;
+    if (now - last >= quiet) return resolve(now - start);
+    if (now - start > 60000) return reject(new Error('the page never came to rest'));
+    setTimeout(look, 20);
+  };
+  look();
+})"""
+
+PATIENCE_MS = 30_000
+"""Other things run on the same machine; a test that passes does not wait that long."""
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(item.path).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.browser)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running app.
+
+    Attributes:
+        url: Where it answers.
+        store: Its run store.
+        started_in_s: Time from the command to the first answer.
+    """
+
+    url: str
+    store: RunStore
+    started_in_s: float
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return answer.status, answer.read()
+
+
+@contextmanager
+def serve(folder: Path, port: int | None = None, **environment: str) -> Iterator[Server]:
+    """Start ``streamlit run app.py`` with everything it writes inside a folder, and end all that it started."""
+    port = port or free_port()
+    own = {
+        "PIPELINE_LAB_STORE": str(folder / "profiles"),
+        "PIPELINE_LAB_RUNTIME": str(folder / "runtime"),
+        "PIPELINE_LAB_CACHE": str(folder / "cache"),
+        **environment,
+    }
+    options = ["--server.port", str(port), "--server.headless", "true"]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
+    log = (folder / f"server-{port}.log").open("ab")
+    start = time.monotonic()
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **own}, stdout=log, stderr=log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for_answer(url, process)
+        yield Server(url, RunStore(folder / "profiles"), time.monotonic() - start)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        log.close()
+
+
+def end_all(folder: Path) -> None:
+    """End what servers of this folder left running: spare workers, jobs, analyses."""
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("PIPELINE_LAB_RUNTIME") == str(folder / "runtime"):
+                process.kill()
+        except psutil.Error:
+            continue
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def wait_for_answer(url: str, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended"
+        try:
+            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise AssertionError("the server never answered")
+
+
+@pytest.fixture(scope="session")
+def app_folder(tmp_path_factory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("app")
+    yield folder
+    end_all(folder)
+
+
+@pytest.fixture(scope="session")
+def server(app_folder) -> Iterator[Server]:
+    """Serve the app with a fake worker and three recorded runs: done, failed, cancelled."""
+    with serve(app_folder, PIPELINE_LAB_WORKER=f"{sys.executable} {FAKE_WORKER}") as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Recorded:
+    done: RunFolder
+    failed: RunFolder
+    cancelled: RunFolder
+
+
+@pytest.fixture(scope="session")
+def recorded(server) -> Recorded:
+    store = server.store
+    failed = make_run(store, "synthetic", RunState.FAILED, reason="The file /data/a_*b*.tfrecord is damaged.")
+    cancelled = make_run(store, "unequal-files", RunState.CANCELLED, steps=30, reason="Cancelled after 25 steps.")
+    return Recorded(make_run(store, "baseline"), failed, cancelled)
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser(playwright) -> Iterator[Browser]:
+    found = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def new_page(browser):
+    """Return a function that opens a page with a colour scheme and a width; it fails on foreign requests."""
+    contexts, complaints = [], []
+
+    def open_(scheme: str = "light", width: int = 1280) -> Page:
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("request", lambda request: is_local(request.url) or complaints.append(f"asked {request.url}"))
+        page.on("console", lambda message: is_harmless(message.text) or complaints.append(message.text))
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+def is_local(url: str) -> bool:
+    return url.startswith(("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:"))
+
+
+def is_harmless(text: str) -> bool:
+    return "Security Policy" not in text and "Invalid" not in text
+
+
+@pytest.fixture
+def page(new_page) -> Page:
+    return new_page()
+
+
+def visit(page: Page, url: str) -> float:
+    """Open an address and wait until the page is at rest; return the seconds it took."""
+    start = time.monotonic()
+    page.goto(url)
+    settle(page)
+    return time.monotonic() - start
+
+
+def settle(page: Page, quiet_ms: int = 150) -> None:
+    page.evaluate(SETTLED, [quiet_ms])
+
+
+@pytest.fixture(scope="session")
+def shots(tmp_path_factory) -> Path:
+    """Return where screenshots go."""
+    named = os.environ.get("PIPELINE_LAB_SHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("shots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def shoot(page: Page, path: Path) -> None:
+    """Take a picture of the whole page, its charts drawn."""
+    width = page.viewport_size["width"]
+    height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page.set_viewport_size({"width": width, "height": min(max(900, int(height) + 10), 6000)})
+    page.wait_for_timeout(500)
+    page.screenshot(path=path)
+    page.set_viewport_size({"width": width, "height": 900})

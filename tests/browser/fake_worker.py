@@ -1,0 +1,74 @@
+"""Stands in for the worker at a pace that one can watch: 25 steps per half second, no TensorFlow.
+
+A run called ``fail`` breaks after the first steps; one that is told to stop ends as the real worker does.
+"""
+
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline_lab.runs.events import Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
+from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, read_record, update_record
+from pipeline_lab.runs.tables import SAMPLES, STEPS, TableWriter
+
+MS = 1_000_000
+STEP_S, WAIT_NS = 0.02, 12 * MS
+WARMUP = 5
+
+
+def main() -> None:
+    if sys.argv[1] == "--wait":
+        print("ready", flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        work(RunFolder(Path(line.rstrip("\n"))))
+    else:
+        work(RunFolder(Path(sys.argv[1])))
+
+
+def work(folder: RunFolder) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    record = read_record(folder)
+    total = (record.options or {})["training"]["steps"]
+    say(folder, PhaseEvent("training"))
+    update_record(
+        folder,
+        lambda found: replace(found, status=found.status.change(RunState.RUNNING), environment={"host": "fake"}),
+    )
+    write_files(folder.files, [DataFile(f"/data/train-{index:02d}.tfrecord", 1000, 500_000) for index in range(4)])
+    steps = TableWriter(folder.steps, STEPS, seconds_per_batch=0.2)
+    samples = TableWriter(folder.samples, SAMPLES, seconds_per_batch=0.2)
+    try:
+        for step in range(total + WARMUP):
+            if record.name == "fail" and step == 20:
+                say(folder, FailureEvent("The file /data/a_*b*.tfrecord is damaged at record 7.", "Traceback: planted"))
+                sys.exit(1)
+            train(steps, samples, step)
+            if step % 5 == 0 and step >= WARMUP:
+                say(folder, ProgressEvent(step - WARMUP, total, step * STEP_S, None))
+    finally:
+        steps.close()
+        samples.close()
+    say(folder, ProgressEvent(total, total, total * STEP_S, None))
+
+
+def train(steps: TableWriter, samples: TableWriter, step: int) -> None:
+    start = time.time_ns()
+    time.sleep(STEP_S)
+    loss, accuracy = 2.3 / (1 + step / 50), step / (step + 20)
+    steps.append(step, step < WARMUP, start, WAIT_NS, time.time_ns(), loss, accuracy, -1, 900_000_000)
+    samples.extend([step] * 4, range(4), [step] * 4)
+
+
+def say(folder: RunFolder, event: Event) -> None:
+    with folder.events.open("a", encoding="utf-8") as events:
+        events.write(format_event(event))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Jobs in a real browser: launched, watched, stopped, found again."""
+
+import re
+import sys
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from pipeline_lab.runs.launcher import cancel
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import read_record
+from tests.browser.conftest import FAKE_WORKER, end_all, free_port, serve, settle, visit
+
+
+@pytest.fixture(autouse=True)
+def no_job_left(server):
+    """Cancel what a test leaves running, so that the next one does not wait for it."""
+    yield
+    live = [record.id for record in server.store.runs() if record.status.state.is_live]
+    for run_id in live:
+        cancel(server.store.folder(run_id))
+        wait_for_state(server, run_id, RunState.CANCELLED)
+
+
+def launch(page, server, steps: int, name: str = "watched") -> str:
+    """Launch a synthetic job from the form and return its id."""
+    visit(page, f"{server.url}/new?from=preset:synthetic")
+    for label, value in (("Name", name), ("Steps", str(steps))):
+        field = page.get_by_label(label, exact=True)
+        field.fill(value)
+        field.press("Tab")
+        settle(page)
+    page.get_by_role("button", name="Launch").click()
+    expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
+    page.wait_for_url(re.compile("run="))
+    return page.url.rpartition("run=")[2].partition("&")[0]
+
+
+def wait_for_state(server, run_id: str, state: RunState) -> None:
+    deadline = time.monotonic() + 30
+    while read_record(server.store.folder(run_id)).status.state is not state:
+        assert time.monotonic() < deadline, f"never {state}"
+        time.sleep(0.1)
+
+
+def test_a_job_is_watched_from_launch_to_verdict(server, page, shots):
+    run_id = launch(page, server, steps=250)
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 250"))
+    expect(page.get_by_role("figure", name=re.compile("Input wait over the run"))).to_be_visible()
+    page.screenshot(path=shots / "live.png")
+    page.reload()
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 250"))
+    wait_for_state(server, run_id, RunState.DONE)
+    expect(page.locator(".st-key-verdict")).to_be_visible()
+    expect(page.get_by_test_id("stMetricValue").first).to_contain_text("ms")
+    settle(page)
+
+
+def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):
+    run_id = launch(page, server, steps=5000)
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of"))
+    page.get_by_role("button", name="Cancel").click()
+    wait_for_state(server, run_id, RunState.CANCELLED)
+    expect(page.get_by_text("cancelled", exact=True)).to_be_visible()
+    expect(page.locator(".st-key-verdict")).to_be_visible()
+
+
+def test_a_second_job_waits_for_the_first(server, new_page):
+    first, second = new_page(), new_page()
+    running = launch(first, server, steps=5000, name="first")
+    expect(first.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of"))
+    waiting = launch(second, server, steps=50, name="second")
+    expect(second.get_by_test_id("stProgress")).to_contain_text("1 run comes first")
+    first.get_by_role("button", name="Cancel").click()
+    wait_for_state(server, running, RunState.CANCELLED)
+    wait_for_state(server, waiting, RunState.DONE)
+    expect(second.locator(".st-key-verdict")).to_be_visible()
+
+
+def test_a_failing_job_says_why_without_a_traceback(server, page):
+    launch(page, server, steps=200, name="fail")
+    expect(page.get_by_text("The file /data/a_*b*.tfrecord is damaged at record 7.")).to_be_visible()
+    expect(page.get_by_text("Traceback: planted")).not_to_be_visible()
+    page.get_by_text("For a bug report").click()
+    expect(page.get_by_text("Traceback: planted")).to_be_visible()
+
+
+def test_a_job_outlives_the_app_and_is_found_again(tmp_path, page):
+    port, worker = free_port(), f"{sys.executable} {FAKE_WORKER}"
+    try:
+        with serve(tmp_path, port, PIPELINE_LAB_WORKER=worker) as server:
+            run_id = launch(page, server, steps=600)
+            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 600"))
+        with serve(tmp_path, port, PIPELINE_LAB_WORKER=worker) as server:
+            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 600"))
+            wait_for_state(server, run_id, RunState.DONE)
+            expect(page.locator(".st-key-verdict")).to_be_visible()
+    finally:
+        end_all(tmp_path)
+
+
+@pytest.mark.tensorflow
+def test_a_real_job_runs_from_launch_to_charts(tmp_path, page, shots):
+    try:
+        with serve(tmp_path) as server:
+            launch(page, server, steps=120, name="real")
+            expect(page.locator(".st-key-verdict")).to_be_visible(timeout=180_000)
+            page.get_by_role("tab", name="Idle gaps").click()
+            expect(page.get_by_role("figure", name=re.compile("When the device worked"))).to_be_visible()
+            settle(page)
+            page.screenshot(path=shots / "real.png")
+    finally:
+        end_all(tmp_path)

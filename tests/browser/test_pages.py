@@ -1,0 +1,115 @@
+"""Every page in a real browser: it opens, says what it should, fits the screen, and can be looked at."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import settle, shoot, visit
+
+SECTIONS = ("Input stalls", "Idle gaps", "File sampling", "Memory", "Steps and loss", "Options and source")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
+def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, width):
+    page = new_page(scheme, width)
+    pages = {
+        "home": ("/", "Why is your accelerator waiting?"),
+        "new": ("/new?from=preset:optimised", "New run"),
+        "runs": ("/runs", "Runs"),
+        "run": (f"/run?run={recorded.done.id}", "baseline"),
+        "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
+    }
+    for name, (path, title) in pages.items():
+        visit(page, server.url + path)
+        expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        shoot(page, shots / f"{name}-{scheme}-{width}.png")
+        assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
+        background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
+        assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 28)")
+
+
+def test_a_link_opens_a_runs_section(server, recorded, page, shots):
+    visit(page, f"{server.url}/run?run={recorded.done.id}&section=File+sampling")
+    expect(page.get_by_role("tab", name="File sampling")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("figure", name=re.compile("Where the samples came from"))).to_be_visible()
+    shoot(page, shots / "section-link.png")
+
+
+def test_every_section_of_a_run_can_be_reached(server, recorded, page, shots):
+    visit(page, f"{server.url}/run?run={recorded.done.id}")
+    for section in SECTIONS:
+        page.get_by_role("tab", name=section).click()
+        settle(page)
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        assert section == SECTIONS[0] or section.split()[0] in page.url
+        shoot(page, shots / f"section-{section.split()[0].lower()}.png")
+
+
+def test_what_was_not_measured_is_said_in_place_of_its_chart(server, recorded, page):
+    visit(page, f"{server.url}/run?run={recorded.done.id}&section=Idle+gaps")
+    missing = page.locator("[class*=st-key-missing-]")
+    expect(missing.first).to_be_visible()
+    assert len(missing.first.inner_text()) > 30
+
+
+def test_the_preview_follows_the_form(server, page):
+    visit(page, f"{server.url}/new?from=preset:baseline")
+    source = page.get_by_test_id("stCode").last
+    expect(source).to_contain_text("2048")
+    page.get_by_text("shuffle buffer_size 2048").click()
+    buffer = page.get_by_role("spinbutton", name="Buffer size")
+    buffer.fill("4321")
+    buffer.press("Tab")
+    settle(page)
+    expect(source).to_contain_text("4321")
+    page.locator(".st-key-draft0-stage5-remove button").first.click()
+    settle(page)
+    expect(page.get_by_text("a batch stage is missing")).to_be_visible()
+    expect(page.get_by_role("button", name="Launch")).to_be_disabled()
+
+
+def test_a_run_is_found_chosen_and_opened(server, recorded, page):
+    visit(page, f"{server.url}/runs")
+    page.get_by_placeholder("name, state, preset or tag").fill("failed")
+    page.keyboard.press("Enter")
+    settle(page)
+    expect(page.get_by_text("1 runs in")).to_be_visible()
+    table = page.get_by_test_id("stDataFrame").bounding_box()
+    page.mouse.click(table["x"] + 18, table["y"] + 52)
+    settle(page)
+    page.get_by_role("button", name="Open").click()
+    settle(page)
+    expect(page.get_by_role("heading", name="synthetic", level=1)).to_be_visible()
+    assert f"run={recorded.failed.id}" in page.url
+
+
+def test_back_and_forward_work(server, page):
+    visit(page, server.url + "/")
+    page.get_by_role("link", name="Runs", exact=True).click()
+    settle(page)
+    page.get_by_role("link", name="New run").click()
+    settle(page)
+    page.go_back()
+    settle(page)
+    expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
+    page.go_forward()
+    settle(page)
+    expect(page.get_by_role("heading", name="New run", level=1)).to_be_visible()
+
+
+def test_what_users_typed_is_shown_as_typed(server, recorded, page):
+    name = "<img src=x onerror=alert(1)> $x$ :red[no] `c` **b**"
+    server.store.rename(recorded.cancelled.id, name)
+    visit(page, f"{server.url}/run?run={recorded.cancelled.id}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(page.get_by_text("Cancelled after 25 steps.")).to_be_visible()
+
+
+def test_custom_routes_answer_under_streamlit_run(server, recorded):
+    status, body = server.get("/api/lab/health")
+    assert status == 200
+    assert json.loads(body)["status"] == "ok"
+    assert server.get(f"/api/lab/runs/{recorded.done.id}/files/steps.arrows")[1] == recorded.done.steps.read_bytes()
