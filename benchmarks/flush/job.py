@@ -20,6 +20,9 @@ from pipeline_lab.units import NS_PER_S
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
+STRETCH_STEPS = 50
+"""Long enough for a window and its flush."""
+
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
@@ -30,7 +33,6 @@ class Recorded:
         window: Number of the window that each step was in, -1 for none, shape (steps,).
         peak_bytes: Most resident memory.
         windows: The windows that reached the disk.
-        every_steps: Steps from window to window.
     """
 
     starts_ns: IntArray
@@ -38,7 +40,6 @@ class Recorded:
     window: IntArray
     peak_bytes: int
     windows: tuple[WindowEvent, ...]
-    every_steps: int
 
     @property
     def steps_per_second(self) -> float:
@@ -74,7 +75,7 @@ class Recorded:
 
         A stretch with a window is compared with the mean of the stretches before and after it, as far as they exist.
         """
-        bounds = np.append(self.starts_ns, self.ends_ns[-1])[:: self.every_steps // 2]
+        bounds = np.append(self.starts_ns, self.ends_ns[-1])[::STRETCH_STEPS]
         lengths = np.diff(bounds).astype(np.float64)
         lengths = lengths[: lengths.size // 2 * 2]
         with_window, without = lengths[0::2], lengths[1::2]
@@ -105,19 +106,18 @@ def job_options(steps: int, batch: int, profiling: ProfilingOptions) -> RunOptio
 
 
 def alternating_options(steps: int, batch: int) -> RunOptions:
-    """Return the job with half as many windows: each default stretch is followed by one without a window."""
-    default = ProfilingOptions()
-    return job_options(steps, batch, default.model_copy(update={"every_steps": 2 * default.every_steps}))
+    """Return the job with default windows, each at the start of one stretch and followed by one without a window."""
+    return job_options(steps, batch, ProfilingOptions(every_steps=2 * STRETCH_STEPS))
 
 
 def run_job(store: Path, options: RunOptions) -> Recorded:
     """Run a job in a worker of its own."""
     folder = RunStore(store).create(options, render_source(options))
     subprocess.run([sys.executable, "-m", "pipeline_lab.worker", str(folder.path)], check=True)
-    return _read(folder, options)
+    return _read(folder)
 
 
-def _read(folder: RunFolder, options: RunOptions) -> Recorded:
+def _read(folder: RunFolder) -> Recorded:
     steps = read_table(folder.steps, STEPS)
     steps = steps.filter([not is_warmup for is_warmup in steps["warmup"].to_pylist()])
     windows = tuple(event for event in read_events(folder.events) if isinstance(event, WindowEvent))
@@ -132,5 +132,4 @@ def _read(folder: RunFolder, options: RunOptions) -> Recorded:
         steps["window"].to_numpy(),
         max(rss),
         windows,
-        options.profiling.every_steps,
     )
