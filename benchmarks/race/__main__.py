@@ -1,8 +1,14 @@
-"""Are races right? ``python -m benchmarks.race simulate`` prints how often, beside naive methods."""
+"""Are races right, and how often? Naive methods stand beside them.
+
+``python -m benchmarks.race simulate`` races drawn step series: minutes. ``python -m benchmarks.race real --races 200``
+races real jobs, some 15 s each; stopped and started again it goes on where it was.
+"""
 
 import argparse
+from pathlib import Path
 
 from benchmarks.race.noise import NOISES
+from benchmarks.race.real import SERIES, print_series, run_series
 from benchmarks.race.simulate import score_naive, score_races
 from pipeline_lab.statistics.sequential import SequentialPlan
 
@@ -16,8 +22,24 @@ def main() -> None:
     simulate.add_argument("--races", type=int, default=200, help="races per noise and planted ratio")
     simulate.add_argument("--noise", choices=[noise.name for noise in NOISES], action="append")
     simulate.add_argument("--pairs", type=int, default=SequentialPlan.max_pairs)
+    real = modes.add_parser("real", help="races of real jobs, about 15 s each; resumes from its store")
+    real.add_argument("--races", type=int, default=200, help="races of each kind")
+    real.add_argument("--kind", choices=[series.name for series in SERIES], action="append")
+    real.add_argument("--pairs", type=int, default=SequentialPlan.max_pairs)
+    real.add_argument("--store", type=Path, required=True, help="folder that keeps the races")
     arguments = parser.parse_args()
-    print_simulation(arguments.races, arguments.pairs, arguments.noise)
+    if arguments.mode == "simulate":
+        print_simulation(arguments.races, arguments.pairs, arguments.noise)
+    else:
+        race_for_real(arguments.races, arguments.pairs, arguments.kind, arguments.store)
+
+
+def race_for_real(races: int, pairs: int, names: list[str] | None, store: Path) -> None:
+    chosen = [series for series in SERIES if not names or series.name in names]
+    for series in chosen:
+        run_series(series, races, pairs, store.absolute())
+    for series in chosen:
+        print_series(series, store.absolute())
 
 
 def print_simulation(races: int, pairs: int, names: list[str] | None) -> None:

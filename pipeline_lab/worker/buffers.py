@@ -31,13 +31,23 @@ class Buffers:
         """Return the elements in all buffers, whatever they are; it stands still once every buffer is full."""
         return sum(int(node.buffered_elements) for node, _ in self._nodes() if _is_asynchronous(node))
 
+    def has_room(self) -> bool:
+        """Say whether a prefetch of a fixed depth holds less than that, so that its thread is still at work."""
+        return any(
+            node.buffered_elements < parameter.value
+            for node, _ in self._nodes()
+            if node.name == "Prefetch"
+            for parameter in node.parameters
+            if parameter.name == "buffer_size" and not _may_change(parameter)
+        )
+
     def tuned(self) -> Parameters:
         """Return the parameters that the autotuner may change, with their present values."""
         return tuple(
             (node.id, parameter.name, parameter.state_value)
             for node, _ in self._nodes()
             for parameter in node.parameters
-            if parameter.tunable and parameter.min < parameter.max
+            if _may_change(parameter)
         )
 
     def _nodes(self) -> Iterator[tuple[Any, float]]:
@@ -59,6 +69,10 @@ class Buffers:
                 "A race must know what an idle pipeline has buffered, and tf.data only knows with its model on; "
                 "leave options.autotune.enabled of the dataset as it is."
             ) from None
+
+
+def _may_change(parameter: Any) -> bool:
+    return bool(parameter.tunable and parameter.min < parameter.max)
 
 
 def _is_asynchronous(node: Any) -> bool:

@@ -33,9 +33,11 @@ LEAD_STEPS = 2
 MIN_TUNING_S = 1.3
 """The autotuner looks again after 10 ms, 20 ms and so on; its eighth look comes about now."""
 FULL_AFTER_STEPS = 1.5
-"""Buffers that have not grown for the time of so many steps are full."""
+"""Buffers that have not grown for the time of so many steps are full, unless a prefetch is known to have room."""
 MIN_PATIENCE_S, MAX_PATIENCE_S = 0.02, 1.0
-MAX_FILLING_S = 10.0
+MAX_FILLING_S = 30.0
+MOST_DRAINED = 4
+"""A pipeline that refills as fast as it is drained is drained of no more than this many times its surplus."""
 POLL_S = 0.002
 
 
@@ -45,6 +47,8 @@ class ReadyBatches(Protocol):
     def batches(self) -> float: ...
 
     def elements(self) -> int: ...
+
+    def has_room(self) -> bool: ...
 
     def tuned(self) -> tuple[Any, ...]: ...
 
@@ -117,15 +121,18 @@ class Arm:
         patience_s = min(max(FULL_AFTER_STEPS * step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
         begun_s = grown_s = time.monotonic()
         elements = self._buffers.elements()
-        while (now_s := time.monotonic()) - grown_s < patience_s and now_s - begun_s < MAX_FILLING_S:
+        while (now_s := time.monotonic()) - begun_s < MAX_FILLING_S:
+            if now_s - grown_s >= patience_s and not self._buffers.has_room():
+                return
             time.sleep(POLL_S)
             if (found := self._buffers.elements()) != elements:
                 elements, grown_s = found, time.monotonic()
 
     def _drain(self) -> int:
-        surplus = math.ceil(self._buffers.batches() - self._left_batches)
+        """Throw away what was buffered during the pause, what comes in during the draining included."""
+        most = MOST_DRAINED * math.ceil(self._buffers.batches() - self._left_batches)
         drained = 0
-        while drained < surplus and self._buffers.batches() > self._left_batches:
+        while drained < most and self._buffers.batches() > self._left_batches:
             self._note_samples(self._next())
             drained += 1
         return drained

@@ -25,8 +25,8 @@ from tests.worker.fakes import FakeTrainer, make_job
 class Pipeline:
     """An iterator with a buffer that fills whenever nobody takes from it."""
 
-    def __init__(self, depth: int, *, batches: int = 10_000, autotuned: int = 0) -> None:
-        self.depth, self.ready, self.taken = depth, 0, 0
+    def __init__(self, depth: int, *, batches: int = 10_000, autotuned: int = 0, pace: int = 10_000) -> None:
+        self.depth, self.ready, self.taken, self.pace = depth, 0, 0, pace
         self._batches, self._autotuned = batches, autotuned
 
     def __iter__(self) -> Iterator[Any]:
@@ -37,6 +37,8 @@ class Pipeline:
             raise StopIteration
         self.ready = max(0, self.ready - 1)
         self.taken += 1
+        if self.taken % self.pace == 0:  # the pipeline works on while it is drained
+            self.ready = min(self.depth, self.ready + 1)
         return {"id": Id(self.taken - 1)}
 
     def batches(self) -> float:
@@ -45,6 +47,9 @@ class Pipeline:
     def elements(self) -> int:
         self.ready = min(self.depth, self.ready + 1)
         return self.ready
+
+    def has_room(self) -> bool:
+        return self.ready < self.depth
 
     def tuned(self) -> tuple[Any, ...]:
         return (("parallelism", min(self.taken, self._autotuned)),) if self._autotuned else ()
@@ -103,6 +108,36 @@ def test_what_an_idle_arm_has_buffered_is_gone_before_its_block(make_lane: MakeL
     first = arm.run_block(5, CalmMeter())
     second = arm.run_block(5, CalmMeter())
     assert (first.drained_batches, second.drained_batches) == (64, 64)
+
+
+def test_what_comes_in_while_an_arm_is_drained_goes_too(make_lane: MakeLane) -> None:
+    pipeline = Pipeline(depth=64, pace=2)
+    arm = make_lane(pipeline).arm
+    arm.rest()
+    assert arm.run_block(1, CalmMeter()).drained_batches == 127  # 64, and one for every two of them
+
+
+def test_a_pipeline_that_is_as_fast_as_the_draining_is_not_drained_for_ever(make_lane: MakeLane) -> None:
+    pipeline = Pipeline(depth=4, pace=1)
+    arm = make_lane(pipeline).arm
+    arm.rest()
+    assert arm.run_block(1, CalmMeter()).drained_batches == race_arm.MOST_DRAINED * 4
+
+
+def test_a_slow_pipeline_is_waited_for_until_its_prefetch_is_full(
+    make_lane: MakeLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Pipeline):
+        looks = 0
+
+        def elements(self) -> int:
+            self.looks += 1
+            return super().elements() if self.looks % 20 == 0 else self.ready
+
+    monkeypatch.setattr(race_arm, "MIN_PATIENCE_S", 0.001)
+    pipeline = Slow(depth=3)
+    make_lane(pipeline).arm.rest()
+    assert pipeline.ready == 3
 
 
 def test_an_arm_that_was_stopped_with_a_full_buffer_goes_on_with_a_full_one(make_lane: MakeLane) -> None:
