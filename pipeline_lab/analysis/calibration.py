@@ -10,11 +10,18 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.job_steps import periods, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.events import CalibrationEvent, Event
+from pipeline_lab.units import format_duration
 
 NOT_CALIBRATED = (
     "The step alone and the pipeline alone were not timed; launch the job with `pipeline-lab run` and "
     "training.calibrate on."
 )
+DISTURBED = (
+    "The step on a held batch took longer alone ({alone}) than in training ({training}), so something else used the "
+    "machine while it was timed; launch the job again on a quieter one."
+)
+TOLERANCE = 1.1
+"""How much longer than in training the step may take alone before its timing is not believed."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,8 @@ def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
         steps: Of schema ``runs.tables.STEPS``.
 
     Raises:
-        TraceIncompleteError: The job was not calibrated, or has no step after the warm-up.
+        TraceIncompleteError: The job was not calibrated, the calibration was disturbed, or there is no step after the
+            warm-up.
     """
     found = [event for event in events if isinstance(event, CalibrationEvent) and event.device_only_ns is not None]
     plain = plain_steps(steps)
@@ -55,4 +63,9 @@ def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
         raise TraceIncompleteError(NOT_CALIBRATED)
     device_only_ns = found[-1].device_only_ns
     assert device_only_ns is not None
-    return Calibration(device_only_ns, found[-1].pipeline_only_ns, float(np.median(periods(steps)[plain])))
+    step_ns = float(np.median(periods(steps)[plain]))
+    if device_only_ns > TOLERANCE * step_ns:
+        raise TraceIncompleteError(
+            DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
+        )
+    return Calibration(device_only_ns, found[-1].pipeline_only_ns, step_ns)

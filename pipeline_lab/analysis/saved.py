@@ -24,7 +24,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.storage import read_result, write_json, write_result
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """Raised whenever the same inputs may give another diagnosis."""
 
 _DOCUMENT = "diagnosis.json"

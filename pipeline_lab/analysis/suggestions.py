@@ -22,6 +22,13 @@ def suggest(
         return (
             Suggestion("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
         )
+    if kind is VerdictClass.IDLE_OTHER and cause in (None, "unknown"):
+        return (
+            Suggestion(
+                "Record the job again with its host threads in the trace (host_tracer_level 2).",
+                "The log does not say what the host did while the device had nothing to do.",
+            ),
+        )
     if kind in (VerdictClass.IDLE_OTHER, VerdictClass.HOST_CONTENTION, VerdictClass.DISPATCH_BOUND):
         change, why = _FIXED[kind]
         return (Suggestion(change, why, predicted_gain_percent=round(lost_percent, 1)),)

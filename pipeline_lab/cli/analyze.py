@@ -29,9 +29,9 @@ def analyze(
 
     found = find_path(path, store)
     with messages().status(f"Reading {escape(found.name)} …"):
-        from pipeline_lab.analysis.diagnosis import diagnose
+        from pipeline_lab.analysis.saved import diagnose_saved
 
-        diagnosis = diagnose(found)
+        diagnosis = diagnose_saved(found)
     if html is not None:
         _write_html(diagnosis, html)
     if as_json:

@@ -73,6 +73,11 @@ def test_calibration_stands_beside_the_median_step_outside_of_windows():
     assert found.utilisation_percent == 60.0
 
 
+def test_a_step_that_took_longer_alone_than_in_training_is_not_believed():
+    with pytest.raises(TraceIncompleteError, match=r"took longer alone \(99 ms\) than in training"):
+        calibration.measure([CalibrationEvent(99e6, 4, 6e6, 5, None)], RUN)
+
+
 def test_without_calibration_it_is_said_how_to_get_it():
     with pytest.raises(TraceIncompleteError, match=r"training\.calibrate"):
         calibration.measure([CalibrationEvent(None, 0, 6e6, 5, None)], RUN)

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, TIMELINE_TABLE, FileSampling
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
 from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import STEP_TABLE, Steps
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
