@@ -1,5 +1,6 @@
 """One widget per option, made from the option's JSON schema: its type, its limits, its docstring as help."""
 
+from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -36,6 +37,13 @@ _LABELS = {
 }
 
 
+@cache
+def schema_of(model: type[BaseModel]) -> dict[str, Schema]:
+    """Return the JSON schema of each of a model's fields."""
+    properties: dict[str, Schema] = model.model_json_schema()["properties"]
+    return properties
+
+
 def label_of(name: str) -> str:
     """Write an option's name for people, its unit in brackets."""
     if name in _LABELS:
@@ -58,7 +66,7 @@ def edit_fields(model: type[BaseModel], values: Document, key: str, skip: tuple[
     edited = dict(values)
     discriminator = values.get("stage") or values.get("kind") or ""
     with st.grid("auto", min_column_width=170, gap="small", vertical_alignment="bottom"):
-        for name, schema in model.model_json_schema()["properties"].items():
+        for name, schema in schema_of(model).items():
             if "const" in schema or name in skip:
                 continue
             if not _applies(discriminator, name, edited):

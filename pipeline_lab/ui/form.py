@@ -19,7 +19,7 @@ from pipeline_lab.ui.draft import (
     remove_stage,
     stages_to_offer,
 )
-from pipeline_lab.ui.fields import edit_field, edit_fields
+from pipeline_lab.ui.fields import edit_field, edit_fields, schema_of
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_percent
 
@@ -73,9 +73,12 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
     last = len(draft.stages) - 1
     with st.container(horizontal=True, vertical_alignment="top", gap="xsmall", key=key.replace(".", "-")):
         summary = escape(describe_stage(stage))
-        with st.expander(f"{index + 1}\\. **{stage['stage']}** {summary}", key=f"{key}.open"):
-            st.caption(escape(model.__doc__ or ""))
-            edited = edit_fields(model, stage, key)
+        body = st.expander(f"{index + 1}\\. **{stage['stage']}** {summary}", key=f"{key}.open", on_change="rerun")
+        edited = stage
+        if body.open:  # the fields of a closed stage would be most of what the browser has to build
+            with body:
+                st.caption(escape(model.__doc__ or ""))
+                edited = edit_fields(model, stage, key)
         place = f"{stage['stage']}, stage {index + 1}"
         _stage_button("↑", f"Move {place}, up", f"{key}.up", index == 0, lambda kept: move_stage(kept, index, -1))
         _stage_button("↓", f"Move {place}, down", f"{key}.down", index == last, lambda kept: move_stage(kept, index, 1))
@@ -92,7 +95,7 @@ def _edit_training(training: Document, key: str) -> Document:
     by = "seconds" if training["seconds"] is not None else "steps"
     chosen = st.segmented_control("Length", ["steps", "seconds"], default=by, required=True, key=f"{key}.by") or by
     values = {**training, "steps": training["steps"] or 200, "seconds": training["seconds"] or 60.0}
-    schema = TrainingOptions.model_json_schema()["properties"][chosen]
+    schema = schema_of(TrainingOptions)[chosen]
     length = edit_field(chosen, schema, values[chosen], f"{key}.{chosen}")
     edited = edit_fields(TrainingOptions, training, key, skip=("steps", "seconds"))
     return {**edited, "steps": None, "seconds": None, chosen: length}

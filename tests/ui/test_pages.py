@@ -52,8 +52,25 @@ def test_the_preview_is_the_file_that_will_run(open_page, preset):
 
 def test_the_preview_follows_the_form(open_page):
     app = open_page("new_run")
+    assert not [one for one in app.number_input if one.key == "draft0.stage1.buffer_size"], "the stage is closed"
+    app.session_state["draft0.stage1.open"] = True
+    app.run()
     app.number_input(key="draft0.stage1.buffer_size").set_value(77).run()
     assert "buffer_size=77" in app.code[0].value or "shuffle(77" in app.code[0].value
+
+
+def test_a_stage_keeps_what_was_typed_when_it_is_closed(open_page):
+    app = open_page("new_run")
+    app.session_state["draft0.stage1.open"] = True
+    app.run()
+    app.number_input(key="draft0.stage1.buffer_size").set_value(77).run()
+    app.session_state["draft0.stage1.open"] = False
+    app.run()
+    app.text_input(key="draft0.name").set_value("later").run()
+    assert "77" in app.code[0].value
+    app.session_state["draft0.stage1.open"] = True
+    app.run()
+    assert app.number_input(key="draft0.stage1.buffer_size").value == 77
 
 
 def test_a_launched_form_runs_what_it_showed(open_page, run_store):
@@ -78,10 +95,11 @@ def test_options_that_contradict_each_other_cannot_be_launched(open_page):
 def test_a_stage_moves_with_what_was_typed_into_it(open_page):
     app = open_page("new_run", **{"from": "preset:synthetic"})
     generation = next(one.key for one in app.button if one.key and one.key.endswith(".add")).removesuffix(".add")
+    app.session_state[f"{generation}.stage3.open"] = True
+    app.run()
     app.number_input(key=f"{generation}.stage3.size").set_value(32).run()
     app.button(key=f"{generation}.stage3.up").click().run()
     assert not app.exception
-    assert app.number_input(key=f"{generation}.stage3.size").value == 32
     assert "batch(32" in app.code[0].value.replace("batch_size=", "")
 
 
