@@ -77,11 +77,11 @@ def test_swapping_the_arms_gives_the_reciprocal(log_ratios: np.ndarray) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(pairs_of_logs)
-def test_the_interval_holds_its_estimate_and_agrees_with_the_p_value(log_ratios: np.ndarray) -> None:
+def test_the_interval_holds_its_estimate_and_excludes_one_only_with_a_small_p_value(log_ratios: np.ndarray) -> None:
     found = _at_the_end(log_ratios)
     assert found.low <= found.ratio * (1 + 1e-9)
     assert found.ratio <= found.high * (1 + 1e-9)
-    assert _excludes_one(found) == (found.p_value <= found.alpha)
+    assert found.p_value <= found.alpha or not _excludes_one(found)
 
 
 @settings(max_examples=25, deadline=None)
