@@ -1,16 +1,16 @@
 """``pipeline-lab analyze``: a run, a log directory, a trace file or an archive → diagnosis."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.output import messages, print_json, results, say
+from pipeline_lab.cli.html import write_html
+from pipeline_lab.cli.output import messages, print_json, results
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.results import Diagnosis
+    pass
 
 
 def analyze(
@@ -33,19 +33,10 @@ def analyze(
 
         diagnosis = diagnose_saved(found)
     if html is not None:
-        _write_html(diagnosis, html)
+        write_html(diagnosis, html)
     if as_json:
         print_json(diagnosis.to_json())
         return
     from pipeline_lab.cli.summary import summarise
 
     results().print(summarise(diagnosis))
-
-
-def _write_html(diagnosis: "Diagnosis", path: Path) -> None:
-    from pipeline_lab.comparison.opening import open_recorded
-    from pipeline_lab.report.catalogue import find_format
-    from pipeline_lab.report.export import write_report
-    from pipeline_lab.report.report_on import report_on
-
-    say("Report: {}", str(write_report(report_on([open_recorded(diagnosis)]), find_format("html"), path)))

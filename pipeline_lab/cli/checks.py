@@ -16,6 +16,7 @@ from typing import Any
 import platformdirs
 
 from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.report.images import image_support
 from pipeline_lab.runs.runtime import child_environment, runtime_folder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import format_bytes
@@ -76,6 +77,7 @@ def quick_checks(store: RunStore) -> Iterator[Check]:
     yield _check_runtime()
     yield _check_compiled_code()
     yield _check_browser()
+    yield _check_images()
 
 
 def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]) -> Iterator[Check]:
@@ -235,3 +237,10 @@ def _sees_gpu(found: dict[str, Any]) -> bool:
 def _is_writable(folder: Path) -> bool:
     existing = next(path for path in (folder, *folder.parents) if path.is_dir())
     return os.access(existing, os.W_OK)
+
+
+def _check_images() -> Check:
+    missing = image_support()
+    if missing is None:
+        return Check("Images in Markdown reports", True, "kaleido draws them", needed=False)
+    return Check("Images in Markdown reports", False, "left out", missing.reason, needed=False)

@@ -1,13 +1,13 @@
 """``pipeline-lab compare``: recorded runs side by side, and a gate for continuous integration."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.gate import leave_through
-from pipeline_lab.cli.output import messages, print_json, results, say
+from pipeline_lab.cli.html import write_html
+from pipeline_lab.cli.output import messages, print_json, results
 
 if TYPE_CHECKING:
     from pipeline_lab.comparison.recorded import Comparison
@@ -43,21 +43,13 @@ def compare(
         comparison = compare_recorded(baseline, *candidates, store=store)
     gate = None if limit is None else decide_gate(comparison, limit, allow_drift=allow_drift)
     if html is not None:
-        _write_html(comparison, html)
+        write_html(comparison, html)
     if as_json:
         print_json({**comparison.to_json(), **({} if gate is None else {"gate": gate.to_json()})})
     else:
         _print_summary(comparison)
     if gate is not None:
         leave_through(gate)
-
-
-def _write_html(comparison: "Comparison", path: Path) -> None:
-    from pipeline_lab.report.catalogue import find_format
-    from pipeline_lab.report.comparison_report import ComparisonReport
-    from pipeline_lab.report.export import write_report
-
-    say("Report: {}", str(write_report(ComparisonReport(comparison), find_format("html"), path)))
 
 
 def _print_summary(comparison: "Comparison") -> None:

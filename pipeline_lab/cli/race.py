@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.gate import leave_through
+from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import print_json, results, say
 from pipeline_lab.errors import OptionsError, RunFailedError
 
@@ -50,6 +51,7 @@ def race(
         float | None, typer.Option(help="End the race after this time, warm-up not counted.", show_default="600")
     ] = None,
     name: Annotated[str | None, typer.Option(help="What to call the race.", show_default=False)] = None,
+    html: HtmlOption = None,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
@@ -74,6 +76,8 @@ def race(
         record = follow_run(folder, requests)
     _check_end(folder, record)
     found = read_race(folder)
+    if html is not None:
+        write_html(found, html)
     if as_json:
         print_json(found.to_json())
     else:

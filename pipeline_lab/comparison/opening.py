@@ -5,10 +5,12 @@ from typing import TypeAlias
 
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.comparison.recorded import Comparison, compare_runs
+from pipeline_lab.comparison.race import Race, read_race
+from pipeline_lab.comparison.recorded import Comparison, ComparisonError, compare_runs
 from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
 from pipeline_lab.errors import StoreError, TraceReadError
-from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.options.race import is_race
+from pipeline_lab.runs.store import RunFolder, open_store, read_record
 
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
 
@@ -34,10 +36,37 @@ def open_recorded(what: Recorded, store: Path | None = None) -> RecordedRun:
 
     Raises:
         TraceReadError: There is no such run, folder or file, or nothing in it can be read.
+        ComparisonError: It is a race.
     """
-    if isinstance(what, RecordedRun):
+    opened = open_any(what, store)
+    if isinstance(opened, Race):
+        raise ComparisonError(f"{opened.id} is a race and holds its own comparison: `pipeline-lab report {opened.id}`.")
+    return opened
+
+
+def open_any(what: Recorded | Race, store: Path | None = None) -> RecordedRun | Race:
+    """Open a run, a race or a log.
+
+    Raises:
+        TraceReadError: There is no such run, folder or file, or nothing in it can be read.
+    """
+    if isinstance(what, RecordedRun | Race):
         return what
-    diagnosis = what if isinstance(what, Diagnosis) else diagnose(find_path(what, store))
+    if isinstance(what, Diagnosis):
+        return _describe(what)
+    path = find_path(what, store)
+    if is_race_folder(path):
+        return read_race(RunFolder(path))
+    return _describe(diagnose(path))
+
+
+def is_race_folder(path: Path) -> bool:
+    """Say whether a path is the folder of a race."""
+    folder = RunFolder(path)
+    return folder.record.is_file() and is_race(read_record(folder).options)
+
+
+def _describe(diagnosis: Diagnosis) -> RecordedRun:
     path = Path(diagnosis.source.path)
     if (folder := RunFolder(path)).record.is_file():
         return describe_run(folder, diagnosis)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arm import ArmResult, count_batches, read_arm
 from pipeline_lab.comparison.race_words import answer_race_gate, describe_answer, find_warnings
+from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError
 from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
 from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, read_rounds
@@ -61,7 +62,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Race:
+class Race(Displayed):
     """A race, finished or still going.
 
     Attributes:
@@ -72,6 +73,9 @@ class Race:
         other_load_percent: What other programs used of the cores, mean over all blocks; None if not measured.
         arms: Baseline first.
         candidates: One per arm after the baseline.
+        environment: What it ran on.
+        created_s: When it was launched, seconds since the epoch.
+        notes: The user's words.
     """
 
     id: str
@@ -82,6 +86,9 @@ class Race:
     other_load_percent: float | None
     arms: tuple[ArmResult, ...]
     candidates: tuple[Candidate, ...]
+    environment: dict[str, Any]
+    created_s: float
+    notes: str
 
     @property
     def gate(self) -> Gate | None:
@@ -140,6 +147,9 @@ def read_race(folder: RunFolder) -> Race:
         candidates=tuple(
             _candidate(standing, arms, rounds.step_ns[counted]) for standing in find_standings(rounds, options)
         ),
+        environment=record.environment,
+        created_s=record.status.created_s,
+        notes=record.notes,
     )
 
 

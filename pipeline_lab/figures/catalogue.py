@@ -8,6 +8,7 @@ from typing import TypeAlias
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison import (
@@ -20,6 +21,7 @@ from pipeline_lab.figures.comparison import (
 )
 from pipeline_lab.figures.idle import idle_by_cause, step_parts
 from pipeline_lab.figures.memory import memory_over_time
+from pipeline_lab.figures.race import race_intervals, race_steps
 from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
 from pipeline_lab.figures.sampling import file_shares, sampling_over_time
 from pipeline_lab.figures.stalls import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
@@ -167,6 +169,28 @@ CHARTS: tuple[Chart, ...] = (
     Chart("learning", Section.STEPS, "Loss of every step, and accuracy where the workload has one.", _learning),
 )
 """Every chart, in the order in which pages and reports show them."""
+
+
+@dataclass(frozen=True)
+class RaceChart:
+    """One chart of a race; its attributes are those of :class:`Chart`."""
+
+    name: str
+    description: str
+    draw: Callable[[Race, Mode], Drawing]
+
+
+RACE_CHARTS: tuple[RaceChart, ...] = (
+    RaceChart(
+        "race-intervals",
+        "How much longer or shorter each candidate's step takes than the baseline's, with its interval.",
+        race_intervals,
+    ),
+    RaceChart(
+        "race-steps", "The mean step of each arm, divided into waiting for the batch and training on it.", race_steps
+    ),
+)
+"""Every chart of a race."""
 
 
 @dataclass(frozen=True)

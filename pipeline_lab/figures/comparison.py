@@ -29,7 +29,7 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
         return next(ratio for ratio in comparison.step_time if isinstance(ratio, Unavailable))
     percent = [ratio.percent for _, ratio in found]
     low, high = zip(*(ratio.bounds_percent for _, ratio in found), strict=True)
-    figure = _rows_figure(
+    figure = rows_figure(
         f"Time per {found[0][1].per} against the baseline", mode, "Difference (%; left is faster)", len(found)
     )
     figure.add_scatter(
@@ -50,7 +50,7 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
         hovertemplate="%{y}: %{x:.3g} %, interval %{text}<extra></extra>",
         showlegend=False,
     )
-    _mark_zero(figure, mode)
+    mark_zero(figure, mode)
     add_note(figure, f"Bars: {found[0][1].confidence * 100:.4g} % interval. Recorded apart: drift is in no interval.")
     if len(found) < len(labels):
         add_note(figure, f"{len(labels) - len(found)} could not be compared.")
@@ -63,13 +63,13 @@ def stalls_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     if wait is None or exposed is None:
         return Unavailable("No run has input waits; record profile windows.")
     labels = run_labels(comparison.runs)
-    figure = _rows_figure("Input wait per step", mode, "Time per profiled step (ms)", len(labels))
+    figure = rows_figure("Input wait per step", mode, "Time per profiled step (ms)", len(labels))
     idle = _values(exposed)
     for name, values, category in (
         ("device idle meanwhile", idle, "input_wait"),
         ("hidden behind device work", np.maximum(_values(wait) - idle, 0), "hidden_wait"),
     ):
-        _add_bars(figure, labels, values, name, category, mode)
+        add_bars(figure, labels, values, name, category, mode)
     return figure
 
 
@@ -79,9 +79,9 @@ def idle_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Una
     if not causes:
         return Unavailable("No run has idle gaps; record profile windows.")
     labels = run_labels(comparison.runs)
-    figure = _rows_figure("Device idle per step, by cause", mode, "Time per profiled step (ms)", len(labels), legend=2)
+    figure = rows_figure("Device idle per step, by cause", mode, "Time per profiled step (ms)", len(labels), legend=2)
     for cause, each in causes.items():
-        _add_bars(figure, labels, _values(each), CAUSE_NAMES[cause], cause.value, mode)
+        add_bars(figure, labels, _values(each), CAUSE_NAMES[cause], cause.value, mode)
     _note_missing(figure, next(iter(causes.values())))
     return figure
 
@@ -93,7 +93,7 @@ def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure |
     if all(each.difference(run) is None for each in causes.values() for run in candidates):
         return Unavailable("Baseline and candidate need idle gaps; record profile windows in both.")
     labels = run_labels(comparison.runs)[1:]
-    figure = _rows_figure(
+    figure = rows_figure(
         "Device idle, difference by cause", mode, "Against the baseline (ms per step; left is less)", len(labels), 2
     )
     figure.update_layout(barmode="relative")
@@ -101,11 +101,11 @@ def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure |
         differences = [each.difference(run) for run in candidates]
         values = np.array([np.nan if value is None else value for value in differences], np.float64)
         if np.nan_to_num(values).any():
-            _add_bars(figure, labels, values, CAUSE_NAMES[cause], cause.value, mode)
+            add_bars(figure, labels, values, CAUSE_NAMES[cause], cause.value, mode)
     if not figure.data:
         add_note(figure, "No cause differs.")
     figure.update_xaxes(rangemode="normal")
-    _mark_zero(figure, mode)
+    mark_zero(figure, mode)
     return figure
 
 
@@ -116,8 +116,8 @@ def sampling_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure |
     if distance is None:
         return Unavailable("No run has expected shares of its files; launch runs with the lab, or count the records.")
     labels = run_labels(comparison.runs)
-    figure = _rows_figure("Samples in the wrong file", mode, "Share of the samples (%)", len(labels))
-    _add_bars(figure, labels, _values(distance), "observed", "busy", mode, unit="%")
+    figure = rows_figure("Samples in the wrong file", mode, "Share of the samples (%)", len(labels))
+    add_bars(figure, labels, _values(distance), "observed", "busy", mode, unit="%")
     if chance is not None:
         figure.add_scatter(
             x=_values(chance),
@@ -137,7 +137,7 @@ def memory_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     if peaks is None:
         return Unavailable("No run noted its memory; launch runs with the lab.")
     labels = run_labels(comparison.runs)
-    figure = _rows_figure("Peak memory of the job", mode, "Resident size (MB)", len(labels))
+    figure = rows_figure("Peak memory of the job", mode, "Resident size (MB)", len(labels))
     values = _values(peaks)
     figure.add_bar(
         x=values / MB,
@@ -153,7 +153,7 @@ def memory_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     return figure
 
 
-def _rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1) -> go.Figure:
+def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1) -> go.Figure:
     """Return an empty chart with one row per run, the first on top."""
     figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + ROW_HEIGHT * max(2, rows))
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
@@ -161,7 +161,7 @@ def _rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 
     return figure
 
 
-def _add_bars(
+def add_bars(
     figure: go.Figure, labels: list[str], values: FloatArray, name: str, category: str, mode: Mode, unit: str = "ms"
 ) -> None:
     figure.add_bar(
@@ -174,7 +174,7 @@ def _add_bars(
     )
 
 
-def _mark_zero(figure: go.Figure, mode: Mode) -> None:
+def mark_zero(figure: go.Figure, mode: Mode) -> None:
     figure.add_vline(x=0, line={"color": THEMES[mode].muted, "width": 1.5, "dash": "dot"})
 
 

@@ -35,7 +35,12 @@ def loss_panels(comparison: Comparison, mode: Mode = "light") -> go.Figure | Una
 
 def run_labels(runs: Sequence[RecordedRun]) -> list[str]:
     """Return a short, distinct label for each run that no chart takes for markup."""
-    short = [name if len(name) <= LABEL_LENGTH else f"{name[: LABEL_LENGTH - 1]}…" for name in (r.name for r in runs)]
+    return short_labels([run.name for run in runs])
+
+
+def short_labels(names: Sequence[str]) -> list[str]:
+    """Return names cut to a chart's width, distinct, and escaped."""
+    short = [name if len(name) <= LABEL_LENGTH else f"{name[: LABEL_LENGTH - 1]}…" for name in names]
     if len(set(short)) < len(short):
         short = [f"{number}: {name}" for number, name in enumerate(short)]
     return [html.escape(" ".join(name.split()), quote=False) or "–" for name in short]

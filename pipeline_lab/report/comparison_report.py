@@ -1,6 +1,7 @@
 """The report of recorded runs side by side: what differs in what they were told, then in what was measured."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -110,19 +111,20 @@ def _told_alike(runs: tuple[RecordedRun, ...]) -> list[list[RecordedRun]]:
 
 
 def _answer(comparison: Comparison) -> Answer:
-    ratios = [ratio for ratio in comparison.step_time if isinstance(ratio, StepTimeRatio)]
-    outcomes = {ratio.outcome for ratio in ratios}
-    label, tone = "undecided", "neutral"
-    if len(ratios) == len(comparison.step_time) and len(outcomes) == 1:
-        (outcome,) = outcomes
-        label = outcome.value
-        tone = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(outcome, "neutral")
-    elif len(outcomes) > 1:
-        label = "mixed"
+    label, tone = label_outcomes(
+        [ratio.outcome if isinstance(ratio, StepTimeRatio) else Outcome.UNDECIDED for ratio in comparison.step_time]
+    )
     sentences = comparison.sentences
     if len(sentences) > 1:
         sentences = (_count_outcomes(comparison), *sentences)
     return Answer(label, tone, sentences, "recorded apart", _evidence(comparison))
+
+
+def label_outcomes(outcomes: Sequence[Outcome]) -> tuple[str, str]:
+    """Return one label for the outcomes of all candidates, and its tone."""
+    if len(set(outcomes)) > 1:
+        return "mixed", "neutral"
+    return outcomes[0].value, {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(outcomes[0], "neutral")
 
 
 def _count_outcomes(comparison: Comparison) -> str:
@@ -157,13 +159,13 @@ def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
 def _difference_blocks(comparison: Comparison) -> tuple[Block, ...]:
     differences, names = comparison.differences, [run.name for run in comparison.runs]
     return (
-        _difference_table("Options that differ", differences.options, differences.unknown_options, names),
-        _difference_table("Environment that differs", differences.environment, differences.unknown_environment, names),
-        *_source_blocks([run.name for run in comparison.candidates], differences.sources),
+        difference_table("Options that differ", differences.options, differences.unknown_options, names),
+        difference_table("Environment that differs", differences.environment, differences.unknown_environment, names),
+        *source_blocks([run.name for run in comparison.candidates], differences.sources),
     )
 
 
-def _difference_table(title: str, found: tuple[Difference, ...], unknown: tuple[int, ...], names: list[str]) -> Block:
+def difference_table(title: str, found: tuple[Difference, ...], unknown: tuple[int, ...], names: list[str]) -> Block:
     known = [number for number in range(len(names)) if number not in unknown]
     if len(known) < 2:
         return Text(f"{title}: not recorded in enough of the runs.", missing=True)
@@ -185,7 +187,7 @@ def _but_unknown(unknown: tuple[int, ...], names: list[str]) -> str:
     return f"; not recorded in {', '.join(names[number] for number in unknown)}" if unknown else ""
 
 
-def _source_blocks(names: list[str], diffs: tuple[str | None, ...]) -> list[Block]:
+def source_blocks(names: list[str], diffs: tuple[str | None, ...]) -> list[Block]:
     """Show each different diff once, with all candidates that it holds for."""
     holders: dict[str | None, list[str]] = {}
     for name, diff in zip(names, diffs, strict=True):

@@ -105,7 +105,7 @@ def _measures(comparison: Comparison) -> pa.Table:
                     "reason": value.reason if isinstance(value, Unavailable) else None,
                 }
             )
-    return _table(rows, MEASURE_TABLE)
+    return build_table(rows, MEASURE_TABLE)
 
 
 def _step_time(comparison: Comparison) -> pa.Table:
@@ -113,7 +113,7 @@ def _step_time(comparison: Comparison) -> pa.Table:
         {"run": run.name, **_ratio_row(ratio)}
         for run, ratio in zip(comparison.candidates, comparison.step_time, strict=True)
     ]
-    return _table(rows, STEP_TIME_TABLE)
+    return build_table(rows, STEP_TIME_TABLE)
 
 
 def _ratio_row(ratio: StepTimeRatio | Unavailable) -> dict[str, object]:
@@ -129,12 +129,15 @@ def _differences(comparison: Comparison, found: tuple[Difference, ...]) -> pa.Ta
         for each in found
         for run, value in zip(comparison.runs, each.values, strict=True)
     ]
-    return _table(rows, DIFFERENCE_TABLE)
+    return build_table(rows, DIFFERENCE_TABLE)
 
 
-def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Build a table; what is no Unicode in a name becomes a question mark, as Arrow holds UTF-8 only."""
-    return pa.Table.from_pylist([{name: _utf8(value) for name, value in row.items()} for row in rows], schema)
+def build_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Build a table of the schema's columns, null where a row lacks one.
+
+    What is no Unicode in a name becomes a question mark, as Arrow holds UTF-8 only.
+    """
+    return pa.Table.from_pylist([{name: _utf8(row.get(name)) for name in schema.names} for row in rows], schema)
 
 
 def _utf8(value: Any) -> Any:

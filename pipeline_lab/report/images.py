@@ -2,11 +2,12 @@
 
 import importlib.util
 import shutil
-from typing import Literal
-
-import plotly.graph_objects as go
+from typing import TYPE_CHECKING, Literal
 
 from pipeline_lab.errors import Unavailable
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 WIDTH = 900
 SCALE = 2
@@ -24,7 +25,7 @@ def image_support() -> Unavailable | None:
     return None if importlib.util.find_spec("kaleido") is not None and has_browser else MISSING
 
 
-def draw_image(figure: go.Figure, kind: Literal["png", "svg"] = "png") -> bytes | Unavailable:
+def draw_image(figure: "go.Figure", kind: Literal["png", "svg"] = "png") -> bytes | Unavailable:
     """Draw a figure as an image file, or say what is missing."""
     missing = image_support()
     if missing is not None:

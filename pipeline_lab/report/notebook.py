@@ -1,13 +1,9 @@
 """The short form of a report for notebooks: the answer, its evidence, the numbers. No script, no style sheet."""
 
-from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.comparison.opening import open_recorded
-from pipeline_lab.comparison.recorded import Comparison
-from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.content import Content, Section, Table, Text
 from pipeline_lab.report.html import render_template
 from pipeline_lab.report.markdown import write_markdown
-from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.report_on import report_result
 
 
 def describe(result: object) -> dict[str, str]:
@@ -16,21 +12,13 @@ def describe(result: object) -> dict[str, str]:
     Raises:
         TypeError: The result is of a kind that has no report.
     """
-    content = _shorten(_content(result))
+    content = _shorten(report_result(result).content())
     markdown = write_markdown(content, {})
     return {
         "text/plain": "\n".join(content.answer.sentences),
         "text/markdown": markdown,
         "text/html": render_template("notebook.html", content=content),
     }
-
-
-def _content(result: object) -> Content:
-    if isinstance(result, Diagnosis):
-        return RunReport(open_recorded(result)).content()
-    if isinstance(result, Comparison):
-        return ComparisonReport(result).content()
-    raise TypeError(f"There is no report of a {type(result).__name__}.")
 
 
 def _shorten(content: Content) -> Content:
@@ -43,4 +31,4 @@ def _shorten(content: Content) -> Content:
     return Content(content.title, (), content.answer, content.warnings, (), sections)
 
 
-_SHOWN = frozenset({"Numbers", "Findings", "What differs", "Steps and loss"})
+_SHOWN = frozenset({"Numbers", "Findings", "What differs", "Steps and loss", "The race"})

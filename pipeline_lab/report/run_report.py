@@ -111,12 +111,13 @@ def told_blocks(run: RecordedRun) -> tuple[Block, ...]:
         source = Code("Pipeline source", run.source, "python", folded=True)
     return (
         source,
-        _pairs("Options", flatten_options(run.options or {})),
-        _pairs("Environment", flatten(run.environment)),
+        pairs_block("Options", flatten_options(run.options or {})),
+        pairs_block("Environment", flatten(run.environment)),
     )
 
 
-def _pairs(title: str, flat: dict[str, str]) -> Block:
+def pairs_block(title: str, flat: dict[str, str]) -> Table | Text:
+    """Return a folded table of names and values, or the sentence that they were not recorded."""
     if not flat:
         return Text(f"{title}: {NOT_RECORDED}.", missing=True)
     return Table(title, ("Name", "Value"), tuple(flat.items()), folded=True)

@@ -1,5 +1,6 @@
 """The tables of a run's report: the longest and the largest of everything, bounded."""
 
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +80,9 @@ def longest_gaps(gaps: IdleGaps) -> Table:
 def files(sampling: FileSampling) -> Table:
     """List the files, those furthest from their expected share first where that is known."""
     rows = sampling.table.to_pylist()
+    names = [PurePath(row["file"]).name for row in rows]
+    if len(set(names)) == len(names):  # where files lie says more about the machine than a reader needs
+        rows = [{**row, "file": name} for row, name in zip(rows, names, strict=True)]
     rows.sort(key=lambda row: -abs((row["observed_share"] or 0) - (row["expected_share"] or 0)))
     shown = tuple(
         (

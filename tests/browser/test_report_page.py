@@ -11,12 +11,13 @@ from playwright.sync_api import Browser, Page
 from pipeline_lab.report.html import HtmlReport
 from pipeline_lab.report.run_report import RunReport
 from pipeline_lab.report.subject import Subject
-from tests.report.subjects import bare_report, comparison_report, hostile_run, run_report
+from tests.report.subjects import bare_report, comparison_report, hostile_run, race_report, run_report
 
 SUBJECTS = {
     "run": run_report,
     "comparison": comparison_report,
     "twenty": lambda: comparison_report(19),
+    "race": race_report,
     "bare": bare_report,
     "hostile": lambda: RunReport(hostile_run(20)),
 }

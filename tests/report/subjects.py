@@ -1,13 +1,21 @@
 """What the report tests report on: a run, a comparison, and names that wish readers ill."""
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 
 from pipeline_lab.analysis.verdict import Evidence, Finding, Suggestion
+from pipeline_lab.comparison.race import read_race
 from pipeline_lab.comparison.recorded import compare_runs
 from pipeline_lab.comparison.recorded_run import RecordedRun
 from pipeline_lab.report.comparison_report import ComparisonReport
+from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.runs.store import RunStore
 from tests.support import results
+from tests.support.races import PlantedArm, make_race
 from tests.support.recorded import recorded
 
 RIGHT_TO_LEFT = "\u202eevil\u202c שלום مرحبا"
@@ -21,6 +29,17 @@ def run_report(**changes: object) -> RunReport:
 def comparison_report(candidates: int = 1) -> ComparisonReport:
     runs = [recorded("optimised", 0.6 + 0.05 * number, name=f"candidate {number}") for number in range(candidates)]
     return ComparisonReport(compare_runs(recorded(), *runs))
+
+
+def race_report() -> RaceReport:
+    """Report a race of twelve rounds: 20 ms against 10 ms per step, the faster arm with a worse loss."""
+    generator = np.random.default_rng(0)
+    step_ms = [20 * np.exp(generator.normal(0, 0.02, 12)), 10 * np.exp(generator.normal(0, 0.02, 12))]
+    with tempfile.TemporaryDirectory() as folder:
+        arms = [PlantedArm([float(x) for x in each], loss) for each, loss in zip(step_ms, (1.0, 1.5), strict=True)]
+        made = make_race(RunStore(Path(folder)), *arms)
+        race = read_race(made)
+    return RaceReport(replace(race, id="20260101-120000-words-ab12", created_s=1_767_268_800.0))
 
 
 def bare_report() -> RunReport:

@@ -13,7 +13,7 @@ from pipeline_lab.report.catalogue import FORMATS, find_format
 from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.format import ReportFormat
 from pipeline_lab.report.run_report import RunReport
-from tests.report.subjects import comparison_report, hostile_run, run_report
+from tests.report.subjects import comparison_report, hostile_run, race_report, run_report
 
 every_format = pytest.mark.parametrize("report_format", FORMATS, ids=lambda each: each.name)
 
@@ -21,8 +21,8 @@ ELSEWHERE = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from pipeline_lab.report.catalogue import FORMATS
-from tests.report.subjects import comparison_report, run_report
-for subject in (run_report(), comparison_report()):
+from tests.report.subjects import comparison_report, race_report, run_report
+for subject in (run_report(), comparison_report(), race_report()):
     for each in FORMATS:
         print(hashlib.sha256(each.render(subject)).hexdigest())
 """
@@ -43,7 +43,9 @@ def test_an_unknown_format_is_one_sentence() -> None:
 
 
 @every_format
-@pytest.mark.parametrize("subject", [run_report(), comparison_report()], ids=["run", "comparison"])
+@pytest.mark.parametrize(
+    "subject", [run_report(), comparison_report(), race_report()], ids=["run", "comparison", "race"]
+)
 def test_every_format_writes_every_subject(report_format: ReportFormat, subject) -> None:
     assert len(report_format.render(subject)) > 500
     assert report_format.file_name(subject).endswith(report_format.suffix)
@@ -59,7 +61,7 @@ def test_every_format_survives_hostile_names(report_format: ReportFormat) -> Non
 def test_bytes_depend_on_neither_place_nor_time_zone_nor_hash_seed(tmp_path: Path) -> None:
     here = [
         hashlib.sha256(each.render(subject)).hexdigest()
-        for subject in (run_report(), comparison_report())
+        for subject in (run_report(), comparison_report(), race_report())
         for each in FORMATS
     ]
     environment = {**os.environ, "TZ": "Pacific/Auckland", "LC_ALL": "C", "PYTHONHASHSEED": "7", "PYTHONUTF8": "0"}

@@ -1,0 +1,216 @@
+"""The report of a race: the answer that an interval earned, what speaks against a faster arm, and what was raced."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.comparison.differences import find_differences, flatten, flatten_options
+from pipeline_lab.comparison.race import Race
+from pipeline_lab.comparison.race_arm import ArmResult
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.catalogue import RACE_CHARTS
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
+from pipeline_lab.report.comparison_tables import build_table
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table
+from pipeline_lab.report.plain_text import slug
+from pipeline_lab.report.run_report import pairs_block
+from pipeline_lab.statistics.sequential import SequentialResult
+from pipeline_lab.units import format_duration, format_percent
+
+ARM_TABLE = pa.schema(
+    [
+        ("arm", pa.string()),
+        ("steps", pa.int64()),
+        ("step_ns", pa.float64()),
+        ("wait_ns", pa.float64()),
+        ("cpu_s_per_1000_examples", pa.float64()),
+        ("loss", pa.float64()),  # null where the workload has none
+        ("accuracy", pa.float64()),  # likewise
+        ("total_variation", pa.float64()),  # of the files' shares; null if they are unknown
+    ]
+)
+"""One row per arm, baseline first."""
+
+CANDIDATE_TABLE = pa.schema(
+    [
+        ("arm", pa.string()),
+        ("outcome", pa.string()),
+        ("pairs", pa.int64()),
+        ("ratio", pa.float64()),  # candidate over baseline; null before the first look
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("p_value", pa.float64()),
+        ("alpha", pa.float64()),
+        ("smallest_effect", pa.float64()),
+    ]
+)
+"""One row per candidate."""
+
+
+@dataclass(frozen=True)
+class RaceReport:
+    """A report of a race.
+
+    Attributes:
+        race: What is reported on.
+        notes: Words of the report's author, beside the race's own notes.
+    """
+
+    race: Race
+    notes: str = ""
+
+    @property
+    def slug(self) -> str:
+        return slug(self.race.id or self.race.name)
+
+    def content(self) -> Content:
+        race = self.race
+        return Content(
+            title=race.name,
+            about=_about(race),
+            answer=_answer(race),
+            warnings=tuple(warning for candidate in race.candidates for warning in candidate.warnings),
+            notes=tuple(
+                Note(about, text)
+                for about, text in (("Notes", self.notes), (f"Notes kept with {race.name}", race.notes))
+                if text.strip()
+            ),
+            sections=(
+                Section("The race", (*_pictures(race), _candidate_rows(race), _arm_rows(race))),
+                Section("What differs", _differences(race)),
+                *(_arm_section(race, number) for number in range(len(race.arms))),
+                Section("Environment", (pairs_block("Environment", flatten(race.environment)),)),
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return self.race.to_json()
+
+    def tables(self) -> dict[str, pa.Table]:
+        candidates = [{"arm": candidate.name, **candidate.to_json()} for candidate in self.race.candidates]
+        return {
+            "arms": build_table([_arm_numbers(arm) for arm in self.race.arms], ARM_TABLE),
+            "candidates": build_table(candidates, CANDIDATE_TABLE),
+        }
+
+
+def _about(race: Race) -> tuple[tuple[str, str], ...]:
+    load = race.other_load_percent
+    return (
+        ("Race", race.id),
+        ("Recorded", f"{datetime.fromtimestamp(race.created_s, UTC):%Y-%m-%d %H:%M} UTC"),
+        ("Baseline", race.arms[0].name),
+        ("Rounds that counted", f"{race.kept_rounds} of {race.rounds}"),
+        ("Steps per block", str(race.options.block_steps)),
+        ("Other programs' load", "not measured" if load is None else format_percent(load)),
+        ("Smallest difference that matters", format_percent(race.options.margin_percent)),
+    )
+
+
+def _answer(race: Race) -> Answer:
+    label, tone = label_outcomes([candidate.standing.outcome for candidate in race.candidates])
+    gate = race.gate
+    sentences = tuple(candidate.sentence for candidate in race.candidates)
+    return Answer(label, tone, (*sentences, *(() if gate is None else (gate.sentence,))), "raced in paired blocks")
+
+
+def _pictures(race: Race) -> tuple[Picture, ...]:
+    return tuple(Picture(chart.name, chart.description, partial(chart.draw, race)) for chart in RACE_CHARTS)
+
+
+def _candidate_rows(race: Race) -> Table:
+    rows = tuple(
+        (
+            candidate.name,
+            candidate.standing.outcome.value,
+            *_result_cells(candidate.standing.result),
+            "–" if candidate.smallest_effect is None else format_percent(100 * abs(candidate.smallest_effect - 1)),
+        )
+        for candidate in race.candidates
+    )
+    return Table(
+        "Candidates",
+        ("Candidate", "Answer", "Ratio", "Interval", "p", "Pairs", "Would have shown"),
+        rows,
+        numeric=(2, 3, 4, 5, 6),
+        note="The interval holds at whatever moment the race stopped. Last column: the smallest difference that this "
+        "race would have found four times out of five.",
+    )
+
+
+def _result_cells(result: SequentialResult | None) -> tuple[str, ...]:
+    if result is None:
+        return ("–",) * 4
+    return (f"{result.ratio:.3f}", f"{result.low:.3f} to {result.high:.3f}", f"{result.p_value:.2g}", str(result.pairs))
+
+
+def _arm_rows(race: Race) -> Table:
+    rows = tuple(
+        (
+            arm.name,
+            format_duration(arm.step_ns),
+            format_duration(arm.wait_ns),
+            f"{arm.cpu_s_per_1000:.3g} s",
+            _number(arm.loss),
+            _number(arm.accuracy, percent=True),
+            "–" if _wrong_file(arm) is None else format_percent(100 * (_wrong_file(arm) or 0)),
+        )
+        for arm in race.arms
+    )
+    idle = race.arms[0].idle.reason
+    return Table(
+        "Arms",
+        ("Arm", "Step", "Wait", "CPU time per 1000 examples", "Loss", "Accuracy", "Samples in the wrong file"),
+        rows,
+        numeric=(1, 2, 3, 4, 5, 6),
+        note=idle,
+    )
+
+
+def _number(value: float | Unavailable, *, percent: bool = False) -> str:
+    if isinstance(value, Unavailable):
+        return "–"
+    return format_percent(100 * value) if percent else f"{value:.3g}"
+
+
+def _wrong_file(arm: ArmResult) -> float | None:
+    return None if isinstance(arm.sampling, Unavailable) else arm.sampling.total_variation
+
+
+def _differences(race: Race) -> tuple[Block, ...]:
+    names = [arm.name for arm in race.arms]
+    arms = race.options.arms
+    found = find_differences(
+        [arm.model_dump(mode="json") for arm in arms], [{}] * len(arms), [render_source(arm) for arm in arms]
+    )
+    table = difference_table("Options that differ", found.options, (), names)
+    return (table, *source_blocks(names[1:], found.sources))
+
+
+def _arm_section(race: Race, number: int) -> Section:
+    options = race.options.arms[number]
+    return Section(
+        f"What ran: {race.arms[number].name}",
+        (
+            Code("Pipeline source", render_source(options), "python", folded=True),
+            pairs_block("Options", flatten_options(options.model_dump(mode="json"))),
+        ),
+    )
+
+
+def _arm_numbers(arm: ArmResult) -> dict[str, Any]:
+    loss, accuracy = arm.loss, arm.accuracy
+    return {
+        "arm": arm.name,
+        "steps": arm.steps,
+        "step_ns": arm.step_ns,
+        "wait_ns": arm.wait_ns,
+        "cpu_s_per_1000_examples": arm.cpu_s_per_1000,
+        "loss": None if isinstance(loss, Unavailable) else loss,
+        "accuracy": None if isinstance(accuracy, Unavailable) else accuracy,
+        "total_variation": _wrong_file(arm),
+    }
