@@ -20,16 +20,18 @@ from pipeline_lab.units import format_count, format_duration
 POLL_S = 1.0
 
 
-def show_live(folder: RunFolder) -> None:
-    """Show a run that is not over, and look at it again every second until it is."""
-    _panel(folder)
-
-
 @st.fragment(run_every=POLL_S)
-def _panel(folder: RunFolder) -> None:
+def show_live(folder: RunFolder, shown: RunState) -> None:
+    """Show a run that is not over, and look at it again every second.
+
+    Args:
+        folder: The run.
+        shown: The state in which the rest of the page shows it; the page runs again when it changes.
+    """
     record = read_record(folder)
     if not record.status.state.is_live:
         background.renew_spare()
+    if record.status.state is not shown:
         st.rerun()
     progress = summarise(read_events(folder.events))
     _show_progress(folder, record, progress)

@@ -11,7 +11,7 @@ folder = store.folder(record.id)
 header.show(store, record)
 
 if record.status.state.is_live:
-    live.show_live(folder)
+    live.show_live(folder, record.status.state)
     st.stop()
 ending.show_ending(record, folder)
 diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
