@@ -1,4 +1,4 @@
-"""``python -m pipeline_lab.analysis PATH [--follow]``: diagnose and save, for the app, which parses no trace itself."""
+"""``python -m pipeline_lab.analysis PATH [--follow | --xprof]``: diagnose and save, for the app, which parses nothing."""
 
 import argparse
 import contextlib
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("path", type=Path, help="a run folder, a log directory, a trace file or an archive")
     parser.add_argument("--follow", action="store_true", help="keep at it, at lowest priority, until the run ends")
+    parser.add_argument("--xprof", action="store_true", help="also compare with XProf, and save that")
     options = parser.parse_args(arguments)
     saved = SavedDiagnosis(options.path)
     with _report_errors(saved) as failed, saved.lock() as is_ours:
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             follow(RunFolder(options.path), saved)
         elif is_ours:
             _diagnose_once(options.path, saved)
+            if options.xprof:
+                _cross_check_once(options.path, saved)
     return 1 if failed else 0
 
 
@@ -40,6 +43,14 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
     inputs = fingerprint(path)
     saved.save(diagnose(path, progress=saved.save_progress), inputs)
     saved.end_progress()
+
+
+def _cross_check_once(path: Path, saved: SavedDiagnosis) -> None:
+    from pipeline_lab.analysis.cross_check import cross_check
+
+    inputs, diagnosis = fingerprint(path), saved.load()
+    if diagnosis is not None and saved.load_cross_check() is None:
+        saved.save_cross_check(cross_check(path, diagnosis), inputs)
 
 
 @contextlib.contextmanager

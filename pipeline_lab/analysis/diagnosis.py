@@ -3,11 +3,12 @@
 Traces are read one after another, and of each only its parts are kept, so memory stays that of one trace.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.analysis import file_sampling, tables
 from pipeline_lab.analysis.conclusion import conclude, describe, without_job
-from pipeline_lab.analysis.inputs import Progress, is_run
+from pipeline_lab.analysis.inputs import Progress, is_run, opened_log
 from pipeline_lab.analysis.results import Diagnosis as Diagnosis
 from pipeline_lab.analysis.results import Source as Source
 from pipeline_lab.analysis.run_fold import RunFold
@@ -40,6 +41,10 @@ def diagnose(path: Path | str, *, progress: Progress | None = None) -> Diagnosis
 
 
 def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:
+    log = opened_log(RunFolder(path))
+    if log is not None:
+        diagnosis = diagnose(log, progress=progress)
+        return replace(diagnosis, source=replace(diagnosis.source, path=str(path)))
     run = RunFold(RunFolder(path))
     run.add_new(progress)
     return run.diagnose()

@@ -17,3 +17,29 @@ def is_run(path: Path) -> bool:
 def window_files(folder: RunFolder) -> list[Path]:
     """Return the trace files of a run, oldest window first."""
     return [path for window in folder.windows() for path in sorted(window.glob("*.xplane.pb"))]
+
+
+def opened_log(folder: RunFolder) -> Path | None:
+    """Return the log that a run was opened from: its only file, else the folder that holds its files.
+
+    None for a run that was recorded here.
+    """
+    if not folder.opened.is_dir():
+        return None
+    top = _step_into(folder.opened)
+    inner = top
+    while inner.is_dir() and (deeper := _step_into(inner)) != inner:
+        inner = deeper
+    if inner.is_file():
+        return inner
+    return folder.opened if top.name == "plugins" else top  # a session's name comes from the folders above it
+
+
+def opened_files(folder: RunFolder) -> list[Path]:
+    """Return every file of the log that a run was opened from; none for a run that was recorded here."""
+    return sorted(path for path in folder.opened.rglob("*") if path.is_file())
+
+
+def _step_into(folder: Path) -> Path:
+    inside = list(folder.iterdir())
+    return inside[0] if len(inside) == 1 else folder

@@ -19,15 +19,17 @@ from typing import Any
 
 import platformdirs
 
-from pipeline_lab.analysis.inputs import Progress, is_run, window_files
+from pipeline_lab.analysis.inputs import Progress, is_run, opened_files, window_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.storage import read_result, write_json, write_result
+from pipeline_lab.analysis.xprof_comparison import CrossCheck
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
 ANALYSIS_VERSION = 2
 """Raised whenever the same inputs may give another diagnosis."""
 
 _DOCUMENT = "diagnosis.json"
+_CROSS_CHECK = "xprof.json"
 _ERROR = "error.txt"
 _PROGRESS = "progress.json"
 _LOCK = ".lock"
@@ -98,6 +100,24 @@ class SavedDiagnosis:
             if old != tables:
                 shutil.rmtree(old, ignore_errors=True)
 
+    def load_cross_check(self) -> CrossCheck | None:
+        """Return the saved comparison with XProf if its inputs are still the same, else None."""
+        wanted = fingerprint(self.path)
+        for folder, document in self._documents(_CROSS_CHECK):
+            if document.get("fingerprint") == wanted:
+                with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
+                    found = read_result(document["cross_check"], folder)
+                    if isinstance(found, CrossCheck):
+                        return found
+        return None
+
+    def save_cross_check(self, check: CrossCheck, inputs: str) -> None:
+        """Keep a comparison with XProf; ``inputs`` as for :meth:`save`."""
+        folder = self._writable()
+        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "cross_check": write_result(check, folder)}
+        write_json(folder / _CROSS_CHECK, document)
+        (folder / _ERROR).unlink(missing_ok=True)
+
     def save_error(self, sentence: str) -> None:
         (self._writable() / _ERROR).write_text(sentence + "\n", encoding="utf-8")
 
@@ -127,10 +147,10 @@ class SavedDiagnosis:
                         return found
         return None
 
-    def _documents(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def _documents(self, name: str = _DOCUMENT) -> Iterator[tuple[Path, dict[str, Any]]]:
         for folder in self._folders:
             with contextlib.suppress(OSError, ValueError):
-                document = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
+                document = json.loads((folder / name).read_text(encoding="utf-8"))
                 if isinstance(document, dict) and document.get("version") == ANALYSIS_VERSION:
                     yield folder, document
 
@@ -184,7 +204,7 @@ def _inputs(path: Path) -> list[Path]:
     if is_run(path):
         folder = RunFolder(path)
         tables = [folder.steps, folder.samples, folder.resources, folder.events, folder.files]
-        return [*window_files(folder), *(table for table in tables if table.exists())]
+        return [*window_files(folder), *opened_files(folder), *(table for table in tables if table.exists())]
     if path.is_dir():
         return [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
     return [path]

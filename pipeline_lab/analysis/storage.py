@@ -23,6 +23,7 @@ from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
+from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
 
@@ -30,8 +31,10 @@ _CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Calibration,
+        CrossCheck,
         DeviceTime,
         Diagnosis,
+        Difference,
         Evidence,
         FileSampling,
         Finding,

@@ -7,8 +7,8 @@ op_stats_to_input_pipeline_analysis.cc) and checked with xprof 2.24.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,6 +50,26 @@ class Difference:
     ours: str
     xprof: str
     reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """Our numbers beside XProf's.
+
+    Attributes:
+        version: Of the xprof package; empty when it gave no answer.
+        seconds: Wall time of XProf's process; None when it gave no answer.
+        peak_rss_bytes: Its largest resident size; None when it gave no answer.
+        differences: One row per quantity; a row without reasons agrees.
+    """
+
+    version: str
+    seconds: float | None
+    peak_rss_bytes: int | None
+    differences: tuple[Difference, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "differences": [asdict(one) for one in self.differences]}
 
 
 def compare_with_xprof(

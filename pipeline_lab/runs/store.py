@@ -98,6 +98,16 @@ class RunFolder:
         return self.path / ".reserve"
 
     @property
+    def opened(self) -> Path:
+        """The log that this run was opened from, as it came; only in runs that were not recorded here."""
+        return self.path / "opened"
+
+    @property
+    def unkept(self) -> Path:
+        """Lies in an opened run until somebody decides to keep it."""
+        return self.path / ".unkept"
+
+    @property
     def lock(self) -> Path:
         return self.path / ".lock"
 
@@ -134,6 +144,11 @@ class RunStore:
     def __init__(self, root: Path, samples: Path | None = None) -> None:
         self.root = root
         self.samples = samples if samples is not None and samples.is_dir() else None
+
+    @property
+    def arrivals(self) -> Path:
+        """Where logs lie while they arrive; on the disk of the runs, so that they become one by a rename."""
+        return self.root / ".arrivals"
 
     def folder(self, run_id: str) -> RunFolder:
         """Return the folder of a run.
@@ -173,7 +188,7 @@ class RunStore:
             StoreError: The store cannot be written, or the disk is full.
         """
         now_s = time.time()
-        folder = RunFolder(self.root / _new_id(options.label, now_s))
+        folder = RunFolder(self.root / new_id(options.label, now_s))
         status = RunStatus(RunState.QUEUED, created_s=now_s)
         record = RunRecord(folder.id, options.label, status, options=options.model_dump(mode="json"))
         try:
@@ -328,7 +343,8 @@ def _read_all(root: Path | None) -> Iterator[RunRecord]:
                 yield read_record(RunFolder(entry))
 
 
-def _new_id(name: str, now_s: float) -> str:
+def new_id(name: str, now_s: float) -> str:
+    """Return a folder name for a run: its moment, its name in plain letters, and something that makes it unique."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "run"
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now_s))}-{slug}-{secrets.token_hex(2)}"
 

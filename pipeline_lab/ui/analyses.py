@@ -1,14 +1,9 @@
 """Diagnoses for the app: loaded from the run folder; a process of its own computes those that are missing or stale.
 
-The app parses no trace itself. At most one analysis per run is started here; a thread waits for each, so that none
-stays behind as a zombie.
+The app parses no trace itself.
 """
 
 import contextlib
-import subprocess
-import threading
-import time
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +14,9 @@ from pipeline_lab.analysis import job_steps
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.runtime import child_environment, module_command
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
+from pipeline_lab.ui.attempts import Attempts
 from pipeline_lab.ui.cache import Fingerprint, fingerprint
 from pipeline_lab.ui.text import escape
 
@@ -29,30 +24,11 @@ if TYPE_CHECKING:
     from pipeline_lab.analysis.saved import SavedDiagnosis
 
 POLL_S = 0.5
-RETRY_S = 5.0
-"""An analysis that ended without an answer (another process was at it) is started again after this time."""
 _ANY = "any"
 """Stands for inputs that never change."""
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One analysis that this app started."""
-
-    process: subprocess.Popen[bytes]
-    started_s: float
-
-    @property
-    def is_running(self) -> bool:
-        return self.process.poll() is None
-
-    @property
-    def has_failed(self) -> bool:
-        return self.process.poll() not in (None, 0)
-
-
-_attempts: dict[Path, Attempt] = {}
-_guard = threading.Lock()
+_attempts = Attempts()
 
 
 def saved(folder: RunFolder) -> Diagnosis | None:
@@ -62,7 +38,7 @@ def saved(folder: RunFolder) -> Diagnosis | None:
 
 def follow(folder: RunFolder) -> None:
     """See to it that the windows of a working run are analysed as they land."""
-    _start(folder, "--follow")
+    _attempts.start(folder, "--follow")
 
 
 def live_steps(folder: RunFolder) -> JobSteps | None:
@@ -90,42 +66,15 @@ def _show_waiting(folder: RunFolder) -> None:
     place = _place(folder)
     if place.is_fresh:
         st.rerun()
-    attempt = _start(folder)
+    attempt = _attempts.start(folder)
     if attempt.has_failed:
         st.info(escape(place.error or "The analysis of this run ended without saying why."))
         if st.button("Try again", key="analyse-again"):
-            _forget(folder)
+            _attempts.forget(folder)
         return
     done = place.progress
     text = f"Analysing window {done.done + 1} of {done.total}" if done else "Analysing the run"
     st.progress(done.done / done.total if done and done.total else 0.0, text=text)
-
-
-def _start(folder: RunFolder, *options: str) -> Attempt:
-    with _guard:
-        attempt = _attempts.get(folder.path)
-        if attempt is not None and not _may_retry(attempt):
-            return attempt
-        process = subprocess.Popen(
-            module_command("pipeline_lab.analysis", str(folder.path), *options),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=child_environment(),
-            start_new_session=True,
-        )
-        threading.Thread(target=process.wait, name=f"analysis of {folder.id}", daemon=True).start()
-        _attempts[folder.path] = attempt = Attempt(process, time.monotonic())
-        return attempt
-
-
-def _may_retry(attempt: Attempt) -> bool:
-    return not attempt.is_running and not attempt.has_failed and time.monotonic() - attempt.started_s > RETRY_S
-
-
-def _forget(folder: RunFolder) -> None:
-    with _guard:
-        _attempts.pop(folder.path, None)
 
 
 def _place(folder: RunFolder) -> "SavedDiagnosis":

@@ -1,4 +1,4 @@
-"""What the app does behind its first page: load what other pages need, keep one worker warm. Never in a page's way."""
+"""What the app does behind its first page, never in its way: loads what others need, clears up, keeps a worker warm."""
 
 import contextlib
 import threading
@@ -7,6 +7,7 @@ from importlib import import_module
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.launcher import ensure_spare
 from pipeline_lab.runs.store import this_process
+from pipeline_lab.ui import uploads
 
 _prepared = threading.Event()
 
@@ -25,6 +26,8 @@ def renew_spare() -> None:
 
 def _prepare() -> None:
     import_module("pipeline_lab.analysis.saved")
+    with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again
+        uploads.discard_stale()
     _ask_for_spare()
 
 

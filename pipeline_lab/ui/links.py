@@ -11,7 +11,9 @@ from pipeline_lab.ui.origin import PARAMETER
 
 # Not "pages": Streamlit would take a folder of that name beside main.py for its older kind of multipage app.
 _PAGES = Path(__file__).with_name("app_pages")
-HOME, NEW_RUN, RUNS, RUN = (str(_PAGES / name) for name in ("home.py", "new_run.py", "runs.py", "run.py"))
+HOME, NEW_RUN, UPLOAD, RUNS, RUN = (
+    str(_PAGES / name) for name in ("home.py", "new_run.py", "upload.py", "runs.py", "run.py")
+)
 
 
 def open_run(run_id: str) -> NoReturn:

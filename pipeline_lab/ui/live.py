@@ -18,24 +18,29 @@ from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 1.0
+REDRAW_S = 3.0
+"""Streamlit builds a Plotly chart anew whenever its data change, which one sees; so charts follow less often."""
 
 
-@st.fragment(run_every=POLL_S)
 def show_live(folder: RunFolder, shown: RunState) -> None:
-    """Show a run that is not over, and look at it again every second.
+    """Show a run that is not over, and look at it again and again.
 
     Args:
         folder: The run.
         shown: The state in which the rest of the page shows it; the page runs again when it changes.
     """
+    _follow(folder, shown)
+    _show_charts(folder)
+
+
+@st.fragment(run_every=POLL_S)
+def _follow(folder: RunFolder, shown: RunState) -> None:
     record = read_record(folder)
     if not record.status.state.is_live:
         background.renew_spare()
     if record.status.state is not shown:
         st.rerun()
-    progress = summarise(read_events(folder.events))
-    _show_progress(folder, record, progress)
-    _show_charts(folder)
+    _show_progress(folder, record, summarise(read_events(folder.events)))
 
 
 def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> None:
@@ -62,6 +67,7 @@ def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
     return progress.text + windows
 
 
+@st.fragment(run_every=REDRAW_S)
 def _show_charts(folder: RunFolder) -> None:
     job = analyses.live_steps(folder)
     if job is None:

@@ -1,7 +1,7 @@
-"""What the app serves beside its pages: its version, and a run's files as downloads.
+"""What the app serves beside its pages: its version, a run's files as downloads, and the way in for logs.
 
-Streamlit gives its own routes neither origin nor token checks, so nothing here changes anything, and a path is built
-only from a run id that the store accepts and a name from a fixed list.
+Streamlit gives its own routes neither origin nor token checks. Nothing in this file changes anything, and a path is
+built only from a run id that the store accepts and a name from a fixed list; uploads check for themselves.
 """
 
 import re
@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.ui import uploads
 
 PREFIX = "/api/lab"
 
@@ -98,4 +99,5 @@ ROUTES = [
     Route(f"{PREFIX}/health", health),
     Route(f"{PREFIX}/runs/{{run_id}}/files/{{name}}", run_file),
     Route(f"{PREFIX}/runs/{{run_id}}/windows/{{window}}/{{name}}", window_file),
+    *uploads.ROUTES,
 ]

@@ -3,12 +3,13 @@
 import streamlit as st
 
 from pipeline_lab.figures.catalogue import Section
-from pipeline_lab.ui import analyses, cache, charts, details, ending, header, live, verdict
+from pipeline_lab.ui import analyses, beside_xprof, cache, charts, details, ending, header, keeping, live, verdict
 
 store = cache.store()
 record = header.chosen_run(store)
 folder = store.folder(record.id)
 header.show(store, record)
+keeping.show(store, folder)
 
 if record.status.state.is_live:
     live.show_live(folder, record.status.state)
@@ -22,12 +23,15 @@ if diagnosis is None:
 verdict.show_verdict(diagnosis.verdict)
 verdict.show_findings(diagnosis)
 verdict.show_metrics(diagnosis)
-last = "Options and source"
-tabs = st.tabs([*Section, last], on_change="rerun", key="section", bind="query-params")
+others = ("Beside XProf", "Options and source")
+tabs = st.tabs([*Section, *others], on_change="rerun", key="section", bind="query-params")
 for section, tab in zip(Section, tabs, strict=False):
     if tab.open:
         with tab:
             charts.show_section(section, diagnosis)
+if tabs[-2].open:
+    with tabs[-2]:
+        beside_xprof.show(folder)
 if tabs[-1].open:
     with tabs[-1]:
         details.show(record, folder)

@@ -1,0 +1,102 @@
+// Sends the chosen or dropped files one after another and tells Python when all have arrived.
+export default function ({ data, parentElement, setTriggerValue }) {
+  const find = (name) => parentElement.querySelector(`.${name}`)
+  const zone = find("zone"), bar = find("bar"), progress = find("progress"), message = find("message")
+  const [files, folder, stop] = [find("files"), find("folder"), find("stop")]
+  const sending = zone.sending ?? (zone.sending = { request: null, stopped: false, busy: false })
+  find("limit").textContent = `At most ${data.limit_text} in all.`
+
+  const say = (text, isProblem = false) => {
+    message.textContent = text
+    message.classList.toggle("problem", isProblem)
+  }
+  const show = (busy) => {
+    sending.busy = busy
+    bar.hidden = !busy
+    zone.classList.toggle("busy", busy)
+    for (const input of [files, folder]) input.disabled = busy
+  }
+
+  const ask = (method, url, body, onProgress) => new Promise((resolve, reject) => {
+    const request = (sending.request = new XMLHttpRequest())
+    request.open(method, url)
+    request.upload.onprogress = (event) => onProgress?.(event.loaded)
+    request.onload = () => {
+      let answer = {}
+      try { answer = JSON.parse(request.responseText) } catch { /* a proxy's page */ }
+      if (request.status === 200) resolve(answer)
+      else reject(new Error(answer.error ?? `The server refused the log (${request.status}).`))
+    }
+    request.onerror = () => reject(new Error("The connection broke, and nothing was kept; send the log again."))
+    request.onabort = () => reject(new Error("Cancelled; nothing was kept."))
+    request.send(body)
+  })
+
+  const send = async (chosen) => {
+    if (!chosen.length || sending.busy) return
+    const total = chosen.reduce((sum, one) => sum + one.file.size, 0)
+    if (total > data.limit_bytes) return say(data.too_large, true)
+    sending.stopped = false
+    show(true)
+    const start = performance.now()
+    let done = 0, id = null
+    const tell = (loaded) => {
+      const seconds = (performance.now() - start) / 1000
+      progress.value = total ? (done + loaded) / total : 1
+      const rate = seconds > 0.5 ? `, ${size((done + loaded) / seconds)}/s` : ""
+      say(`${size(done + loaded)} of ${size(total)}${rate}`)
+    }
+    try {
+      tell(0)
+      id = (await ask("POST", data.url)).id
+      for (const { file, path } of chosen) {
+        if (sending.stopped) throw new Error("Cancelled; nothing was kept.")
+        await ask("PUT", `${data.url}/${id}/${path.split("/").map(encodeURIComponent).join("/")}`, file, tell)
+        done += file.size
+      }
+      say("Received; opening.")
+      setTriggerValue("uploaded", id)
+    } catch (error) {
+      say(error.message, true)
+      if (id) fetch(`${data.url}/${id}`, { method: "DELETE" }).catch(() => {})
+    } finally {
+      show(false)
+      files.value = folder.value = ""
+    }
+  }
+
+  const chosen = (input) => [...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))
+  files.onchange = () => send(chosen(files))
+  folder.onchange = () => send(chosen(folder))
+  stop.onclick = () => { sending.stopped = true; sending.request?.abort() }
+  zone.ondragover = (event) => { event.preventDefault(); zone.classList.add("over") }
+  zone.ondragleave = () => zone.classList.remove("over")
+  zone.ondrop = async (event) => {
+    event.preventDefault()
+    zone.classList.remove("over")
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean)
+    try {
+      send((await Promise.all(entries.map(walk))).flat())
+    } catch {
+      say("The browser could not read what was dropped; choose the files with the button.", true)
+    }
+  }
+}
+
+const size = (bytes) => bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB`
+  : `${(bytes / 1e9).toFixed(2)} GB`
+
+// Lists the files of a dropped file or folder with their paths; a browser reads a folder a hundred entries at a time.
+const walk = async (entry) => {
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject))
+    return [{ file, path: entry.fullPath.slice(1) }]
+  }
+  const reader = entry.createReader(), found = []
+  for (;;) {
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))
+    if (!some.length) break
+    found.push(...some)
+  }
+  return (await Promise.all(found.map(walk))).flat()
+}
