@@ -46,11 +46,11 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
 
 
 def _cross_check_once(path: Path, saved: SavedDiagnosis) -> None:
-    from pipeline_lab.analysis.cross_check import cross_check
+    from pipeline_lab.analysis.cross_check import cross_check_saved
 
-    inputs, diagnosis = fingerprint(path), saved.load()
-    if diagnosis is not None and saved.load_cross_check() is None:
-        saved.save_cross_check(cross_check(path, diagnosis), inputs)
+    diagnosis = saved.load()
+    if diagnosis is not None:
+        cross_check_saved(path, diagnosis)
 
 
 @contextlib.contextmanager

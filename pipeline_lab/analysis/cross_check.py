@@ -1,11 +1,12 @@
 """Ask XProf about the traces that a diagnosis was made from, and put both side by side."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline_lab.analysis.inputs import is_run, opened_log, window_files
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.xprof import XprofLimits, ask_xprof
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, compare_with_xprof
 from pipeline_lab.analysis.xprof_facts import TraceFacts, find_facts
@@ -37,10 +38,27 @@ def cross_check(path: Path, diagnosis: Diagnosis, limits: XprofLimits = DEFAULT_
     return CrossCheck(answer.version, answer.seconds, answer.peak_rss_bytes, differences)
 
 
+def cross_check_saved(path: Path, diagnosis: Diagnosis) -> CrossCheck:
+    """Return the saved comparison, or make and save it.
+
+    Raises:
+        TraceReadError: The traces are gone.
+    """
+    saved = SavedDiagnosis(path)
+    found = saved.load_cross_check()
+    if found is not None:
+        return found
+    inputs = fingerprint(path)
+    check = cross_check(path, diagnosis)
+    with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
+        saved.save_cross_check(check, inputs)
+    return check
+
+
 _NO_FACTS = TraceFacts("", (), {}, has_tf_data=False)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _trace_files(path: Path) -> Iterator[Sequence[Path]]:
     """Find the traces; those of an archive lie unpacked until the context ends."""
     if is_run(path):

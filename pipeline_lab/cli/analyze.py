@@ -1,5 +1,6 @@
 """``pipeline-lab analyze``: a run, a log directory, a trace file or an archive → diagnosis."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,8 @@ from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import messages, print_json, results
 
 if TYPE_CHECKING:
-    pass
+    from pipeline_lab.analysis.results import Diagnosis
+    from pipeline_lab.analysis.xprof_comparison import CrossCheck
 
 
 def analyze(
@@ -21,6 +23,7 @@ def analyze(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole diagnosis as one JSON object.")] = False,
+    xprof: Annotated[bool, typer.Option("--xprof", help="Also ask XProf, and say why its numbers differ.")] = False,
     html: HtmlOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -32,11 +35,22 @@ def analyze(
         from pipeline_lab.analysis.saved import diagnose_saved
 
         diagnosis = diagnose_saved(found)
+    check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)
     if as_json:
-        print_json(diagnosis.to_json())
+        print_json(diagnosis.to_json() | ({"xprof": check.to_json()} if check else {}))
         return
     from pipeline_lab.cli.summary import summarise
+    from pipeline_lab.cli.xprof_table import xprof_table
 
     results().print(summarise(diagnosis))
+    if check is not None:
+        results().print(xprof_table(check))
+
+
+def _ask_xprof(path: Path, diagnosis: "Diagnosis") -> "CrossCheck":
+    with messages().status("Asking XProf …"):
+        from pipeline_lab.analysis.cross_check import cross_check_saved
+
+        return cross_check_saved(path, diagnosis)
