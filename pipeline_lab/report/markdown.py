@@ -96,7 +96,7 @@ def _answer(answer: Answer) -> list[str]:
     suggestions = []
     for one in answer.suggestions:
         gain = one.predicted_gain_percent
-        predicted = "" if gain is None else f" (predicted: {format_percent(gain)} faster)"
+        predicted = "" if gain is None else f" (predicted: step up to {format_percent(gain)} shorter)"
         suggestions.append(f"- **{escape_line(one.change, 400)}**{predicted}: {escape_line(one.why, 2000)}")
     return [
         label,

@@ -152,7 +152,7 @@ def test_a_run_says_its_verdict_before_its_numbers_and_charts(open_page, run_sto
     assert app.header[0].value.startswith("The device waits for input 60 % of the time")
     assert [metric.label for metric in app.metric][:2] == ["Step time", "Input wait"]
     assert len(app.get("plotly_chart")) == 3
-    assert "predicted 30 % faster" in texts(app)
+    assert "predicted: step up to 30 % shorter" in texts(app)
 
 
 @pytest.mark.usefixtures("diagnosis")
