@@ -54,7 +54,7 @@ SETTLED = """([quiet]) => new Promise((resolve, reject) => {
   look();
 })"""
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 """Other things run on the same machine; a test that passes does not wait that long."""
 expect.set_options(timeout=PATIENCE_MS)
 

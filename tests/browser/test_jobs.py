@@ -10,7 +10,9 @@ from playwright.sync_api import expect
 from pipeline_lab.runs.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import read_record
-from tests.browser.conftest import FAKE_WORKER, end_all, free_port, serve, settle, visit
+from tests.browser.conftest import FAKE_WORKER, PATIENCE_MS, end_all, free_port, serve, settle, visit
+
+ENDED = [state for state in RunState if not state.is_live]
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +22,8 @@ def no_job_left(server):
     live = [record.id for record in server.store.runs() if record.status.state.is_live]
     for run_id in live:
         cancel(server.store.folder(run_id))
-        wait_for_state(server, run_id, RunState.CANCELLED)
+    for run_id in live:
+        wait_for_state(server, run_id, *ENDED)
 
 
 def launch(page, server, steps: int, name: str = "watched") -> str:
@@ -37,20 +40,20 @@ def launch(page, server, steps: int, name: str = "watched") -> str:
     return page.url.rpartition("run=")[2].partition("&")[0]
 
 
-def wait_for_state(server, run_id: str, state: RunState) -> None:
-    deadline = time.monotonic() + 30
-    while read_record(server.store.folder(run_id)).status.state is not state:
-        assert time.monotonic() < deadline, f"never {state}"
+def wait_for_state(server, run_id: str, *states: RunState) -> None:
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while read_record(server.store.folder(run_id)).status.state not in states:
+        assert time.monotonic() < deadline, f"never {' or '.join(states)}"
         time.sleep(0.1)
 
 
 def test_a_job_is_watched_from_launch_to_verdict(server, page, shots):
-    run_id = launch(page, server, steps=250)
-    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 250"))
+    run_id = launch(page, server, steps=800)
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 800"))
     expect(page.get_by_role("figure", name=re.compile("Input wait over the run"))).to_be_visible()
     page.screenshot(path=shots / "live.png")
     page.reload()
-    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 250"))
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 800"))
     wait_for_state(server, run_id, RunState.DONE)
     expect(page.locator(".st-key-verdict")).to_be_visible()
     expect(page.get_by_test_id("stMetricValue").first).to_contain_text("ms")
@@ -59,7 +62,7 @@ def test_a_job_is_watched_from_launch_to_verdict(server, page, shots):
 
 def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):
     run_id = launch(page, server, steps=5000)
-    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of"))
+    expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
     page.get_by_role("button", name="Cancel").click()
     wait_for_state(server, run_id, RunState.CANCELLED)
     expect(page.get_by_text("cancelled", exact=True)).to_be_visible()
@@ -69,7 +72,7 @@ def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):
 def test_a_second_job_waits_for_the_first(server, new_page):
     first, second = new_page(), new_page()
     running = launch(first, server, steps=5000, name="first")
-    expect(first.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of"))
+    expect(first.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
     waiting = launch(second, server, steps=50, name="second")
     expect(second.get_by_test_id("stProgress")).to_contain_text("1 run comes first")
     first.get_by_role("button", name="Cancel").click()
@@ -90,10 +93,10 @@ def test_a_job_outlives_the_app_and_is_found_again(tmp_path, page):
     port, worker = free_port(), f"{sys.executable} {FAKE_WORKER}"
     try:
         with serve(tmp_path, port, PIPELINE_LAB_WORKER=worker) as server:
-            run_id = launch(page, server, steps=600)
-            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 600"))
+            run_id = launch(page, server, steps=1500)
+            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of 1,500"))
         with serve(tmp_path, port, PIPELINE_LAB_WORKER=worker) as server:
-            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 600"))
+            expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of 1,500"))
             wait_for_state(server, run_id, RunState.DONE)
             expect(page.locator(".st-key-verdict")).to_be_visible()
     finally:

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 from streamlit import config
+from streamlit.testing.v1 import AppTest
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pipeline_lab.figures.theme import THEMES
@@ -38,3 +39,23 @@ def test_pages_and_charts_share_their_colours():
         assert theme[mode]["backgroundColor"] == THEMES[mode].paper
         assert theme[mode]["textColor"] == THEMES[mode].ink
         assert len(theme[mode]["chartCategoricalColors"]) == 10
+
+
+def broken_page(error):
+    from pipeline_lab.errors import StoreError
+    from pipeline_lab.ui.server import show_error
+
+    show_error(StoreError("The *disk* is full; free some space.") if error == "known" else ValueError("planted"))
+
+
+def test_a_known_error_is_one_sentence():
+    app = AppTest.from_function(broken_page, args=("known",)).run()
+    assert [one.value for one in app.error] == [r"The \*disk\* is full; free some space\."]
+    assert not app.expander
+
+
+def test_an_unknown_error_keeps_its_traceback_out_of_sight():
+    app = AppTest.from_function(broken_page, args=("unknown",)).run()
+    assert "planted" not in app.error[0].value
+    assert not app.expander[0].proto.expanded
+    assert "ValueError: planted" in app.expander[0].code[0].value
