@@ -184,7 +184,8 @@ def test_a_session_without_readable_files_gets_a_sentence(tmp_path: Path) -> Non
 
 def test_the_layout_is_that_of_the_published_classes() -> None:
     """Every field that is read sits where xprof's generated classes have it."""
-    protos = pytest.importorskip("xprof.protobuf.input_pipeline_pb2")
+    from xprof.protobuf import input_pipeline_pb2 as protos
+
     details = protos.PerGenericStepDetails(step_number=3, step_name="train 3", step_time_ms=55)
     columns = {
         "host_wait_input": "input_wait_ns",
@@ -229,7 +230,8 @@ def test_the_layout_is_that_of_the_published_classes() -> None:
 
 
 def test_the_overview_layout_is_that_of_the_published_classes() -> None:
-    protos = pytest.importorskip("xprof.protobuf.overview_page_pb2")
+    from xprof.protobuf import overview_page_pb2 as protos
+
     page = protos.OverviewPage()
     page.input_analysis.hardware_type = "TPU"
     page.recommendation.bottleneck = "host"
