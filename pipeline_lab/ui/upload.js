@@ -10,6 +10,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     message.textContent = text
     message.classList.toggle("problem", isProblem)
   }
+  if (zone.opened !== data.opened) {  // the log is the page's to show now
+    zone.opened = data.opened
+    say("")
+  }
   const show = (busy) => {
     sending.busy = busy
     bar.hidden = !busy
@@ -74,9 +78,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   zone.ondrop = async (event) => {
     event.preventDefault()
     zone.classList.remove("over")
-    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean)
+    const dropped = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile())
     try {
-      send((await Promise.all(entries.map(walk))).flat())
+      const found = (await Promise.all(dropped.filter(Boolean).map(walk))).flat()
+      if (found.length) send(found)
+      else say("There is no file in what was dropped.", true)
     } catch {
       say("The browser could not read what was dropped; choose the files with the button.", true)
     }
@@ -88,6 +94,7 @@ const size = (bytes) => bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : bytes <
 
 // Lists the files of a dropped file or folder with their paths; a browser reads a folder a hundred entries at a time.
 const walk = async (entry) => {
+  if (entry instanceof File) return [{ file: entry, path: entry.name }]
   if (entry.isFile) {
     const file = await new Promise((resolve, reject) => entry.file(resolve, reject))
     return [{ file, path: entry.fullPath.slice(1) }]

@@ -16,12 +16,17 @@ _zone = st.components.v2.component(
 )
 
 
-def show() -> str:
-    """Show the place; return the id of an upload that has just come whole, else an empty text."""
+def show(opened: str) -> str:
+    """Show the place; return the id of an upload that has just come whole, else an empty text.
+
+    Args:
+        opened: The run that the page shows already, so that the place need not speak of it any more.
+    """
     limit = uploads.limit_bytes()
     result = _zone(
         key="upload-zone",
         data={
+            "opened": opened,
             "url": uploads.URL,
             "limit_bytes": limit,
             "limit_text": format_bytes(limit),

@@ -20,7 +20,7 @@ if folder is not None:
         if st.button("Throw away", key="throw-away"):
             keeping.throw_away(store, folder)
 
-if upload_id := upload_zone.show():
+if upload_id := upload_zone.show(folder.id if folder else ""):
     opening.open_upload(store, upload_id)
 
 if reason := server_paths.problem():

@@ -1,0 +1,111 @@
+"""Opening a log in a real browser: chosen, dropped or named; sent, analysed, shown; kept or thrown away."""
+
+import gzip
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import settle, shoot, visit
+
+DATA = Path(__file__).parents[1] / "data"
+TRACE = DATA / "small_pipeline.xplane.pb"
+
+
+def runs(server) -> list[str]:
+    return [run.name for run in server.store.runs() if "log" in run.tags]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chosen_trace_is_sent_analysed_shown_and_kept(server, new_page, shots, tmp_path, scheme):
+    page = new_page(scheme)
+    log = shutil.copy(TRACE, tmp_path / f"{scheme}.xplane.pb")
+    visit(page, server.url + "/open")
+    shoot(page, shots / f"open-{scheme}.png")
+    page.locator("input.files").set_input_files(log)
+    expect(page.get_by_role("heading", name=f"{scheme}.xplane.pb", level=1)).to_be_visible()
+    assert re.search(r"/run\?run=\d{8}-", page.url)
+    settle(page)
+    expect(page.get_by_text("leaves the training computation idle").first).to_be_visible()
+    shoot(page, shots / f"opened-{scheme}.png")
+    page.get_by_role("button", name="Keep").click()
+    settle(page)
+    expect(page.get_by_text("not kept")).to_have_count(0)
+    assert f"{scheme}.xplane.pb" in runs(server)
+
+
+def test_a_dropped_archive_is_opened_and_thrown_away(server, page, tmp_path):
+    log = tmp_path / "my log.zip"
+    with zipfile.ZipFile(log, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(TRACE, "logs/plugins/profile/2026_01_02/host.xplane.pb")
+    visit(page, server.url + "/open")
+    data = page.evaluate_handle(
+        """([name, bytes]) => { const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], name)); return data }""",
+        [log.name, list(log.read_bytes())],
+    )
+    page.locator(".zone").dispatch_event("drop", {"dataTransfer": data})
+    expect(page.get_by_role("heading", name="my log.zip", level=1)).to_be_visible()
+    settle(page)
+    page.get_by_role("button", name="Throw away").click()
+    expect(page.get_by_role("heading", name="Open a log", level=1)).to_be_visible()
+    assert "my log.zip" not in runs(server)
+
+
+def test_a_folder_is_sent_with_its_sessions(server, page, tmp_path):
+    session = tmp_path / "train logs" / "plugins" / "profile" / "2026_01_02"
+    session.mkdir(parents=True)
+    for host in ("a", "b"):
+        shutil.copy(TRACE, session / f"{host}.xplane.pb")
+    visit(page, server.url + "/open")
+    page.locator("input.folder").set_input_files(tmp_path / "train logs")
+    expect(page.get_by_role("heading", name="train logs", level=1)).to_be_visible()
+    assert "train logs" in runs(server)
+
+
+def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_path, shots):
+    log = tmp_path / "worker0.pt.trace.json.gz"
+    log.write_bytes(gzip.compress(b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X"}]}'))
+    visit(page, server.url + "/open")
+    page.locator("input.files").set_input_files(log)
+    expect(page.get_by_text("PyTorch")).to_be_visible()
+    expect(page.get_by_text("Received")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Open a log", level=1)).to_be_visible()
+    settle(page)
+    shoot(page, shots / "open-bad.png")
+    page.get_by_role("button", name="Throw away").click()
+    expect(page.get_by_text("PyTorch")).to_have_count(0)
+    assert log.name not in runs(server)
+
+
+def test_too_large_and_cancelled_are_said_in_place(server, page, tmp_path):
+    visit(page, server.url + "/open")
+    log = tmp_path / "large.zip"
+    with log.open("wb") as file:
+        file.truncate(3_000_000_000)
+    page.locator("input.files").set_input_files(log)
+    expect(page.get_by_role("status").get_by_text("larger than 2.05 GB")).to_be_visible()
+    with log.open("wb") as file:
+        file.truncate(1_500_000_000)
+    page.locator("input.files").set_input_files([])
+    page.locator("input.files").set_input_files(log)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("Cancelled; nothing was kept.")).to_be_visible()
+    page.wait_for_timeout(300)
+    assert not list(server.store.arrivals.iterdir())
+
+
+def test_xprof_is_asked_on_request(server, page, tmp_path, shots):
+    log = shutil.copy(TRACE, tmp_path / "for-xprof.xplane.pb")
+    visit(page, server.url + "/open")
+    page.get_by_label("Or a path on this machine").fill(str(log))
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.get_by_role("heading", name="for-xprof.xplane.pb", level=1)).to_be_visible()
+    page.get_by_role("tab", name="Beside XProf").click()
+    page.get_by_role("button", name="Ask XProf").click()
+    expect(page.get_by_text("Why they differ")).to_be_visible()
+    settle(page)
+    shoot(page, shots / "beside-xprof.png")

@@ -1,0 +1,72 @@
+"""The comparison with XProf on a run's page: asked for, waited for, shown, kept."""
+
+import sys
+
+import pytest
+
+from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
+from pipeline_lab.ui import attempts, beside_xprof
+from tests.support.run_folders import make_run
+
+SECTION = "Beside XProf"
+CHECK = CrossCheck(
+    "2.24.2",
+    1.5,
+    80_000_000,
+    (Difference("steps", "2", "none", ("A *loop* runs inside the steps.",)), Difference("verdict", "a", "b", ())),
+)
+
+
+@pytest.fixture(autouse=True)
+def own_attempts(monkeypatch):
+    monkeypatch.setattr(beside_xprof, "_attempts", attempts.Attempts())
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
+    monkeypatch.setattr(attempts, "module_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
+    folder = make_run(run_store)
+    app = open_page("run", run=folder.id, section=SECTION)
+    assert beside_xprof._attempts.find(folder) is None
+    app.button(key="ask-xprof").click().run()
+    attempt = beside_xprof._attempts.find(folder)
+    try:
+        assert attempt.is_running
+        assert "XProf is reading" in "".join(one.value for one in app.markdown)
+    finally:
+        attempt.process.kill()
+        attempt.process.wait()
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_saved_answer_is_shown_at_once(open_page, run_store):
+    folder = make_run(run_store)
+    SavedDiagnosis(folder.path).save_cross_check(CHECK, fingerprint(folder.path))
+    app = open_page("run", run=folder.id, section=SECTION)
+    assert not app.exception
+    table = app.table[0].value
+    assert list(table["Quantity"]) == ["steps", "verdict"]
+    assert list(table["Why they differ"]) == [r"A \*loop\* runs inside the steps\.", "they agree"]
+    assert "1.5 s" in app.caption[-1].value
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_an_attempt_that_failed_says_why_and_can_be_repeated(open_page, run_store, monkeypatch):
+    monkeypatch.setattr(attempts, "module_command", lambda *_: [sys.executable, "-c", "raise SystemExit(1)"])
+    folder = make_run(run_store)
+    SavedDiagnosis(folder.path).save_error("The traces are gone.")
+    beside_xprof._attempts.start(folder, "--xprof").process.wait()
+    app = open_page("run", run=folder.id, section=SECTION)
+    assert app.info[0].value == r"The traces are gone\."
+    assert app.button(key="ask-xprof")
+
+
+def test_the_answer_goes_stale_with_the_traces(run_store):
+    folder = make_run(run_store)
+    place = SavedDiagnosis(folder.path)
+    place.save_cross_check(CHECK, fingerprint(folder.path))
+    assert place.load_cross_check() == CHECK
+    folder.window("w").mkdir(parents=True)
+    (folder.window("w") / "h.xplane.pb").write_bytes(b"new")
+    assert place.load_cross_check() is None

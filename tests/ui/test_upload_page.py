@@ -1,0 +1,136 @@
+"""Opening a log: from an upload or a path to its run's page, kept or thrown away."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.runs import opened
+from pipeline_lab.ui import analyses, server_paths, upload_zone, uploads
+from tests.support import results
+from tests.ui.conftest import texts
+
+TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
+
+
+@pytest.fixture
+def log(tmp_path):
+    return Path(shutil.copy(TRACE, tmp_path))
+
+
+@pytest.fixture
+def open_log(open_page):
+    """Return a function that opens a path on the page."""
+
+    def open_(path):
+        app = open_page("upload")
+        app.text_input(key="path").set_value(str(path))
+        app.button(key="open-path").click().run()
+        return app
+
+    return open_
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_a_path_becomes_an_unkept_run_and_its_page_opens(open_log, run_store, log):
+    app = open_log(log)
+    assert not app.exception
+    run = run_store.runs()[0]
+    assert (run.name, run.tags) == (TRACE.name, ("log",))
+    assert app.title[0].value == r"small\_pipeline\.xplane\.pb"
+    assert app.query_params["run"] in (run.id, [run.id])
+    assert "not kept" in texts(app)
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_an_upload_becomes_a_run_and_its_page_opens(open_page, run_store, log, monkeypatch):
+    arrival = opened.new_arrival(run_store)
+    opened.bring(log, arrival)
+    monkeypatch.setitem(uploads._uploads, "abc", uploads.Upload(arrival, ["my log.xplane.pb"]))
+    monkeypatch.setattr(upload_zone, "show", lambda opened: "" if opened else "abc")
+    app = open_page("upload")
+    assert not app.exception
+    assert [run.name for run in run_store.runs()] == ["my log.xplane.pb"]
+    assert app.title[0].value == r"my log\.xplane\.pb"
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_keep_keeps(open_log, open_page, run_store, log):
+    open_log(log)
+    folder = run_store.folder(run_store.runs()[0].id)
+    app = open_page("run", run=folder.id)
+    app.button(key="keep").click().run()
+    assert not opened.is_unkept(folder)
+    assert "not kept" not in texts(app)
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_throw_away_leaves_the_users_file_only(open_log, open_page, run_store, log):
+    open_log(log)
+    app = open_page("run", run=run_store.runs()[0].id)
+    app.button(key="throw-away").click().run()
+    assert not app.exception
+    assert run_store.runs() == []
+    assert log.read_bytes() == TRACE.read_bytes()
+    assert app.title[0].value == "Open a log"
+
+
+def test_a_log_that_cannot_be_read_says_so_on_the_page(open_log, run_store, log, monkeypatch):
+    def fail(*_, **__):
+        analyses.st.info("It is empty; record it again.")
+
+    monkeypatch.setattr(analyses, "wait_for", fail)
+    app = open_log(log)
+    assert app.title[0].value == "Open a log"
+    assert "It is empty" in app.info[0].value
+    assert len(run_store.runs()) == 1
+    app.button(key="throw-away").click().run()
+    assert run_store.runs() == []
+
+
+def test_a_run_of_the_store_is_not_opened_twice(open_log, run_store, log, monkeypatch):
+    monkeypatch.setattr(analyses, "wait_for", lambda *_, **__: results.diagnosis())
+    open_log(log)
+    app = open_log(run_store.folder(run_store.runs()[0].id).path)
+    assert len(run_store.runs()) == 1
+    assert app.title[0].value == r"small\_pipeline\.xplane\.pb"
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"), [("/no/such/log", "does not exist"), ("/proc/self/fd", "no profile log")]
+)
+def test_a_path_without_a_log_is_one_sentence(open_log, run_store, path, sentence):
+    app = open_log(path)
+    assert not app.exception
+    assert sentence in app.error[0].value
+    assert run_store.runs() == []
+
+
+def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
+    monkeypatch.setattr(server_paths, "_is_local", lambda: False)
+    app = open_page("upload")
+    assert not app.text_input
+    assert r"PIPELINE\_LAB\_PATHS" in texts(app)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.usefixtures("diagnosis")
+def test_only_named_folders_may_be_opened(open_log, run_store, log, monkeypatch, local):
+    monkeypatch.setattr(server_paths, "_is_local", lambda: local)
+    monkeypatch.setenv("PIPELINE_LAB_PATHS", str(log.parent))
+    assert open_log(log.parent / "nothing" / ".." / ".." / "other").error[0].value.endswith(r"allows\.")
+    (log.parent / "way-out.xplane.pb").symlink_to(TRACE)
+    assert "outside" in open_log(log.parent / "way-out.xplane.pb").error[0].value
+    assert not open_log(log).error
+    assert len(run_store.runs()) == 1
+
+
+def test_no_folder_named_means_no_path_at_all(monkeypatch):
+    monkeypatch.setenv("PIPELINE_LAB_PATHS", "")
+    assert "PIPELINE_LAB_PATHS" in server_paths.problem()
+
+
+def test_a_link_to_a_log_that_is_gone_shows_the_page(open_page):
+    app = open_page("upload", opened="gone")
+    assert not app.exception
+    assert app.title[0].value == "Open a log"
