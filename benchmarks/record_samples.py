@@ -20,7 +20,7 @@ from pipeline_lab.units import format_bytes
 
 SAMPLES = Path(__file__).resolve().parents[1] / "profiles" / "samples"
 PRESETS = ("baseline", "optimised")
-SETTINGS = {"training.steps": "300", "profiling.steps_per_window": "10", "profiling.every_steps": "100"}
+SETTINGS = {"training.steps": "200", "profiling.steps_per_window": "3", "profiling.every_steps": "100"}
 BUDGET_BYTES = 5_000_000
 HOST = "sample-host"
 
@@ -61,7 +61,7 @@ def _keep(folder: RunFolder, target: Path) -> None:
         lambda record: replace(
             record,
             id=target.name,
-            environment={**record.environment, "host": HOST},
+            environment={**record.environment, "host": HOST, "platform": "Linux"},
             status=replace(record.status, supervisor=None),
         ),
     )
