@@ -35,7 +35,8 @@ def show_run(store: RunStore, record: RunRecord) -> None:
             step = format_duration(numbers.step_ms * NS_PER_MS)
             st.markdown(f"{step} per step, of which {format_percent(numbers.wait_percent)} waiting for input")
         else:
-            st.markdown(escape(record.status.reason) or "No measured steps yet.")
+            nothing = "No measured steps yet." if record.options else "A log that was opened."
+            st.markdown(escape(record.status.reason) or nothing)
         st.caption(format_moment(record.status.created_s))
         if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
             links.open_run(record.id)

@@ -1,12 +1,14 @@
 """What stands behind a run: its options, the source that ran, where it ran, and its files."""
 
 import json
+from pathlib import Path
 
 import streamlit as st
 
+from pipeline_lab.analysis.inputs import opened_files
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.ui.routes import FILES, file_url, window_url
+from pipeline_lab.ui.routes import FILES, file_url, opened_url, window_url
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_bytes
 
@@ -19,7 +21,7 @@ def show(record: RunRecord, folder: RunFolder) -> None:
     with left:
         st.subheader("Options", anchor=False)
         if record.options is None:
-            st.caption("This run was not launched by Pipeline Lab; its options are unknown.")
+            st.caption("This log was not recorded by Pipeline Lab; its job's options are unknown.")
         else:
             st.code(json.dumps(record.options, indent=2), language="json", height=520)
     with right:
@@ -31,10 +33,11 @@ def show(record: RunRecord, folder: RunFolder) -> None:
     if record.environment:
         st.subheader("Environment", anchor=False)
         st.table({"value": {name: _plain(value) for name, value in record.environment.items()}})
-    _show_files(folder)
+    show_files(folder)
 
 
-def _show_files(folder: RunFolder) -> None:
+def show_files(folder: RunFolder) -> None:
+    """Show a link to each file of a run."""
     st.subheader("Files", anchor=False)
     own = [(name, locate(folder), file_url(folder.id, name)) for name, locate in FILES.items()]
     windows = [
@@ -44,13 +47,19 @@ def _show_files(folder: RunFolder) -> None:
     ]
     lines = [
         f"- [{escape(name)}]({url}) {format_bytes(path.stat().st_size)}"
-        for name, path, url in own + windows
+        for name, path, url in own + windows + _opened(folder)
         if path.is_file()
     ]
     st.markdown("\n".join(lines))
     left_out = len(folder.windows()) - MAX_WINDOWS
     if left_out > 0:
         st.caption(f"{left_out} more windows lie in the run's folder.")
+
+
+def _opened(folder: RunFolder) -> list[tuple[str, Path, str]]:
+    """Return name, place and link of the files that an opened log consists of."""
+    files = [(path.relative_to(folder.opened).as_posix(), path) for path in opened_files(folder)[:MAX_WINDOWS]]
+    return [(name, path, opened_url(folder.id, name)) for name, path in files]
 
 
 def _plain(value: object) -> str:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, open_store
-from pipeline_lab.ui import uploads
+from pipeline_lab.ui import exports, uploads
 
 PREFIX = "/api/lab"
 
@@ -27,11 +27,12 @@ FILES: dict[str, Callable[[RunFolder], Path]] = {
     "samples.arrows": lambda folder: folder.samples,
     "resources.arrows": lambda folder: folder.resources,
     "files.json": lambda folder: folder.files,
+    "blocks.arrows": lambda folder: folder.blocks,
     "worker.log": lambda folder: folder.log,
 }
 """Files of a run that can be downloaded, by the name in the link."""
 
-_WINDOW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_WINDOW_NAME = re.compile(r"[A-Za-z0-9_@+=-][A-Za-z0-9._@+=-]{0,199}")
 
 
 def health(_: Request) -> Response:
@@ -55,6 +56,14 @@ def window_file(request: Request) -> Response:
     return _answer(request, lambda folder: folder.window(window) / name)
 
 
+def opened_file(request: Request) -> Response:
+    """Hand out a file of the log that a run was opened from."""
+    parts = request.path_params["name"].split("/")
+    if not all(map(_WINDOW_NAME.fullmatch, parts)):
+        return _not_found("That is no name of a log's file.")
+    return _answer(request, lambda folder: folder.opened.joinpath(*parts))
+
+
 def file_url(run_id: str, name: str) -> str:
     """Return the link to one of a run's own files."""
     return f"{PREFIX}/runs/{run_id}/files/{name}"
@@ -63,6 +72,11 @@ def file_url(run_id: str, name: str) -> str:
 def window_url(run_id: str, window: str, name: str) -> str:
     """Return the link to a file of a profile window."""
     return f"{PREFIX}/runs/{run_id}/windows/{window}/{name}"
+
+
+def opened_url(run_id: str, name: str) -> str:
+    """Return the link to a file of the log that a run was opened from."""
+    return f"{PREFIX}/runs/{run_id}/opened/{name}"
 
 
 def _answer(request: Request, locate: Callable[[RunFolder], Path]) -> Response:
@@ -99,5 +113,7 @@ ROUTES = [
     Route(f"{PREFIX}/health", health),
     Route(f"{PREFIX}/runs/{{run_id}}/files/{{name}}", run_file),
     Route(f"{PREFIX}/runs/{{run_id}}/windows/{{window}}/{{name}}", window_file),
+    Route(f"{PREFIX}/runs/{{run_id}}/opened/{{name:path}}", opened_file),
+    *exports.ROUTES,
     *uploads.ROUTES,
 ]

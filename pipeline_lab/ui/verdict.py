@@ -1,5 +1,6 @@
 """The answer first: the verdict with its evidence, how sure it is, and what to try."""
 
+import numpy as np
 import streamlit as st
 
 from pipeline_lab.analysis.job_steps import JobSteps
@@ -53,13 +54,13 @@ def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
     return [
         (
             "Step time",
-            job if isinstance(job, Unavailable) else format_duration(job.median_ns),
-            "Median time from one step to the next, warm-up left out.",
+            _step_time(diagnosis),
+            "Median time from one step to the next, warm-up left out; of a log the median recorded step.",
         ),
         (
             "Input wait",
-            job if isinstance(job, Unavailable) else format_percent(100 * job.wait_total_ns / max(1, job.total_ns)),
-            "Share of all measured steps' time spent waiting for the next batch.",
+            _input_wait(diagnosis),
+            "Share of all measured steps' time spent waiting for the next batch; of a log the recorded steps' time.",
         ),
         (
             "Exposed stall",
@@ -89,6 +90,22 @@ def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
             "Largest resident size of the job's process.",
         ),
     ]
+
+
+def _step_time(diagnosis: Diagnosis) -> str | Unavailable:
+    job, steps = diagnosis.job_steps, diagnosis.steps
+    if not isinstance(job, Unavailable):
+        return format_duration(job.median_ns)
+    if isinstance(steps, Unavailable) or not steps.count:
+        return job
+    return format_duration(float(np.median(steps.length_ns)))
+
+
+def _input_wait(diagnosis: Diagnosis) -> str | Unavailable:
+    job, stalls = diagnosis.job_steps, diagnosis.input_stalls
+    if not isinstance(job, Unavailable):
+        return format_percent(100 * job.wait_total_ns / max(1, job.total_ns))
+    return job if isinstance(stalls, Unavailable) else format_percent(stalls.wait_percent)
 
 
 def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:

@@ -10,6 +10,8 @@ from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
 from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs import opened
+from pipeline_lab.runs.store import RunStore
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace
 
@@ -197,3 +199,27 @@ def test_derived_files_give_the_steps_that_they_store(reference_traces: Path, na
     assert found.steps.count == count
     assert not isinstance(found.input_stalls, Unavailable)
     assert found.input_stalls.wait_percent == pytest.approx(percent, abs=0.05)
+
+
+@pytest.mark.parametrize("shape", ["file", "folder", "hosts", "archive", "run"])
+def test_a_run_opened_from_a_log_is_diagnosed_as_the_log_is(tmp_path: Path, shape: str):
+    log = tmp_path / "log"
+    trace = write_log(log, "one", 0)
+    if shape == "file":
+        log = trace
+    elif shape == "hosts":
+        write_log(log, "one", 0, host="other")
+    elif shape == "archive":
+        log = Path(shutil.make_archive(str(tmp_path / "log"), "zip", log))
+    elif shape == "run":
+        log = write_run(tmp_path / "recorded").path
+    store = RunStore(tmp_path / "profiles")
+    arrival = opened.new_arrival(store)
+    opened.bring(log, arrival)
+    folder = opened.adopt(store, arrival, "log")
+    found, wanted = diagnose(folder.path).to_json(), diagnose(log).to_json()
+    assert found["source"].pop("path") == str(folder.path)
+    for word in ("path", "kind"):  # a log directory with one file is that file
+        found["source"].pop(word, None)
+        wanted["source"].pop(word)
+    assert found == wanted

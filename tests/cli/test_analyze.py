@@ -2,9 +2,12 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
+from pipeline_lab.analysis import cross_check
 from pipeline_lab.analysis.diagnosis import Diagnosis
+from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.cli.summary import summarise
 from tests.cli.support import call
 from tests.support import results
@@ -60,3 +63,15 @@ def test_an_empty_folder_is_one_sentence(tmp_path: Path) -> None:
     assert ended.exit_code == 1
     assert ended.stderr.startswith("Error: ")
     assert "Traceback" not in ended.stderr
+
+
+def test_xprofs_answer_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = CrossCheck("2.24.2", 1.5, 80_000_000, (Difference("steps", "2", "none", ("A [loop] runs inside.",)),))
+    monkeypatch.setenv("PIPELINE_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(cross_check, "cross_check", lambda *_: check)
+    shown = call("analyze", TRACE, "--xprof").stdout
+    assert "XProf 2.24.2" in shown
+    assert "A [loop] runs inside." in shown
+    document = json.loads(call("analyze", TRACE, "--xprof", "--json").stdout)["xprof"]
+    assert (document["version"], document["differences"][0]["reasons"]) == ("2.24.2", ["A [loop] runs inside."])
+    assert "xprof" not in json.loads(call("analyze", TRACE, "--json").stdout)

@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui.routes import FILES, ROUTES, file_url, window_url
+from pipeline_lab.ui.routes import FILES, ROUTES, file_url, opened_url, window_url
 from pipeline_lab.ui.security import HEADERS, allowed_hosts, middleware
 from tests.support.run_folders import make_run
 
@@ -69,6 +69,15 @@ def test_a_runs_own_files_come_whole_and_uncompressed(run, name):
 def test_a_windows_trace_comes_whole(run):
     status, _, body = get(window_url(run.id, "2026_01_01_12_00_00", "host.xplane.pb"))
     assert (status, body) == (200, b"\x0a\x03abc")
+
+
+def test_the_files_of_an_opened_log_come_whole(run):
+    session = run.opened / "logs" / "plugins"
+    session.mkdir(parents=True)
+    (session / "_a@b.pb").write_bytes(b"log")
+    assert get(opened_url(run.id, "logs/plugins/_a@b.pb"))[::2] == (200, b"log")
+    assert get(opened_url(run.id, "logs/plugins"))[0] == 404
+    assert get(opened_url(run.id, "../run.json"))[0] == 404
 
 
 @pytest.mark.parametrize(
