@@ -8,7 +8,15 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import settle, shoot, visit
 
-SECTIONS = ("Input stalls", "Idle gaps", "File sampling", "Memory", "Steps and loss", "Options and source")
+SECTIONS = (
+    "Input stalls",
+    "Idle gaps",
+    "File sampling",
+    "Memory",
+    "Steps and loss",
+    "Beside XProf",
+    "Options and source",
+)
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
@@ -17,6 +25,7 @@ def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, wi
     pages = {
         "home": ("/", "Why is your accelerator waiting?"),
         "new": ("/new?from=preset:optimised", "New run"),
+        "open": ("/open", "Open a log"),
         "runs": ("/runs", "Runs"),
         "run": (f"/run?run={recorded.done.id}", "baseline"),
         "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
