@@ -71,7 +71,8 @@ def _edit_pipeline(draft: Draft, key: str) -> Document:
 def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document:
     model = STAGE_TYPES[stage["stage"]]
     last = len(draft.stages) - 1
-    with st.container(horizontal=True, vertical_alignment="top", gap="xsmall", key=key.replace(".", "-")):
+    row = st.container(horizontal=True, wrap=False, vertical_alignment="top", gap="xsmall", key=key.replace(".", "-"))
+    with row:
         summary = escape(describe_stage(stage))
         body = st.expander(f"{index + 1}\\. **{stage['stage']}** {summary}", key=f"{key}.open", on_change="rerun")
         edited = stage
