@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.options.presets import Preset
+from pipeline_lab.options.race import is_race
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
@@ -35,11 +36,16 @@ def show_run(store: RunStore, record: RunRecord) -> None:
             step = format_duration(numbers.step_ms * NS_PER_MS)
             st.markdown(f"{step} per step, of which {format_percent(numbers.wait_percent)} waiting for input")
         else:
-            nothing = "No measured steps yet." if record.options else "A log that was opened."
-            st.markdown(escape(record.status.reason) or nothing)
+            st.markdown(escape(record.status.reason) or _without_steps(record))
         st.caption(format_moment(record.status.created_s))
         if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
             links.open_run(record.id)
+
+
+def _without_steps(record: RunRecord) -> str:
+    if is_race(record.options):
+        return "A race: its arms took turns."
+    return "No measured steps yet." if record.options else "A log that was opened."
 
 
 def show_preset(store: RunStore, preset: Preset) -> None:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import cards, manage
+from pipeline_lab.ui import cards, manage, notes
 from pipeline_lab.ui.text import escape, format_moment
 from pipeline_lab.units import NS_PER_S, format_duration
 
@@ -31,8 +31,7 @@ def show(store: RunStore, record: RunRecord) -> None:
     st.title(escape(record.name), anchor=False)
     tags = " ".join(f":blue-badge[{escape(tag)}]" for tag in record.tags)
     st.markdown(f"{cards.state_badge(store, record)} {tags} {_facts(record)}".strip())
-    if record.notes:
-        st.markdown(escape(record.notes))
+    notes.show(record)
     manage.show_actions(store, record, can_open=False)
 
 

@@ -11,14 +11,20 @@ from pipeline_lab.ui.origin import PARAMETER
 
 # Not "pages": Streamlit would take a folder of that name beside main.py for its older kind of multipage app.
 _PAGES = Path(__file__).with_name("app_pages")
-HOME, NEW_RUN, UPLOAD, RUNS, RUN = (
-    str(_PAGES / name) for name in ("home.py", "new_run.py", "upload.py", "runs.py", "run.py")
+HOME, NEW_RUN, UPLOAD, RUNS, RUN, COMPARE = (
+    str(_PAGES / name) for name in ("home.py", "new_run.py", "upload.py", "runs.py", "run.py", "compare.py")
 )
+RUNS_PARAMETER = "runs"
 
 
 def open_run(run_id: str) -> NoReturn:
     """Leave this page for a run's."""
     st.switch_page(RUN, query_params={"run": run_id})
+
+
+def open_comparison(run_ids: list[str]) -> NoReturn:
+    """Leave this page for the comparison of these runs, the baseline first."""
+    st.switch_page(COMPARE, query_params={RUNS_PARAMETER: ",".join(run_ids)})
 
 
 def open_new_run(options: RunOptions, origin: str) -> NoReturn:

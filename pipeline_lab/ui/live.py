@@ -29,12 +29,13 @@ def show_live(folder: RunFolder, shown: RunState) -> None:
         folder: The run.
         shown: The state in which the rest of the page shows it; the page runs again when it changes.
     """
-    _follow(folder, shown)
+    follow(folder, shown)
     _show_charts(folder)
 
 
 @st.fragment(run_every=POLL_S)
-def _follow(folder: RunFolder, shown: RunState) -> None:
+def follow(folder: RunFolder, shown: RunState) -> None:
+    """Show progress and a way to stop a run; the page runs again when its state is another than ``shown``."""
     record = read_record(folder)
     if not record.status.state.is_live:
         background.renew_spare()

@@ -5,10 +5,13 @@ from collections.abc import Callable
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.options.race import is_race
 from pipeline_lab.options.run import read_options
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, state
+from pipeline_lab.ui.compare_form import can_be_compared
+from pipeline_lab.ui.subjects import MAX_RUNS
 from pipeline_lab.ui.text import escape
 
 
@@ -20,14 +23,35 @@ def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
             st.markdown(f"**{escape(record.name)}**", width="content")
             if st.button("Open", key=f"{key}-open", type="primary"):
                 links.open_run(record.id)
-        if record.options is not None and st.button("Copy into a new run", key=f"{key}-copy"):
-            links.open_new_run(read_options(record.options), f"run:{record.id}")
+        if can_start_another(record) and st.button("Copy into a new run", key=f"{key}-copy"):
+            links.open_new_run(read_options(record.options or {}), f"run:{record.id}")
         if is_own:
             with st.popover("Rename or tag", key=f"{key}-edit"):
                 _show_name_and_tags(store, record, key)
             if not record.status.state.is_live:
                 with st.popover("Delete", key=f"{key}-delete"):
                     _show_delete(store, record, key)
+
+
+def show_comparison(records: list[RunRecord]) -> None:
+    """Show the button that compares runs; the oldest of them is the baseline."""
+    fitting = sorted(filter(can_be_compared, records), key=lambda record: (record.status.created_s, record.id))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        too_many = len(fitting) > MAX_RUNS
+        label = f"Compare {len(fitting)} runs"
+        if st.button(label, type="primary", key="compare-chosen", disabled=len(fitting) < 2 or too_many):
+            links.open_comparison([record.id for record in fitting])
+        if fitting:
+            st.markdown(f"against **{escape(fitting[0].name)}**, the oldest", width="content")
+        if too_many:
+            st.caption(f"At most {MAX_RUNS} runs fit side by side.")
+        elif len(fitting) < len(records):
+            st.caption("Races, and runs that still work, are left out.")
+
+
+def can_start_another(record: RunRecord) -> bool:
+    """Say whether a run's options fill the form: those of a race, and of a log, do not."""
+    return record.options is not None and not is_race(record.options)
 
 
 def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:

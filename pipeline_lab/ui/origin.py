@@ -4,6 +4,7 @@ import streamlit as st
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.race import is_race
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import state
@@ -49,4 +50,6 @@ def read_origin(origin: str, store: RunStore) -> RunOptions:
     record = store.read(name)
     if record.options is None:
         raise StoreError(f"Run {name} was not launched by Pipeline Lab, so it has no options to start from.")
+    if is_race(record.options):
+        raise OptionsError(f"{name} is a race; start from one of its arms' own options, or from a preset.")
     return read_options(record.options)

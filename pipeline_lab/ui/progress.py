@@ -10,6 +10,7 @@ from pipeline_lab.runs.events import (
     NoteEvent,
     PhaseEvent,
     ProgressEvent,
+    RaceEvent,
     WindowEvent,
 )
 from pipeline_lab.units import NS_PER_S, format_count, format_duration
@@ -21,6 +22,7 @@ _PHASES = {
     "calibrating": "Timing the step and the pipeline alone",
     "warmup": "Warming up",
     "training": "Training",
+    "racing": "Racing",
     "finishing": "Writing the last results",
 }
 
@@ -55,6 +57,8 @@ def summarise(events: Sequence[Event]) -> Progress:
             text = f"Writing the data files: {event.files} of {event.total_files}"
         elif isinstance(event, ProgressEvent):
             text, fraction = _describe(event), _fraction(event)
+        elif isinstance(event, RaceEvent):
+            text, fraction = _describe_race(event), _race_fraction(event)
     return Progress(
         text,
         fraction,
@@ -76,3 +80,15 @@ def _describe(event: ProgressEvent) -> str:
     elapsed = format_duration(event.elapsed_s * NS_PER_S)
     total = f" of {format_duration(event.total_s * NS_PER_S)}" if event.total_s else ""
     return f"Training: {format_count(event.steps)} steps in {elapsed}{total}"
+
+
+def _race_fraction(event: RaceEvent) -> float:
+    return min(1.0, max(event.rounds / event.max_rounds, event.elapsed_s / event.max_s))
+
+
+def _describe_race(event: RaceEvent) -> str:
+    elapsed, longest = (format_duration(seconds * NS_PER_S) for seconds in (event.elapsed_s, event.max_s))
+    rounds = f"{event.rounds} {'round' if event.rounds == 1 else 'rounds'}"
+    left_out = event.rounds - event.kept_rounds
+    disturbed = f" ({left_out} disturbed, left out)" if left_out else ""
+    return f"Racing: {rounds}{disturbed} in {elapsed} of at most {longest}"

@@ -3,13 +3,31 @@
 import streamlit as st
 
 from pipeline_lab.figures.catalogue import Section
-from pipeline_lab.ui import analyses, beside_xprof, cache, charts, details, ending, header, keeping, live, verdict
+from pipeline_lab.options.race import is_race
+from pipeline_lab.ui import (
+    analyses,
+    beside_xprof,
+    cache,
+    charts,
+    details,
+    ending,
+    export_links,
+    header,
+    keeping,
+    live,
+    notes,
+    race_view,
+    verdict,
+)
 
 store = cache.store()
 record = header.chosen_run(store)
 folder = store.folder(record.id)
 header.show(store, record)
 keeping.show(store, folder)
+if is_race(record.options):
+    race_view.show(store, record, folder)
+    st.stop()
 
 if record.status.state.is_live:
     live.show_live(folder, record.status.state)
@@ -35,3 +53,5 @@ if tabs[-2].open:
 if tabs[-1].open:
     with tabs[-1]:
         details.show(record, folder)
+export_links.show([record.id])
+notes.edit(store, record)

@@ -1,4 +1,4 @@
-"""Every run in a table; the chosen one can be opened, renamed, tagged, copied into the form or deleted."""
+"""Every run in a table; the chosen one can be opened, renamed, tagged, copied into the form or deleted; several are compared."""
 
 import streamlit as st
 
@@ -20,12 +20,14 @@ chosen = st.dataframe(
     hide_index=True,
     lazy=False,
     on_select="rerun",
-    selection_mode="single-row",
+    selection_mode="multi-row",
     key="runs",
     alt="All runs with state, step time, input wait and tags",
 )
-rows = chosen.selection.rows
-if rows and rows[0] < len(records):
-    manage.show_actions(store, records[rows[0]], can_open=True)
+selected = [records[row] for row in chosen.selection.rows if row < len(records)]
+if len(selected) > 1:
+    manage.show_comparison(selected)
+elif selected:
+    manage.show_actions(store, selected[0], can_open=True)
 else:
-    st.caption(f"{len(records)} runs in {store.root}. Choose a row to open, rename, tag, copy or delete it.")
+    st.caption(f"{len(records)} runs in {store.root}. Choose one to open, tag or delete it, several to compare them.")

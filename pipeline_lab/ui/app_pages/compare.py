@@ -1,0 +1,32 @@
+"""Recorded runs side by side: what differs in what they were told, then in what was measured."""
+
+import streamlit as st
+
+from pipeline_lab.ui import analyses, cache, compare_form, contents, export_links, subjects
+from pipeline_lab.ui.text import escape
+
+st.title("Compare", anchor=False)
+store = cache.store()
+folders = compare_form.chosen(store)
+compare_form.show(store, folders)
+if len(folders) < 2:
+    st.info(f"Choose 2 to {subjects.MAX_RUNS} runs; the first is the baseline. Runs that work, and races, do not fit.")
+    st.stop()
+
+unanalysed = subjects.find_unanalysed(store, folders)
+if unanalysed is not None:
+    st.caption(f"{escape(store.read(unanalysed.id).name)} is not analysed yet.")
+    if analyses.wait_for(unanalysed, is_sample=False) is not None:
+        st.rerun()
+    st.stop()
+
+content = subjects.open_report(store, folders).content()
+differences, *sections = content.sections
+st.header(escape(content.title), anchor=False)
+with st.container(border=True, key="differences"):
+    st.subheader(escape(differences.title), anchor=False)
+    contents.show_section(differences, "differences")
+contents.show_warnings(content)
+contents.show_answer(content.answer)
+contents.show_tabs(tuple(sections), "compare-section")
+export_links.show([folder.id for folder in folders])

@@ -1,0 +1,63 @@
+"""Which runs are compared: the page's link names them, the baseline first."""
+
+import streamlit as st
+
+from pipeline_lab.options.race import is_race
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui import links
+from pipeline_lab.ui.subjects import MAX_RUNS, folders_of
+from pipeline_lab.ui.text import format_moment
+
+
+def chosen(store: RunStore) -> list[RunFolder]:
+    """Return the runs that the link names, the baseline first; none if it names none.
+
+    Raises:
+        OptionsError: There are too many.
+        StoreError: There is no such run.
+    """
+    named = st.query_params.get(links.RUNS_PARAMETER, "")
+    return folders_of(store, named) if named else []
+
+
+def show(store: RunStore, folders: list[RunFolder]) -> None:
+    """Let the user choose runs and a baseline; the page then runs again for the new link."""
+    records = {record.id: record for record in store.runs() if can_be_compared(record)}
+    named = [folder.id for folder in folders if folder.id in records]
+    key = "-".join(named)[:300]
+    with st.expander("Choose runs", expanded=len(named) < 2), st.form("compare-form", border=False):
+        ids = st.multiselect(
+            "Runs, the baseline first",
+            list(records),
+            named,
+            format_func=lambda run_id: _describe(records[run_id]),
+            max_selections=MAX_RUNS,
+            key=f"compare-runs-{key}",
+            placeholder=f"2 to {MAX_RUNS} runs",
+        )
+        baseline = st.selectbox(
+            "Another baseline",
+            list(records),
+            None,
+            format_func=lambda run_id: _describe(records[run_id]),
+            key=f"compare-baseline-{key}",
+            placeholder="the first of them",
+        )
+        if st.form_submit_button("Compare", type="primary", key="compare"):
+            st.query_params[links.RUNS_PARAMETER] = ",".join(with_baseline(ids, baseline))
+            st.rerun()
+
+
+def with_baseline(ids: list[str], baseline: str | None) -> list[str]:
+    """Return the ids with the baseline first."""
+    return ids if baseline is None else [baseline, *(each for each in ids if each != baseline)]
+
+
+def can_be_compared(record: RunRecord) -> bool:
+    """Say whether a run may stand beside others: a race holds its own comparison, a live run has no end yet."""
+    return not record.status.state.is_live and not is_race(record.options)
+
+
+def _describe(record: RunRecord) -> str:
+    return f"{record.name} · {format_moment(record.status.created_s)} · {record.id[-4:]}"

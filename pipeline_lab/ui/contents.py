@@ -1,0 +1,100 @@
+"""The parts of a report on a page: the answer, tables, sources and charts, in the same words as in every export."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pipeline_lab.report.content import Answer, Block, Code, Content, Picture, Section, Table, Text
+from pipeline_lab.report.plain_text import plain_line
+from pipeline_lab.ui import charts, state
+from pipeline_lab.ui.text import escape
+
+MAX_CELL = 200
+TALL_ROWS = 12
+TALL_PX = 460
+"""A table of more rows scrolls in a box of this height."""
+_TONES = {"good": "green", "bad": "red", "neutral": "gray"}
+
+
+def show_answer(answer: Answer) -> None:
+    """Show the label, the sentences and the numbers behind them."""
+    first, *more = answer.sentences
+    with st.container(border=True, key="verdict"):
+        colour = _TONES.get(answer.tone, "gray")
+        st.markdown(f":{colour}-badge[{escape(answer.label)}] :gray-badge[{escape(answer.certainty)}]")
+        st.header(escape(first), anchor=False)
+        for sentence in more:
+            st.markdown(escape(sentence))
+        if answer.evidence:
+            with st.grid("auto", min_column_width=150, gap="small"):
+                for one in answer.evidence:
+                    st.markdown(f":gray[{escape(one.name)}]  \n**{escape(one.value)}**")
+
+
+def show_warnings(content: Content) -> None:
+    """Show what a reader must know before the numbers; the first sentence weighs most."""
+    for sentence in content.warnings:
+        st.warning(escape(sentence))
+
+
+def show_about(content: Content) -> None:
+    """Show what was reported on, as one line."""
+    st.caption(" · ".join(f"{escape(name)}: {escape(plain_line(value))}" for name, value in content.about))
+
+
+def show_tabs(sections: tuple[Section, ...], key: str) -> None:
+    """Show one tab per section; only the open one is built."""
+    tabs = st.tabs([escape(plain_line(each.title, 60)) for each in sections], on_change="rerun", key=key)
+    for number, (section, tab) in enumerate(zip(sections, tabs, strict=True)):
+        if tab.open:
+            with tab:
+                show_section(section, f"{key}-{number}")
+
+
+def show_section(section: Section, key: str) -> None:
+    """Show all blocks of a section; ``key`` tells equal blocks of other sections apart."""
+    for number, block in enumerate(section.blocks):
+        _show_block(block, f"{key}-{number}")
+
+
+def _show_block(block: Block, key: str) -> None:
+    match block:
+        case Text():
+            st.markdown((":gray-badge[not measured] " if block.missing else "") + escape(block.sentence))
+        case Picture():
+            _show_picture(block)
+        case Code():
+            with st.expander(escape(block.title)):
+                st.code(block.text, language=block.language, height=520)
+        case Table() if block.folded:
+            with st.expander(escape(block.title)):
+                _show_table(block, key)
+        case Table():
+            st.markdown(f"**{escape(block.title)}**")
+            _show_table(block, key)
+
+
+def _show_picture(picture: Picture) -> None:
+    drawing = picture.draw(state.mode())
+    if isinstance(drawing, go.Figure):
+        charts.show_figure(drawing, picture.name, picture.description)
+    else:
+        st.markdown(f":gray-badge[not measured] {escape(drawing.reason)}")
+
+
+def _show_table(table: Table, key: str) -> None:
+    is_tall = len(table.rows) > TALL_ROWS
+    with st.container(height=TALL_PX if is_tall else "content", border=is_tall, key=f"table-{key}"):
+        st.markdown(write_table(table))
+    if table.note:
+        st.caption(escape(table.note))
+
+
+def write_table(table: Table) -> str:
+    """Write a table in Streamlit's Markdown, quantities on the right."""
+    marks = ["---:" if index in table.numeric else ":---" for index in range(len(table.columns))]
+    lines = [_row(table.columns), f"|{'|'.join(marks)}|", *map(_row, table.rows)]
+    return "\n".join(lines)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(escape(plain_line(cell, MAX_CELL)) for cell in cells)} |"

@@ -1,0 +1,83 @@
+"""A race on the run page: while it goes on, intervals that close in; then the answer and what was raced."""
+
+import streamlit as st
+
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.figures.race_standing import closing_intervals
+from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.report.content import Table
+from pipeline_lab.runs.events import RaceEvent, read_events
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui import charts, contents, details, ending, export_links, live, notes, state, subjects
+from pipeline_lab.ui.text import escape
+
+CHART = "race-closing"
+
+
+def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
+    """Show a race in whatever state it is."""
+    if record.status.state.is_live:
+        live.follow(folder, record.status.state)
+        _show_standing(folder, read_race_options(record.options or {}))
+        return
+    ending.show_ending(record, folder)
+    try:
+        content = subjects.open_report(store, [folder]).content()
+    except TraceIncompleteError as error:
+        st.info(escape(str(error)))
+        details.show(record, folder)
+        return
+    contents.show_answer(content.answer)
+    contents.show_warnings(content)
+    contents.show_about(content)
+    contents.show_tabs(content.sections, "race-section")
+    _show_closing(_race_events(folder), read_race_options(record.options or {}))
+    export_links.show([record.id])
+    notes.edit(store, record)
+    details.show_files(folder)
+
+
+@st.fragment(run_every=live.REDRAW_S)
+def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
+    events = _race_events(folder)
+    if not events:
+        st.caption("The first rounds start when every arm is warm.")
+        return
+    st.markdown(contents.write_table(standing_table(events[-1], options)))
+    _show_closing(events, options)
+
+
+def _show_closing(events: list[RaceEvent], options: RaceOptions) -> None:
+    drawing = closing_intervals(events, options, state.mode())
+    if isinstance(drawing, Unavailable):
+        st.caption(escape(drawing.reason))
+    else:
+        meaning = "Each candidate's difference from the baseline with its interval, look by look."
+        charts.show_figure(drawing, CHART, meaning)
+
+
+def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
+    """Return how every candidate stands now."""
+    rows = tuple(
+        (
+            options.arm_names[one["arm"]],
+            one["outcome"] if one["pairs"] else "too early to tell",
+            "–" if one["ratio"] is None else f"{one['ratio']:.3f}",
+            _interval(one["low"], one["high"]),
+            str(one["pairs"]),
+        )
+        for one in event.standings
+    )
+    heads = (f"Against {options.arm_names[0]}", "Answer so far", "Ratio", "Interval", "Pairs")
+    return Table("Standing", heads, rows, numeric=(2, 3, 4))
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return "–"
+    return f"{0 if low is None else low:.3f} to {'∞' if high is None else f'{high:.3f}'}"
+
+
+def _race_events(folder: RunFolder) -> list[RaceEvent]:
+    return [event for event in read_events(folder.events) if isinstance(event, RaceEvent)]

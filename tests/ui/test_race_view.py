@@ -1,0 +1,93 @@
+"""A race in the app: on every list, while it goes on, when it is over."""
+
+import pytest
+
+from pipeline_lab.errors import OptionsError, Unavailable
+from pipeline_lab.figures.race_standing import closing_intervals
+from pipeline_lab.options.presets import BASELINE, OPTIMISED
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.runs.events import RaceEvent, read_events
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.ui.origin import read_origin
+from pipeline_lab.ui.progress import summarise
+from pipeline_lab.ui.race_view import standing_table
+from tests.support.races import WORDS
+from tests.support.run_folders import set_state
+from tests.support.saved_runs import make_watched_race
+from tests.ui.conftest import texts
+
+THREE = RaceOptions(name="three", arms=(BASELINE.options, OPTIMISED.options, BASELINE.options))
+
+
+@pytest.mark.parametrize("page", ["home", "runs"])
+def test_lists_survive_a_race(open_page, run_store, page):
+    make_watched_race(run_store, 8)
+    app = open_page(page)
+    assert not app.exception
+    assert "words" in (texts(app) if page == "home" else list(app.dataframe[0].value["Name"]))
+
+
+def test_a_race_says_its_answer_its_numbers_and_its_charts(open_page, run_store):
+    folder = make_watched_race(run_store)
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert not app.error
+    assert app.header[0].value.startswith("optimised is faster than baseline\\: its step takes 19")
+    assert "**Candidates**" in texts(app)
+    assert "**Arms**" in texts(app)
+    titles = [one.proto.spec for one in app.get("plotly_chart")]
+    assert len(titles) == 3, "the interval, the steps, and how the interval closed in"
+    assert not [one for one in app.button if one.label == "Copy into a new run"]
+
+
+def test_a_working_race_shows_its_standing_and_can_be_stopped(open_page, run_store):
+    folder = make_watched_race(run_store)
+    set_state(folder, RunState.RUNNING)
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert "Racing: 16 rounds in 32 s of at most 10 min" in app.get("progress")[0].proto.text.replace("\\", "")
+    assert len(app.get("plotly_chart")) == 1
+    assert "| optimised | faster |" in texts(app)
+    app.button(key="cancel").click().run()
+    assert folder.cancel_flag.exists()
+
+
+def test_a_race_that_ended_in_its_first_round_says_so(open_page, run_store):
+    folder = make_watched_race(run_store)
+    folder.blocks.unlink()
+    set_state(folder, RunState.CANCELLED, "Cancelled before the first round.")
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert "ended before its first round was complete" in app.info[1].value.replace("\\", "")
+
+
+def test_a_race_cannot_fill_the_form(run_store):
+    folder = make_watched_race(run_store, 8)
+    with pytest.raises(OptionsError, match="is a race"):
+        read_origin(f"run:{folder.id}", run_store)
+
+
+def test_progress_counts_rounds_and_names_those_left_out():
+    progress = summarise([RaceEvent(10, 9, 45, 30.0, 100.0, [])])
+    assert progress.text.startswith("Racing: 10 rounds (1 disturbed, left out)")
+    assert progress.fraction == pytest.approx(0.3)
+
+
+def test_intervals_close_in_look_by_look(run_store):
+    folder = make_watched_race(run_store, options=THREE)
+    events = [event for event in read_events(folder.events) if isinstance(event, RaceEvent)]
+    figure = closing_intervals(events, THREE)
+    drawn = [trace for trace in figure.data if trace.error_y.array is not None]
+    assert [trace.name for trace in drawn] == list(THREE.arm_names[1:])
+    for trace in drawn:
+        widths = [up + down for up, down in zip(trace.error_y.array, trace.error_y.arrayminus, strict=True)]
+        assert widths[-1] < widths[0]
+        assert trace.y[-1] == pytest.approx(-20, abs=3)
+
+
+def test_nothing_is_drawn_before_something_is_excluded():
+    early = RaceEvent(
+        1, 1, 45, 1.0, 100.0, [{"arm": 1, "pairs": 0, "ratio": None, "low": None, "high": None, "outcome": "undecided"}]
+    )
+    assert isinstance(closing_intervals([early], WORDS), Unavailable)
+    assert standing_table(early, WORDS).rows == (("optimised", "too early to tell", "–", "–", "0"),)
