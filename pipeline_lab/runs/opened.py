@@ -24,10 +24,11 @@ MAX_FILES = 200_000
 """Entries of a folder to look at; a log directory holds far fewer."""
 _DEEPEST, _LONGEST = 12, 120
 _LOOSE = PurePosixPath("plugins", "profile", "opened")
-_PART_OF_A_LOG = re.compile(
+PART_OF_A_LOG = re.compile(
     r".*((xplane|input_pipeline|overview_page)\.pb|\.trace|trace\.json)(\.gz)?"  # any job's
     r"|run\.json|files\.json|events\.jsonl|pipeline\.py|.*\.arrows"  # a run's of ours
 )
+"""Names of files that can belong to a log; browsers read the pattern too."""
 _EVENTS_FILE = re.compile(r".*\.tfevents\..*")
 
 
@@ -124,7 +125,7 @@ def _entries(folder: Path) -> list[Path]:
 def _log_files(folder: Path) -> list[Path]:
     """Return the files of a log; of a log without any its events files, which explain what it is."""
     files = list(_walk(folder))
-    return [file for file in files if _PART_OF_A_LOG.fullmatch(file.name)] or [
+    return [file for file in files if PART_OF_A_LOG.fullmatch(file.name)] or [
         file for file in files if _EVENTS_FILE.fullmatch(file.name)
     ]
 

@@ -69,9 +69,15 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
   }
 
+  // Of a folder only what can belong to a log is sent, not the checkpoints beside it.
+  const part = new RegExp(`^(?:${data.part_of_a_log})$`)
+  const ofLog = (found) => {
+    const parts = found.filter(({ path }) => !path.includes("/") || part.test(path.split("/").pop()))
+    return parts.length ? parts : found
+  }
   const chosen = (input) => [...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))
   files.onchange = () => send(chosen(files))
-  folder.onchange = () => send(chosen(folder))
+  folder.onchange = () => send(ofLog(chosen(folder)))
   stop.onclick = () => { sending.stopped = true; sending.request?.abort() }
   zone.ondragover = (event) => { event.preventDefault(); zone.classList.add("over") }
   zone.ondragleave = () => zone.classList.remove("over")
@@ -81,7 +87,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const dropped = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile())
     try {
       const found = (await Promise.all(dropped.filter(Boolean).map(walk))).flat()
-      if (found.length) send(found)
+      if (found.length) send(ofLog(found))
       else say("There is no file in what was dropped.", true)
     } catch {
       say("The browser could not read what was dropped; choose the files with the button.", true)

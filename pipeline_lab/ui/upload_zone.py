@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from pipeline_lab.runs.opened import PART_OF_A_LOG
 from pipeline_lab.ui import uploads
 from pipeline_lab.units import format_bytes
 
@@ -27,6 +28,7 @@ def show(opened: str) -> str:
         key="upload-zone",
         data={
             "opened": opened,
+            "part_of_a_log": PART_OF_A_LOG.pattern,
             "url": uploads.URL,
             "limit_bytes": limit,
             "limit_text": format_bytes(limit),

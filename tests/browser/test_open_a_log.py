@@ -60,10 +60,13 @@ def test_a_folder_is_sent_with_its_sessions(server, page, tmp_path):
     session.mkdir(parents=True)
     for host in ("a", "b"):
         shutil.copy(TRACE, session / f"{host}.xplane.pb")
+    (tmp_path / "train logs" / "model.ckpt").write_bytes(b"weights")
     visit(page, server.url + "/open")
     page.locator("input.folder").set_input_files(tmp_path / "train logs")
     expect(page.get_by_role("heading", name="train logs", level=1)).to_be_visible()
-    assert "train logs" in runs(server)
+    run = next(run for run in server.store.runs() if run.name == "train logs")
+    files = [path.name for path in server.store.folder(run.id).opened.rglob("*") if path.is_file()]
+    assert sorted(files) == ["a.xplane.pb", "b.xplane.pb"]
 
 
 def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_path, shots):
