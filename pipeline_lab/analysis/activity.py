@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import event_names
 from pipeline_lab.analysis.event_names import DeviceKind, Kind
-from pipeline_lab.analysis.intervals import EMPTY, IntArray, intersect, subtract, union, union_of
+from pipeline_lab.analysis.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
+from pipeline_lab.analysis.iterators import iterators_read
 from pipeline_lab.analysis.markers import Markers, find_markers
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
@@ -23,6 +24,7 @@ Made = TypeVar("Made")
 HOST_COMPUTE = "host compute"
 """What stands for the device where the trace has no device plane."""
 
+_NONE: IntArray = np.empty(0, np.int64)
 _ENTRY_POINTS = ("TFE_Py_", "EagerExecute", "FunctionRun", "PjitFunction", "SessionRun", "IteratorGetNext")
 
 
@@ -32,17 +34,24 @@ class Waits:
 
     Attributes:
         start_ns, end_ns: Shape (n,).
+        iterator: Id of the iterator that each one reads, shape (n,).
         names: The event names that occur.
         moments: Their union.
     """
 
     start_ns: IntArray
     end_ns: IntArray
+    iterator: IntArray
     names: tuple[str, ...]
 
     @cached_property
     def moments(self) -> IntArray:
         return union(self.start_ns, self.end_ns)
+
+    @cached_property
+    def calls(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Iterator, start and end of each time that the job waited for one iterator, ordered by start."""
+        return union_by(self.iterator, self.start_ns, self.end_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +97,18 @@ class Activity:
 
     @cached_property
     def extent(self) -> tuple[int, int]:
-        """Start and end of the window: when the profiler was on, or from the first event to the last, ns."""
+        """Start and end of the window: when the profiler was on, or from the first event to the last, ns.
+
+        An event is recorded when it ends, so nothing is known of the training thread after its last one. Where host
+        compute stands for the device the window ends there: the step under way would read as idle.
+        """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
         start = min((int(line.start_ns.min()) for line in lines), default=0)
         end = max((int(line.end_ns.max()) for line in lines), default=0)
         if self.trace.start_ns is not None and self.trace.stop_ns is not None:
-            return min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
+            start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
+        if not self._devices_at_work and self.training_line is not None:
+            end = int(self.training_line.end_ns.max())
         return start, end
 
     @cached_property
@@ -105,8 +120,14 @@ class Activity:
     @cached_property
     def devices(self) -> tuple[Device, ...]:
         """The devices that recorded work, or host compute in their place."""
-        found = tuple(filter(None, map(_read_device, self.trace.device_planes)))
-        return found or (Device(HOST_COMPUTE, self._host_compute(), EMPTY, EMPTY, EMPTY),)
+        if self._devices_at_work:
+            return self._devices_at_work
+        known = np.array([self.extent], np.int64)
+        return (Device(HOST_COMPUTE, intersect(self._host_compute(), known), EMPTY, EMPTY, EMPTY),)
+
+    @cached_property
+    def _devices_at_work(self) -> tuple[Device, ...]:
+        return tuple(filter(None, map(_read_device, self.trace.device_planes)))
 
     def once(self, work: IntArray, make: Callable[[IntArray], Made]) -> Made:
         """Make something of a device's work, or return what was made of that very array before."""
@@ -198,13 +219,16 @@ class Activity:
         return union_of(*(self._line_set(line, kind) for line in self._step_lines()))
 
     def _waits(self, kind: Kind) -> Waits:
-        starts, ends, names = [np.empty(0, np.int64)], [np.empty(0, np.int64)], set[str]()
+        starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
+        is_iterator = self.host.name_mask(lambda name: name.startswith("Iterator::")) if self.host else EMPTY
         for line in self.host.lines if self.host else ():
             rows = self.rows(line, kind)
             starts.append(line.start_ns[rows])
             ends.append(starts[-1] + line.duration_ns[rows])
+            iterators.append(iterators_read(line, rows, is_iterator))
             names.update(self.host.names[index] for index in np.unique(line.name_index[rows]))  # type: ignore[union-attr]
-        return Waits(np.concatenate(starts), np.concatenate(ends), tuple(sorted(names)))
+        start, end, iterator = (np.concatenate(parts) for parts in (starts, ends, iterators))
+        return Waits(start, end, iterator, tuple(sorted(names)))
 
     def _host_compute(self) -> IntArray:
         """Union of op and executor events on threads that are not tf.data's; tf.data's work on them is taken out.

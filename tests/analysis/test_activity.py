@@ -104,8 +104,14 @@ def test_the_training_thread_holds_the_markers_or_calls_tensorflow_most():
     assert Activity(trace(host(pool))).training_line is None
 
 
+def test_without_a_device_the_window_ends_with_what_is_known_of_the_training_thread():
+    step_under_way = line("tf_Compute/1", ("ExecutorState::Process", 80, 15))
+    seen = Activity(trace(host(line("python", ("TFE_Py_Execute", 30, 40)), step_under_way), profiled_us=(10, 100)))
+    assert seen.extent == (10_000, 70_000)
+    assert seen.devices[0].work.tolist() == []
+
+
 def test_the_window_is_when_the_profiler_was_on():
     events = host(line("python", ("TFE_Py_Execute", 30, 40)))
     assert Activity(trace(events)).extent == (30_000, 70_000)
-    assert Activity(trace(events, profiled_us=(10, 100))).extent == (10_000, 100_000)
     assert Activity(trace(events, gpu(kernels((60, 50))), profiled_us=(10, 100))).extent == (10_000, 110_000)

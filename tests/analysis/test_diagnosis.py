@@ -44,7 +44,7 @@ def test_a_run_is_put_together_from_its_windows_and_tables(tmp_path: Path):
     # the axis begins with the run's first step
     assert tables.ints(found.steps.table, "start_ns")[0] == 50 * MS
     assert not isinstance(found.idle_gaps, Unavailable)
-    assert found.idle_gaps.by_cause_ns[GapCause.CAPTURE_GAP] == 40 * MS
+    assert found.idle_gaps.by_cause_ns[GapCause.CAPTURE_GAP] == 41 * MS  # from the last thing known of a window
     assert found.idle_gaps.busy_ns == 6 * 5 * MS
     assert not isinstance(found.job_steps, Unavailable)
     assert found.job_steps.count == 18
@@ -133,10 +133,10 @@ def test_python_between_the_steps_of_a_real_capture():
     assert not isinstance(found.idle_gaps, Unavailable)
     assert found.idle_gaps.device == "host compute"
     python_ns = found.idle_gaps.by_cause_ns[GapCause.PYTHON]
-    assert python_ns > 6 * 20 * MS
+    assert python_ns > 5 * 20 * MS  # the window ends with the sixth step, before its pause could be seen
     assert python_ns > 0.8 * found.idle_gaps.idle_ns
     long = [row for row in found.idle_gaps.gaps.to_pylist() if row["duration_ns"] > 15 * MS]
-    assert [row["cause"] for row in long] == ["python"] * 6
+    assert [row["cause"] for row in long] == ["python"] * 5
     assert not isinstance(found.input_stalls, Unavailable)
     assert found.input_stalls.exposed_percent < 10
     assert (found.verdict.verdict_class, found.verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
