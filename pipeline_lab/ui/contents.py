@@ -12,6 +12,7 @@ MAX_CELL = 200
 TALL_ROWS = 12
 TALL_PX = 460
 """A table of more rows scrolls in a box of this height."""
+NO_BREAK_SPACE = "\u00a0"
 _TONES = {"good": "green", "bad": "red", "neutral": "gray"}
 
 
@@ -53,10 +54,11 @@ def show_tabs(sections: tuple[Section, ...], key: str) -> None:
 def show_section(section: Section, key: str) -> None:
     """Show all blocks of a section; ``key`` tells equal blocks of other sections apart."""
     for number, block in enumerate(section.blocks):
-        _show_block(block, f"{key}-{number}")
+        show_block(block, f"{key}-{number}")
 
 
-def _show_block(block: Block, key: str) -> None:
+def show_block(block: Block, key: str) -> None:
+    """Show a sentence, table, source or chart."""
     match block:
         case Text():
             st.markdown((":gray-badge[not measured] " if block.missing else "") + escape(block.sentence))
@@ -90,11 +92,21 @@ def _show_table(table: Table, key: str) -> None:
 
 
 def write_table(table: Table) -> str:
-    """Write a table in Streamlit's Markdown, quantities on the right."""
+    """Write a table in Streamlit's Markdown, quantities on the right and in one piece."""
     marks = ["---:" if index in table.numeric else ":---" for index in range(len(table.columns))]
-    lines = [_row(table.columns), f"|{'|'.join(marks)}|", *map(_row, table.rows)]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            _row([escape(plain_line(heading, MAX_CELL)) for heading in table.columns]),
+            f"|{'|'.join(marks)}|",
+            *(_row([_cell(cell, index in table.numeric) for index, cell in enumerate(row)]) for row in table.rows),
+        ]
+    )
 
 
-def _row(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(escape(plain_line(cell, MAX_CELL)) for cell in cells)} |"
+def _cell(text: str, is_quantity: bool) -> str:
+    cell = escape(plain_line(text, MAX_CELL))
+    return cell.replace(" ", NO_BREAK_SPACE) if is_quantity else cell
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,18 +1,19 @@
 """A race on the run page: while it goes on, intervals that close in; then the answer and what was raced."""
 
+from dataclasses import replace
+from functools import partial
+
 import streamlit as st
 
-from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.figures.race_standing import closing_intervals
 from pipeline_lab.options.race import RaceOptions, read_race_options
-from pipeline_lab.report.content import Table
+from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui import charts, contents, details, ending, export_links, live, notes, state, subjects
+from pipeline_lab.ui import contents, details, ending, export_links, live, notes, subjects
 from pipeline_lab.ui.text import escape
-
-CHART = "race-closing"
 
 
 def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
@@ -31,8 +32,9 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     contents.show_answer(content.answer)
     contents.show_warnings(content)
     contents.show_about(content)
-    contents.show_tabs(content.sections, "race-section")
-    _show_closing(_race_events(folder), read_race_options(record.options or {}))
+    first, *others = content.sections
+    closing = _closing(_race_events(folder), read_race_options(record.options or {}))
+    contents.show_tabs((replace(first, blocks=(*first.blocks, closing)), *others), "race-section")
     export_links.show([record.id])
     notes.edit(store, record)
     details.show_files(folder)
@@ -45,16 +47,12 @@ def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
         st.caption("The first rounds start when every arm is warm.")
         return
     st.markdown(contents.write_table(standing_table(events[-1], options)))
-    _show_closing(events, options)
+    contents.show_block(_closing(events, options), "standing")
 
 
-def _show_closing(events: list[RaceEvent], options: RaceOptions) -> None:
-    drawing = closing_intervals(events, options, state.mode())
-    if isinstance(drawing, Unavailable):
-        st.caption(escape(drawing.reason))
-    else:
-        meaning = "Each candidate's difference from the baseline with its interval, look by look."
-        charts.show_figure(drawing, CHART, meaning)
+def _closing(events: list[RaceEvent], options: RaceOptions) -> Picture:
+    meaning = "Each candidate's difference from the baseline with its interval, look by look."
+    return Picture("race-closing", meaning, partial(closing_intervals, events, options))
 
 
 def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
