@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import messages, print_json, results
+from pipeline_lab.cli.reading import reading
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.results import Diagnosis
@@ -31,7 +31,7 @@ def analyze(
     from pipeline_lab.comparison.opening import find_path
 
     found = find_path(path, store)
-    with messages().status(f"Reading {escape(found.name)} …"):
+    with reading(found.name):
         from pipeline_lab.analysis.saved import diagnose_saved
 
         diagnosis = diagnose_saved(found)

@@ -11,6 +11,7 @@ from pipeline_lab.cli.app import app as serve_app
 from pipeline_lab.cli.code import code
 from pipeline_lab.cli.compare import compare
 from pipeline_lab.cli.doctor import doctor
+from pipeline_lab.cli.events import events
 from pipeline_lab.cli.options import options
 from pipeline_lab.cli.output import say
 from pipeline_lab.cli.presets import presets
@@ -59,6 +60,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (serve_app, run, presets, options, analyze, compare, race, report, code, doctor):
+for command in (serve_app, run, presets, options, analyze, compare, race, report, code, events, doctor):
     app.command()(command)
 app.add_typer(runs, name="runs")
