@@ -220,7 +220,9 @@ class Activity:
 
     def _waits(self, kind: Kind) -> Waits:
         starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
-        is_iterator = self.host.name_mask(lambda name: name.startswith("Iterator::")) if self.host else EMPTY
+        is_iterator = (
+            self.host.name_mask(lambda name: name.startswith("Iterator::")) if self.host else np.zeros(0, np.bool_)
+        )
         for line in self.host.lines if self.host else ():
             rows = self.rows(line, kind)
             starts.append(line.start_ns[rows])

@@ -38,6 +38,30 @@ def union(start: IntArray, end: IntArray) -> IntArray:
     return np.stack((start[first], reach[last]), axis=1)
 
 
+def union_by(key: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Join overlapping intervals of the same key, and only those.
+
+    Args:
+        key: What each belongs to, shape (n,).
+        start, end: ns, shape (n,).
+
+    Returns:
+        Key, start and end of each joined interval, ordered by start.
+    """
+    lasting = end > start
+    key, start, end = key[lasting], start[lasting], end[lasting]
+    if not len(key):
+        return key, start, end
+    # Lay each key's intervals on a stretch of time of its own.
+    values, rank = np.unique(key, return_inverse=True)
+    origin, span = start.min(), end.max() - start.min() + 1
+    joined = union(start - origin + rank * span, end - origin + rank * span)
+    rank = joined[:, 0] // span
+    start, end = joined[:, 0] - rank * span + origin, joined[:, 1] - rank * span + origin
+    order = np.argsort(start, kind="stable")
+    return values[rank][order], start[order], end[order]
+
+
 def union_of(*sets: IntArray) -> IntArray:
     """Return the moments that at least one of the sets covers."""
     rows = np.concatenate((EMPTY, *sets))

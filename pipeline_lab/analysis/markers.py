@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis import event_names
-from pipeline_lab.analysis.intervals import IntArray, union
+from pipeline_lab.analysis.intervals import IntArray, union, union_by
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _NO_MARKER = re.compile(
@@ -175,19 +175,8 @@ def _device_markers(trace: Trace) -> Markers | None:
                 numbers.append(values[line.name_index])
     if not starts:
         return None
-    number, start, end = _join_devices(np.concatenate(numbers), np.concatenate(starts), np.concatenate(ends))
+    number, start, end = union_by(np.concatenate(numbers), np.concatenate(starts), np.concatenate(ends))
     return Markers("device Steps line", False, number, start, end) if len(number) else None
-
-
-def _join_devices(number: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Join overlapping events of one number by laying each number's events on a stretch of time of its own."""
-    values, rank = np.unique(number, return_inverse=True)
-    origin, span = start.min(), end.max() - start.min() + 1
-    joined = union(start - origin + rank * span, end - origin + rank * span)
-    rank = joined[:, 0] // span
-    start, end = joined[:, 0] - rank * span + origin, joined[:, 1] - rank * span + origin
-    order = np.argsort(start, kind="stable")
-    return values[rank][order], start[order], end[order]
 
 
 def _most_common(values: IntArray) -> int:

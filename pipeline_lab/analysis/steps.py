@@ -9,6 +9,7 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import Activity
 from pipeline_lab.analysis.intervals import IntArray, length_within, subtract
+from pipeline_lab.analysis.iterators import leading, most_calls
 from pipeline_lab.analysis.markers import Markers
 from pipeline_lab.errors import TraceIncompleteError
 
@@ -117,20 +118,22 @@ def _spans(markers: Markers) -> IntArray:
 
 
 def _rhythm(activity: Activity) -> IntArray:
-    """Return the time from each input wait to the next one; what comes before the first and after the last is partial."""
-    start = activity.waits.moments[:, 0]
+    """Return the time from each input wait to the next one; what comes before the first and after the last is partial.
+
+    Where a step reads several iterators, as with MirroredStrategy, one of them sets the rhythm.
+    """
+    iterator, start, _ = activity.waits.calls
+    start = start[leading(iterator, start)]
     return np.stack((start[:-1], start[1:]), axis=1)
 
 
 def _steps_per_marker(activity: Activity, spans: IntArray) -> float | None:
     if activity.markers is None:
         return 1.0
-    moments = activity.waits.moments
-    if not len(moments):
+    iterator, _, end = activity.waits.calls
+    if not len(end):
         return None
-    ends = np.sort(moments[:, 1])
-    waits = np.searchsorted(ends, spans[:, 1], side="right") - np.searchsorted(ends, spans[:, 0], side="right")
-    return max(1.0, float(np.median(waits)))
+    return max(1.0, float(np.median(most_calls(iterator, end, spans))))
 
 
 def _is_first_step(activity: Activity, number: IntArray, spans: IntArray) -> bool:

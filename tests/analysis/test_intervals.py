@@ -16,6 +16,7 @@ from pipeline_lab.analysis.intervals import (
     subtract,
     total,
     union,
+    union_by,
     union_of,
 )
 
@@ -91,3 +92,14 @@ def test_lengths_are_counts_of_moments(
     at = np.array(times, np.int64)
     assert covered_until(intervals, at).tolist() == [sum(m < t for m in moments(intervals)) for t in times]
     assert contains(intervals, at).tolist() == [t in moments(intervals) for t in times]
+
+
+@given(events, events)
+def test_a_union_by_key_is_each_keys_union(first: list[tuple[int, int]], second: list[tuple[int, int]]):
+    key = np.array([7] * len(first) + [-3] * len(second), np.int64)
+    start, end = (np.array([pair[side] for pair in first + second], np.int64) for side in (0, 1))
+    key, start, end = union_by(key, np.minimum(start, end), np.maximum(start, end))
+    assert (np.diff(start) >= 0).all()
+    for value, pairs in ((7, first), (-3, second)):
+        mine = np.stack((start[key == value], end[key == value]), axis=1)
+        assert np.array_equal(mine, as_set(pairs))
