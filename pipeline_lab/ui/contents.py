@@ -9,6 +9,8 @@ from pipeline_lab.ui import charts, state
 from pipeline_lab.ui.text import escape
 
 MAX_CELL = 200
+MAX_SENTENCES = 4
+"""An answer of more sentences than this, beside the first, is folded."""
 TALL_ROWS = 12
 TALL_PX = 460
 """A table of more rows scrolls in a box of this height."""
@@ -19,12 +21,16 @@ _TONES = {"good": "green", "bad": "red", "neutral": "gray"}
 def show_answer(answer: Answer) -> None:
     """Show the label, the sentences and the numbers behind them."""
     first, *more = answer.sentences
+    shown = more if len(more) <= MAX_SENTENCES else []
     with st.container(border=True, key="verdict"):
         colour = _TONES.get(answer.tone, "gray")
         st.markdown(f":{colour}-badge[{escape(answer.label)}] :gray-badge[{escape(answer.certainty)}]")
         st.header(escape(first), anchor=False)
-        for sentence in more:
+        for sentence in shown:
             st.markdown(escape(sentence))
+        if len(shown) < len(more):
+            with st.expander(f"Each of the {len(more)} candidates"):
+                st.markdown("\n".join(f"- {escape(sentence)}" for sentence in more))
         if answer.evidence:
             with st.grid("auto", min_column_width=150, gap="small"):
                 for one in answer.evidence:

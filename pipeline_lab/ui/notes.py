@@ -30,12 +30,9 @@ def edit(store: RunStore, record: RunRecord) -> None:
     """Let the user change the notes; those of a sample stay as they are."""
     if store.is_sample(record.id):
         return
-    with (
-        st.popover("Write notes" if not record.notes else "Edit the notes", width="content", key="notes-edit"),
-        st.form("notes-form", border=False),
-    ):
+    with st.expander("Notes", key="notes-edit"), st.form("notes-form", border=False):
         text = st.text_area(
-            "Notes",
+            "Your words on this run",
             record.notes,
             max_chars=MAX_CHARACTERS,
             height=200,

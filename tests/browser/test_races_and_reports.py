@@ -1,0 +1,71 @@
+"""Races, comparisons, exports and notes in a real browser, in light and dark, looked at."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from pipeline_lab.runs.record import RunState
+from tests.browser.conftest import settle, shoot, visit
+from tests.support.run_folders import set_state
+from tests.support.saved_runs import make_saved_run, make_watched_race
+
+
+@pytest.fixture(scope="module")
+def made(server):
+    """Write a finished race, one that goes on, and three runs."""
+    store = server.store
+    race, going = make_watched_race(store), make_watched_race(store, 20)
+    set_state(going, RunState.RUNNING)
+    runs = [make_saved_run(store, *each) for each in (("baseline", 1.0), ("optimised", 0.5), ("synthetic", 1.1))]
+    yield race, going, runs
+    for folder in (race, going, *runs):
+        set_state(folder, RunState.DONE)
+        store.remove(folder.id)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
+def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, scheme, width):
+    race, going, runs = made
+    page = new_page(scheme, width)
+    pages = {
+        "race": (f"/run?run={race.id}", "words"),
+        "race-going": (f"/run?run={going.id}", "words"),
+        "compare": (f"/compare?runs={runs[0].id},{runs[1].id}", "Compare"),
+        "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "Compare"),
+        "compare-empty": ("/compare", "Compare"),
+    }
+    for name, (path, title) in pages.items():
+        visit(page, server.url + path)
+        expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        shoot(page, shots / f"{name}-{scheme}-{width}.png")
+        assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
+
+
+def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
+    *_, runs = made
+    visit(page, f"{server.url}/run?run={runs[0].id}")
+    page.locator(".st-key-notes-edit").get_by_text("Notes", exact=True).click()
+    page.get_by_role("textbox", name="Your words on this run").fill("<b>mine</b>\nand $more$")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".st-key-notes")).to_have_text(re.compile(r"<b>mine</b>\s*and \$more\$"))
+    page.screenshot(path=shots / "notes-saved.png")
+    settle(page, 500)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="HTML").click()
+    assert download.value.suggested_filename == f"{runs[0].id}.html"
+    assert "&lt;b&gt;mine&lt;/b&gt;" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("made")
+def test_runs_that_are_chosen_are_compared(server, page):
+    visit(page, f"{server.url}/runs")
+    table = page.get_by_test_id("stDataFrame").bounding_box()
+    for row in (1, 2):
+        page.mouse.click(table["x"] + 18, table["y"] + 17 + 35 * row)
+        settle(page)
+    page.get_by_role("button", name="Compare 2 runs").click()
+    expect(page.get_by_role("heading", name="Compare", level=1)).to_be_visible()
+    expect(page.get_by_text("What differs")).to_be_visible()
