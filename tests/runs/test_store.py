@@ -1,4 +1,5 @@
-import multiprocessing
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -160,19 +161,20 @@ def test_a_process_is_alive_until_it_ends() -> None:
     assert not is_alive(Process(2**22 + 1, 0.0))
 
 
-def _add_tags(path: Path, count: int) -> None:
-    for _ in range(count):
-        update_record(RunFolder(path), lambda record: replace(record, tags=(*record.tags, "x")))
+ADD_TAGS = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from pipeline_lab.runs.store import RunFolder, update_record
+for _ in range(20):
+    update_record(RunFolder(Path(sys.argv[1])), lambda record: replace(record, tags=(*record.tags, "x")))
+"""
 
 
 def test_no_change_is_lost_between_processes(store: RunStore) -> None:
     folder = create(store)
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_add_tags, args=(folder.path, 20)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    writers = [subprocess.Popen([sys.executable, "-c", ADD_TAGS, folder.path]) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(read_record(folder).tags) == 60
 
 

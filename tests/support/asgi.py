@@ -1,11 +1,21 @@
 """Ask routes the way a server would, without one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
+
+T = TypeVar("T")
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; on a thread of its own, since a browser test may hold this one's event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,6 @@ def ask(routes: Sequence[BaseRoute], path: str) -> Answer:
         "server": ("127.0.0.1", 8501),
         "client": ("127.0.0.1", 50_000),
     }
-    asyncio.run(Starlette(routes=list(routes))(scope, receive, send))
+    finish(Starlette(routes=list(routes))(scope, receive, send))
     headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
     return Answer(messages[0]["status"], headers, b"".join(message.get("body", b"") for message in messages[1:]))

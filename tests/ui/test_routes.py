@@ -1,6 +1,5 @@
 """The routes beside the pages, asked the way a server would ask them."""
 
-import asyncio
 import json
 
 import pytest
@@ -9,6 +8,7 @@ from starlette.applications import Starlette
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.routes import FILES, ROUTES, file_url, opened_url, window_url
 from pipeline_lab.ui.security import HEADERS, allowed_hosts, middleware
+from tests.support.asgi import finish
 from tests.support.run_folders import make_run
 
 
@@ -47,7 +47,7 @@ def get(path: str, host: str = "localhost:8501") -> tuple[int, dict[str, str], b
         "server": ("127.0.0.1", 8501),
         "client": ("127.0.0.1", 50_000),
     }
-    asyncio.run(app(scope, receive, send))
+    finish(app(scope, receive, send))
     headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
     return messages[0]["status"], headers, b"".join(message.get("body", b"") for message in messages[1:])
 

@@ -15,6 +15,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import uploads
 from pipeline_lab.ui.routes import ROUTES
 from pipeline_lab.ui.security import middleware
+from tests.support.asgi import finish
 
 HOST = "localhost:8501"
 OWN = f"http://{HOST}"
@@ -65,13 +66,13 @@ async def ask(
 
 
 def begin() -> str:
-    status, answer = asyncio.run(ask("POST", uploads.URL))
+    status, answer = finish(ask("POST", uploads.URL))
     assert status == 200
     return answer["id"]
 
 
 def put(upload_id: str, name: str, *body: bytes | None, **options) -> tuple[int, dict]:
-    return asyncio.run(ask("PUT", f"{uploads.URL}/{upload_id}/{name}", body or (b"abc",), **options))
+    return finish(ask("PUT", f"{uploads.URL}/{upload_id}/{name}", body or (b"abc",), **options))
 
 
 def left_behind(store: RunStore) -> list[Path]:
@@ -110,7 +111,7 @@ def test_more_than_one_block_arrives_in_order(store, monkeypatch):
 def test_only_the_apps_own_page_may_send(store, origin, method):
     upload_id = begin()
     path = uploads.URL if method == "POST" else f"{uploads.URL}/{upload_id}"
-    status, answer = asyncio.run(ask(method, path + "/x.zip" * (method == "PUT"), origin=origin))
+    status, answer = finish(ask(method, path + "/x.zip" * (method == "PUT"), origin=origin))
     assert status == 403
     assert "own page" in answer["error"]
     assert put(upload_id, "x.zip")[0] == 200
@@ -140,7 +141,7 @@ def test_a_connection_that_breaks_leaves_nothing(store):
 def test_a_cancelled_upload_leaves_nothing(store):
     upload_id = begin()
     put(upload_id, "first.xplane.pb")
-    assert asyncio.run(ask("DELETE", f"{uploads.URL}/{upload_id}"))[0] == 200
+    assert finish(ask("DELETE", f"{uploads.URL}/{upload_id}"))[0] == 200
     assert left_behind(store) == []
 
 
@@ -209,7 +210,7 @@ def test_two_uploads_at_once_do_not_mix(store):
         sent = [ask("PUT", f"{uploads.URL}/{one}/log.zip", [bytes([65 + k])] * 50) for k, one in enumerate(ids)]
         return ids, await asyncio.gather(*sent)
 
-    ids, answers = asyncio.run(both())
+    ids, answers = finish(both())
     assert [status for status, _ in answers] == [200, 200]
     folders = [uploads.finish(store, one) for one in ids]
     assert [(folder.opened / "log.zip").read_bytes() for folder in folders] == [b"A" * 50, b"B" * 50]
