@@ -185,8 +185,9 @@ def diagnose_saved(path: Path, *, progress: Progress | None = None) -> Diagnosis
 
     inputs = fingerprint(path) if path.exists() else ""
     diagnosis = diagnose(path, progress=progress)
-    with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
-        saved.save(diagnosis, inputs)
+    with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
+        if is_ours:
+            saved.save(diagnosis, inputs)
     return diagnosis
 
 

@@ -5,6 +5,8 @@ table files; readers map those, so a saved diagnosis opens in milliseconds whate
 """
 
 import json
+import os
+import tempfile
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -121,6 +123,13 @@ def _map_table(path: Path) -> pa.Table:
 
 def write_json(path: Path, document: Any) -> None:
     """Write a document by rename, so that a reader sees the old or the new one, never half of it."""
-    scratch = path.with_name(f".{path.name}.new")
-    scratch.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
-    scratch.replace(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    scratch = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, ensure_ascii=False)
+        scratch.chmod(0o644)
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

@@ -50,10 +50,6 @@ class Losses:
     def device_percent(self) -> float:
         return max(0.0, 100.0 - sum(self.by_class.values()))
 
-    @property
-    def largest(self) -> VerdictClass:
-        return max(self.by_class, key=lambda kind: self.by_class[kind])
-
 
 def judge(results: Results) -> Verdict:
     """Say what holds the job back."""
@@ -100,10 +96,13 @@ def measure_losses(results: Results) -> Losses | None:
 
 
 def classify(losses: Losses) -> VerdictClass:
-    """Choose the class: the largest loss if it is large enough, else the device itself."""
-    largest = losses.largest
-    needed = MODERATE_PERCENT if largest is VerdictClass.INPUT_BOUND else STRONG_PERCENT
-    return largest if losses.by_class[largest] >= needed else VerdictClass.DEVICE_BOUND
+    """Choose the class: the largest of the losses that are large enough for their kind, else the device itself."""
+    large = {kind: percent for kind, percent in losses.by_class.items() if percent >= _needed_percent(kind)}
+    return max(large, key=large.__getitem__) if large else VerdictClass.DEVICE_BOUND
+
+
+def _needed_percent(kind: VerdictClass) -> float:
+    return MODERATE_PERCENT if kind is VerdictClass.INPUT_BOUND else STRONG_PERCENT
 
 
 def find_cause(kind: VerdictClass, results: Results) -> str | None:

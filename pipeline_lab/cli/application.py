@@ -33,6 +33,11 @@ class OneSentence(TyperGroup):
         except PipelineLabError as error:
             say("[bold red]Error:[/] {}", str(error))
             raise typer.Exit(WRONG_USAGE if isinstance(error, OptionsError) else FAILED) from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            say("[bold red]Error:[/] {}", f"{error.strerror or error}: {str(error.filename)[:200]}.")
+            raise typer.Exit(FAILED) from None
 
 
 def _print_version(wanted: bool) -> None:

@@ -246,9 +246,11 @@ def _last(column: str) -> Callable[[JobSteps], Value]:
         table: pa.Table = job.table
         values = table.column(column).to_numpy()[~table.column("warmup").to_numpy(zero_copy_only=False)]
         last = values[-max(1, round(LAST_SHARE * len(values))) :]
-        if not len(last) or np.isnan(last).all():
+        if not len(last) or np.isnan(values).all():
             return Unavailable(f"The job noted no {column}.")
-        return float(np.nanmean(last))
+        if not np.isfinite(last).all():
+            return Unavailable(f"The {column} is no finite number at the end of the job: its training diverged.")
+        return float(np.mean(last))
 
     return read
 

@@ -1,10 +1,11 @@
 """Open what the user names: a run's id, a run folder, any log, or a diagnosis that was made before."""
 
+import contextlib
 from pathlib import Path
 from typing import TypeAlias
 
-from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.comparison.recorded import Comparison, ComparisonError, compare_runs
 from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
@@ -57,7 +58,7 @@ def open_any(what: Recorded | Race, store: Path | None = None) -> RecordedRun | 
     path = find_path(what, store)
     if is_race_folder(path):
         return read_race(RunFolder(path))
-    return _describe(diagnose(path))
+    return _describe(diagnose_saved(path))
 
 
 def is_race_folder(path: Path) -> bool:
@@ -79,8 +80,9 @@ def find_path(what: str | Path, store: Path | None = None) -> Path:
     Raises:
         TraceReadError: There is none of them.
     """
-    if Path(what).exists():
-        return Path(what).absolute()
+    with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
+        if Path(what).exists():
+            return Path(what).absolute()
     opened = open_store(store)
     try:
         return opened.folder(str(what)).path

@@ -22,6 +22,7 @@ FloatArray = NDArray[np.float64]
 LAST_SHARE = 0.5
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NO_LEARNING = Unavailable("The workload computes no loss.")
+DIVERGED = Unavailable("It is no finite number at the end of the race: the training diverged.")
 NO_IDLE_TIME = Unavailable("A race takes no trace, so device idle time is unknown; run the arm by itself to see it.")
 
 
@@ -126,4 +127,6 @@ def _read_sampling(folder: RunFolder, batches: int) -> FileSampling | Unavailabl
 
 
 def _mean(values: FloatArray) -> float | Unavailable:
-    return NO_LEARNING if not values.size or np.isnan(values).all() else float(np.nanmean(values))
+    if not values.size or np.isnan(values).all():
+        return NO_LEARNING
+    return float(np.mean(values)) if np.isfinite(values).all() else DIVERGED

@@ -70,7 +70,11 @@ def _percent(ratio: float) -> str:
 
 
 def _worse_loss(baseline: ArmResult, candidate: ArmResult) -> str | None:
-    if isinstance(baseline.loss, Unavailable) or isinstance(candidate.loss, Unavailable):
+    if isinstance(baseline.loss, Unavailable):
+        return None
+    if not np.isfinite(candidate.losses).all():
+        return f"{candidate.name} learns worse: its loss became no finite number, {baseline.name}'s is {baseline.loss:.3g}."
+    if isinstance(candidate.loss, Unavailable):
         return None
     if min(baseline.losses.size, candidate.losses.size) < MIN_LOSSES:
         return None

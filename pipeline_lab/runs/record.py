@@ -114,6 +114,9 @@ class RunRecord:
                 )
             status = document["status"]
             supervisor = status.get("supervisor")
+            options, environment = document.get("options"), document.get("environment") or {}
+            if not isinstance(options, dict | None) or not isinstance(environment, dict):
+                raise TypeError("options and environment should be JSON objects")
             return cls(
                 id=str(document["id"]),
                 name=str(document["name"]),
@@ -126,9 +129,9 @@ class RunRecord:
                     supervisor=Process(**supervisor) if supervisor else None,
                     exit_code=status.get("exit_code"),
                 ),
-                options=document.get("options"),
-                environment=dict(document.get("environment") or {}),
-                tags=tuple(document.get("tags") or ()),
+                options=options,
+                environment=environment,
+                tags=tuple(map(str, document.get("tags") or ())),
                 notes=str(document.get("notes", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:

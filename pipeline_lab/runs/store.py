@@ -270,9 +270,10 @@ def read_record(folder: RunFolder) -> RunRecord:
         StoreError: There is no record, or it is damaged.
     """
     try:
-        record = RunRecord.from_json(folder.record.read_text(encoding="utf-8"))
+        document = RunRecord.from_json(folder.record.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"Cannot read {folder.record}: {error}.") from None
+    record = replace(document, id=folder.id)  # a run that was copied or renamed by hand is the folder it lies in
     if record.status.state.is_live and _is_abandoned(record.status):
         reason = "The process that watched over this run is gone (killed, or the machine restarted)."
         return replace(record, status=record.status.change(RunState.LOST, reason=reason))

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
-from pipeline_lab.analysis.verdict_rules import judge
+from pipeline_lab.analysis.verdict_rules import Losses, classify, judge
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
 from tests.support import results
@@ -139,3 +139,8 @@ def test_a_narrow_margin_lowers_the_confidence():
     assert (
         judged(divided(input_wait=7, device_compute=93), Calibration(46e6, 5e6, 50e6)).confidence is Confidence.MEDIUM
     )
+
+
+def test_a_wait_worth_acting_on_is_not_hidden_by_larger_losses_that_are_not():
+    shares = {VerdictClass.INPUT_BOUND: 18.0, VerdictClass.DISPATCH_BOUND: 19.0, VerdictClass.IDLE_OTHER: 19.0}
+    assert classify(Losses(shares, 1e6, "the device")) is VerdictClass.INPUT_BOUND

@@ -75,3 +75,9 @@ def test_xprofs_answer_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.Mo
     document = json.loads(call("analyze", TRACE, "--xprof", "--json").stdout)["xprof"]
     assert (document["version"], document["differences"][0]["reasons"]) == ("2.24.2", ["A [loop] runs inside."])
     assert "xprof" not in json.loads(call("analyze", TRACE, "--json").stdout)
+
+
+def test_a_name_too_long_for_any_file_is_one_sentence() -> None:
+    ended = call("analyze", "x" * 300)
+    assert ended.exit_code == 1
+    assert "There is no file or folder" in " ".join(ended.stderr.split())

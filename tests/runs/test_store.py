@@ -1,3 +1,5 @@
+import json
+import shutil
 import subprocess
 import sys
 import time
@@ -205,3 +207,20 @@ def test_windows_are_listed_oldest_first(store: RunStore) -> None:
     for name in ("window-0002", "window-0001"):
         folder.window(name).mkdir(parents=True)
     assert [path.name for path in folder.windows()] == ["window-0001", "window-0002"]
+
+
+def test_a_copied_folder_is_a_run_of_its_own(store: RunStore) -> None:
+    original = create(store)
+    shutil.copytree(original.path, original.path.with_name("b-copy"))
+    update_record(RunFolder(store.root / "b-copy"), lambda r: replace(r, status=r.status.change(RunState.DONE)))
+    assert sorted(record.id for record in store.runs()) == sorted([original.id, "b-copy"])
+    store.remove("b-copy")
+    assert [record.id for record in store.runs()] == [original.id]
+
+
+def test_options_that_are_no_object_are_a_damaged_record(store: RunStore) -> None:
+    folder = create(store)
+    document = json.loads(folder.record.read_text()) | {"options": [1, 2]}
+    folder.record.write_text(json.dumps(document))
+    with pytest.raises(StoreError, match=r"run\.json is damaged"):
+        store.read(folder.id)
