@@ -3,6 +3,7 @@
 Traces are read one after another, and of each only its parts are kept, so memory stays that of one trace.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,10 +59,20 @@ def _diagnose_log(source: TraceSource, progress: Progress | None) -> Diagnosis:
     return conclude(described, axis, without_job(sampling))
 
 
+def _read_stored_parts(derived: Sequence[Path]) -> list[TraceParts]:
+    """Read what TensorFlow derived, session by session; each session folder is a window of its own."""
+    sessions = sorted({path.parent for path in derived})
+    return [
+        replace(read_stored(profile), window=session.name)
+        for session in sessions
+        for profile in read_session([path for path in derived if path.parent == session])
+    ]
+
+
 def _read_parts(source: TraceSource, progress: Progress | None) -> tuple[list[TraceParts], list[str]]:
     """Analyse every trace of a log; return also why some could not be read, unless that is all of them."""
     if not source.files:
-        return [read_stored(profile) for profile in read_session(source.derived)], []
+        return _read_stored_parts(source.derived), []
     parts: list[TraceParts] = []
     errors: list[TraceReadError] = []
     for index, file in enumerate(source.files):

@@ -141,6 +141,7 @@ def unpack(path: Path, folder: Path) -> str:
 
 
 def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -> str:
+    cut = ""
     if _zip_directory_bytes(file) > MAX_DIRECTORY_BYTES:
         raise _too_many(name)
     with zipfile.ZipFile(file) as archive:
@@ -152,9 +153,19 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
                 raise _is_link(name, entry.filename)
             target = _target(folder, entry.filename, name)
             if not entry.filename.endswith("/"):
-                with archive.open(entry) as source:
-                    _copy(source, target, allowance)
-    return ""
+                try:
+                    with archive.open(entry) as source:
+                        _copy(source, target, allowance)
+                except UNPACKING_ERRORS as error:
+                    cut = cut or f"{entry.filename[:200]} in {name} is damaged: {error}."
+    return _unless_nothing(cut, name, folder)
+
+
+def _unless_nothing(cut: str, name: str, folder: Path) -> str:
+    """Return why only a part was unpacked, unless there is no part at all."""
+    if cut and not any(folder.iterdir()):
+        raise TraceReadError(f"{name} is damaged so that nothing can be unpacked; copy it again.")
+    return cut
 
 
 def _zip_directory_bytes(file: BinaryIO) -> int:
@@ -188,9 +199,7 @@ def _unpack_tar(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
                     _unpack_entry(archive, entry, name, folder, allowance)
         except tarfile.TarError as error:
             cut = cut or f"{name} is damaged: {error}."
-    if cut and not any(folder.iterdir()):
-        raise TraceReadError(f"{name} is damaged so that nothing can be unpacked; copy it again.")
-    return cut
+    return _unless_nothing(cut, name, folder)
 
 
 def _unpack_entry(

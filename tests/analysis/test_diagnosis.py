@@ -223,3 +223,14 @@ def test_a_run_opened_from_a_log_is_diagnosed_as_the_log_is(tmp_path: Path, shap
         found["source"].pop(word, None)
         wanted["source"].pop(word)
     assert found == wanted
+
+
+@pytest.mark.reference_traces
+def test_every_session_of_a_log_without_traces_counts(reference_traces: Path, tmp_path: Path):
+    for session, which in (("one", "compute-bound"), ("two", "input-bound")):
+        folder = reference_traces / f"P3-derived-gpu-{which}" / "plugins" / "profile" / "run"
+        shutil.copytree(folder, tmp_path / "plugins" / "profile" / session)
+    found = diagnose(tmp_path)
+    assert found.source.windows == 2
+    assert not isinstance(found.steps, Unavailable)
+    assert found.steps.count == 22

@@ -196,3 +196,16 @@ def test_hostile_archives_are_refused(tmp_path: Path) -> None:
     for name in ("z.zip", "t.tar.gz"):
         with pytest.raises(TraceReadError, match="outside"):
             list(open_traces(tmp_path / name))
+
+
+def test_a_damaged_member_costs_only_itself(tmp_path: Path) -> None:
+    root = logdir(tmp_path / "log", "w1", hosts=("a", "b"))
+    packed = Path(shutil.make_archive(str(tmp_path / "log"), "zip", root))
+    with zipfile.ZipFile(packed) as archive:
+        second = archive.getinfo("plugins/profile/w1/b.xplane.pb")
+    content = bytearray(packed.read_bytes())
+    content[second.header_offset + 30 + len(second.filename) + 5] ^= 0xFF
+    packed.write_bytes(content)
+    with find_traces(packed) as source:
+        assert "a" in [file.host for file in source.files]
+        assert any("b.xplane.pb in log.zip is damaged" in note for note in source.notes)
