@@ -41,19 +41,20 @@ def choose_options(preset: str | None, file: Path | None) -> "RunOptions":
 
 
 def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOptions":
-    """Return options with each ``PATH=VALUE`` applied in turn.
+    """Return options with each ``PATH=VALUE`` applied; only the whole has to be valid.
 
     Raises:
         OptionsError: A setting has no ``=``, or its path or value does not fit.
     """
-    from pipeline_lab.options.run import set_option
+    from pipeline_lab.options.run import set_options
 
+    pairs = []
     for setting in settings or ():
         path, equals, value = setting.partition("=")
         if not equals:
             raise OptionsError(f"--set takes PATH=VALUE, such as training.steps=50; {setting!r} has no '='.")
-        options = set_option(options, path.strip(), value)
-    return options
+        pairs.append((path.strip(), value))
+    return set_options(options, pairs)
 
 
 def limit_length(options: "RunOptions", steps: int | None, seconds: float | None) -> "RunOptions":

@@ -40,7 +40,7 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     for suggestion in verdict.suggestions:
         gain = suggestion.predicted_gain_percent
         predicted = "" if gain is None else f" (predicted: step up to {format_percent(gain)} shorter)"
-        yield Padding(Text(f"→ {suggestion.change}{predicted}: {suggestion.why}", style="green"), (0, 0, 0, 2))
+        yield Padding(Text(f"→ {suggestion.change} {suggestion.why}{predicted}", style="green"), (0, 0, 0, 2))
     yield Text("")
 
 

@@ -132,7 +132,7 @@ def _log_edges(positive: FloatArray) -> FloatArray:
     if high - low < 0.1:
         low, high = low - 0.05, high + 0.05
     bins = int(np.clip(np.sqrt(len(positive)) * 2, 8, HISTOGRAM_BINS))
-    return np.asarray(np.logspace(low, high + 1e-9, bins + 1))
+    return np.asarray(np.logspace(low - 1e-9, high + 1e-9, bins + 1))
 
 
 def _mark_percentiles(figure: go.Figure, positive: FloatArray, mode: Mode) -> None:

@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,7 +86,12 @@ def read_options_file(path: Path) -> RunOptions:
 
 
 def set_option(options: RunOptions, path: str, text: str) -> RunOptions:
-    """Return options with one value changed, as ``--set PATH=VALUE`` does.
+    """Return options with one value changed; see :func:`set_options`."""
+    return set_options(options, [(path, text)])
+
+
+def set_options(options: RunOptions, settings: Sequence[tuple[str, str]]) -> RunOptions:
+    """Return options with values changed, as several ``--set PATH=VALUE`` do; only the whole has to be valid.
 
     A stage is named by its number or by its name: ``pipeline.prefetch.buffer_size`` or
     ``pipeline.stages.3.buffer_size``.
@@ -94,6 +100,12 @@ def set_option(options: RunOptions, path: str, text: str) -> RunOptions:
         OptionsError: The path does not exist, or the value does not fit.
     """
     document = options.model_dump(mode="json")
+    for path, text in settings:
+        _set_in(document, path, text)
+    return read_options(document)
+
+
+def _set_in(document: dict[str, Any], path: str, text: str) -> None:
     *parents, last = path.split(".")
     holder: Any = document
     for step in parents:
@@ -104,7 +116,6 @@ def set_option(options: RunOptions, path: str, text: str) -> RunOptions:
         known = ", ".join(sorted(holder))
         raise OptionsError(f"There is no option {path!r}; after {'.'.join(parents) or 'the top'} come: {known}.")
     holder[last] = _parse_value(text)
-    return read_options(document)
 
 
 def options_schema() -> dict[str, Any]:
@@ -119,7 +130,7 @@ def explain(error: ValidationError) -> str:
 
 def _sentence(problem: dict[str, Any]) -> str:
     message = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
-    place = ".".join(str(part) for part in problem["loc"])
+    place = _option_path(problem["loc"])
     if problem["type"] == "json_invalid":
         return f"The options are no valid JSON: {message.removeprefix('Invalid JSON: ')}."
     if problem["type"] == "value_error":
@@ -127,6 +138,13 @@ def _sentence(problem: dict[str, Any]) -> str:
     got = problem.get("input")
     shown = "" if isinstance(got, dict | list) else f", got {str(got)[:60]!r}"
     return f"{place}: {message[0].lower() + message[1:]}{shown}."
+
+
+def _option_path(place: Sequence[str | int]) -> str:
+    """Write a place as ``--set`` takes it: without the name of the kind that the validator chose there."""
+    parts = [str(part) for part in place]
+    chosen = {index for index, part in enumerate(parts[:-1], 1) if part == "workload" or part.isdecimal()}
+    return ".".join(part for index, part in enumerate(parts) if index not in chosen)
 
 
 def _descend(holder: Any, step: str, path: str) -> Any:

@@ -13,6 +13,7 @@ from pipeline_lab.options.run import (
     read_options,
     read_options_file,
     set_option,
+    set_options,
 )
 
 
@@ -28,6 +29,13 @@ def images(*stages: dict[str, Any], **workload: Any) -> dict[str, Any]:
 
 
 READ, PARSE, BATCH = {"stage": "read"}, {"stage": "parse"}, {"stage": "batch", "size": 4}
+
+
+def test_settings_that_only_fit_together_are_taken_together():
+    changed = set_options(BASELINE.options, [("workload.pattern", "/data/*.tfrecord"), ("workload.data", "files")])
+    assert changed.workload.pattern == "/data/*.tfrecord"
+    with pytest.raises(OptionsError, match=r"^workload: data = files needs a pattern"):
+        set_options(BASELINE.options, [("workload.data", "files")])
 
 
 def test_json_comes_back_equal() -> None:
