@@ -113,7 +113,7 @@ def _sampling_skew(results: Results) -> Finding | None:
     return Finding(
         "sampling-skew",
         f"The files were not sampled by their size: {format_percent(100 * sampling.total_variation)} of the examples "
-        f"came from the wrong file, where an even sample would have {format_percent(100 * ideal)}.",
+        f"were more than their file's share, where an even sample would have {format_percent(100 * ideal)}.",
         (
             Evidence("total variation", f"{sampling.total_variation:.3f}"),
             Evidence("of an even sample", f"{ideal:.3f}"),
@@ -128,7 +128,7 @@ def _skew_in_between(sampling: FileSampling) -> Finding | None:
     return Finding(
         "sampling-skew",
         f"The files' shares are right only over the whole run: in its worst tenth {format_percent(100 * worst)} of the "
-        f"examples came from the wrong file, where an even sample would have {format_percent(100 * ideal)}.",
+        f"examples were more than their file's share, where an even sample would have {format_percent(100 * ideal)}.",
         (Evidence("total variation, worst tenth", f"{worst:.3f}"), Evidence("of an even sample", f"{ideal:.3f}")),
     )
 
