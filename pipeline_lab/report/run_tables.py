@@ -110,7 +110,7 @@ def windows(cost: ProfilerCost) -> Table:
     shown = tuple(
         (
             str(row["name"]),
-            f"{row['first_step']}–{row['last_step']}",
+            "" if row["first_step"] is None else f"{row['first_step']}–{row['last_step']}",
             format_duration(row["start_cost_ns"] + row["stop_cost_ns"]),
             format_duration(row["flushed_ns"] - row["stop_ns"]),
             format_bytes(row["size_bytes"]),

@@ -65,13 +65,13 @@ class WindowEvent(Event):
     """One profile window is on disk.
 
     Times are ns since the epoch. ``start_cost_ns`` is how long the training thread was held to open the window,
-    ``stop_cost_ns`` to close it; the flush itself (``stopped_ns`` to ``flushed_ns``) runs beside the training.
+    ``stop_cost_ns`` to close it; the steps are None where nobody counted them; the flush itself (``stopped_ns`` to ``flushed_ns``) runs beside the training.
     """
 
     kind = "window"
     name: str
-    first_step: int
-    last_step: int
+    first_step: int | None
+    last_step: int | None
     started_ns: int
     stopped_ns: int
     flushed_ns: int

@@ -14,7 +14,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.memory import ResidentMemory
 from pipeline_lab.worker.recorder import StepRecorder, StepTimes
 from pipeline_lab.worker.trainer import Trainer
-from pipeline_lab.worker.windows import ProfileWindows
+from pipeline_lab.worker.windows import StepWindows
 
 PROGRESS_PERIOD_NS = NS_PER_S // 2
 PROGRESS_SHARE = 200
@@ -28,7 +28,7 @@ class TrainingLoop:
         self,
         job: Job,
         trainer: Trainer,
-        windows: ProfileWindows,
+        windows: StepWindows,
         recorder: StepRecorder,
         mark_step: Callable[[int], AbstractContextManager[None]],
     ) -> None:

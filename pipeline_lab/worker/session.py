@@ -24,7 +24,8 @@ from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.recorder import StepRecorder
 from pipeline_lab.worker.trainer import Trainer
 from pipeline_lab.worker.trainers import make_trainer
-from pipeline_lab.worker.windows import ProfileWindows
+from pipeline_lab.worker.window_recorder import WindowRecorder
+from pipeline_lab.worker.windows import StepWindows
 
 _KEPT: list[Any] = []
 
@@ -68,7 +69,8 @@ def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
     profiling = job.options.profiling
     has_ids = profiling.sample_probe and "id" in dataset.element_spec
     mark_running(job.folder)
-    windows = ProfileWindows(profiling, job.folder, TensorFlowProfiler(), job.log, job.clock)
+    recorded = WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock)
+    windows = StepWindows(profiling, recorded, job.log)
     with contextlib.ExitStack() as stack:
         resources = stack.enter_context(contextlib.closing(open_resources(job.folder.resources)))
         stack.enter_context(sample_resources(resources, job.clock, windows.watch_memory, is_gpu=device.is_gpu))

@@ -14,7 +14,8 @@ from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.loop import TrainingLoop
 from pipeline_lab.worker.recorder import StepRecorder
-from pipeline_lab.worker.windows import ProfileWindows
+from pipeline_lab.worker.window_recorder import WindowRecorder
+from pipeline_lab.worker.windows import StepWindows
 from tests.worker.fakes import FakeProfiler, FakeTrainer, make_job, no_marker
 
 
@@ -41,7 +42,9 @@ def _batches() -> Iterator[dict[str, Ids]]:
 def _train(job: Job, batches: Iterator[Any], *, is_gpu: bool = False) -> FakeTrainer:
     trainer = FakeTrainer()
     recorder = StepRecorder(job, trainer, is_gpu=is_gpu, has_ids=True)
-    windows = ProfileWindows(job.options.profiling, job.folder, FakeProfiler(), job.log, job.clock)
+    windows = StepWindows(
+        job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
+    )
     TrainingLoop(job, trainer, windows, recorder, no_marker).run(batches)
     windows.finish()
     recorder.close()
@@ -65,7 +68,9 @@ def test_a_gpus_results_are_read_one_step_late(tmp_path: Path) -> None:
     job = make_job(tmp_path, _options(4))
     trainer = FakeTrainer()
     recorder = StepRecorder(job, trainer, is_gpu=True, has_ids=False)
-    windows = ProfileWindows(job.options.profiling, job.folder, FakeProfiler(), job.log, job.clock)
+    windows = StepWindows(
+        job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
+    )
     TrainingLoop(job, trainer, windows, recorder, no_marker).run(_batches())
     assert trainer.reads == [1, 2, 3, 4, 5]
     recorder.close()

@@ -7,9 +7,10 @@ import pytest
 from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
-from pipeline_lab.worker import windows as windows_module
+from pipeline_lab.worker import window_recorder
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.windows import NO_WINDOW, ProfileWindows
+from pipeline_lab.worker.window_recorder import NO_WINDOW, WindowRecorder
+from pipeline_lab.worker.windows import StepWindows
 from tests.worker.fakes import TRACE, FakeMemory, FakeProfiler, make_job
 
 MB = 1_000_000
@@ -23,16 +24,16 @@ def job(tmp_path: Path) -> Job:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> FakeMemory:
     fake = FakeMemory()
-    monkeypatch.setattr(windows_module, "ResidentMemory", lambda: fake)
+    monkeypatch.setattr(window_recorder, "ResidentMemory", lambda: fake)
     return fake
 
 
-def _windows(job: Job, profiler: FakeProfiler, steps: int = 2, every: int = 5) -> ProfileWindows:
+def _windows(job: Job, profiler: FakeProfiler, steps: int = 2, every: int = 5) -> StepWindows:
     options = ProfilingOptions(steps_per_window=steps, every_steps=every, memory_ceiling_mb=100)
-    return ProfileWindows(options, job.folder, profiler, job.log, job.clock)
+    return StepWindows(options, WindowRecorder(job.folder, profiler, job.log, job.clock), job.log)
 
 
-def _run(windows: ProfileWindows, steps: range) -> list[int]:
+def _run(windows: StepWindows, steps: range) -> list[int]:
     """Take steps, letting each flush end before the next step; return the window of each."""
     numbers = []
     for step in steps:
@@ -106,7 +107,9 @@ def test_a_window_without_a_step_is_not_kept(job: Job) -> None:
 
 
 def test_profiling_that_is_off_opens_nothing(job: Job) -> None:
-    windows = ProfileWindows(ProfilingOptions(enabled=False), job.folder, FakeProfiler(), job.log, job.clock)
+    windows = StepWindows(
+        ProfilingOptions(enabled=False), WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
+    )
     assert _run(windows, range(20)) == [NO_WINDOW] * 20
     windows.finish()
     assert job.folder.windows() == []

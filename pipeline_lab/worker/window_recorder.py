@@ -1,0 +1,222 @@
+"""Record one profile window at a time, and write each to disk while training goes on.
+
+TensorFlow keeps every event in memory (about 1 kB each) until its profiler is stopped, and has one profiler per
+process. So a window is short, its ``stop()``, which gathers and writes the events, runs on a thread of its own, at low
+priority, and the next window opens only when that is done. What lies between two windows is a capture gap.
+
+Every window records into a scratch folder of its own, because TensorFlow names sessions to the second, and moves to
+its place in the run in one rename: readers never see half a trace.
+"""
+
+import shutil
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pipeline_lab.runs.events import NoteEvent, WindowEvent
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.failures import is_disk_full
+from pipeline_lab.worker.memory import ResidentMemory, return_free_memory
+from pipeline_lab.worker.priority import lower_own_priority
+
+NO_WINDOW = -1
+TRACE_SUFFIX = ".xplane.pb"
+
+
+class Profiler(Protocol):
+    """The part of ``tf.profiler.experimental`` that windows use."""
+
+    def start(self, logdir: Path) -> None: ...
+
+    def stop(self, *, save: bool) -> None: ...
+
+
+@dataclass
+class Window:
+    """A window that is being recorded or flushed; memory in bytes.
+
+    ``first_step`` and ``last_step`` are None where nobody counts steps.
+    """
+
+    number: int
+    first_step: int | None
+    started_ns: int
+    start_cost_ns: int
+    rss_before_bytes: int
+    rss_peak_bytes: int
+    last_step: int | None = None
+    stopped_ns: int = 0
+    stop_cost_ns: int = 0
+    is_shortened: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"window-{self.number:04d}"
+
+    @property
+    def growth_bytes(self) -> int:
+        return self.rss_peak_bytes - self.rss_before_bytes
+
+
+class WindowRecorder:
+    """Opens and closes windows when it is told to; a schedule decides when.
+
+    Args:
+        process: What tells this process from others that record into the same run; empty where it is the only one.
+
+    Attributes:
+        lock: Held by whoever looks at :attr:`recorded` and then acts on it.
+    """
+
+    def __init__(
+        self, folder: RunFolder, profiler: Profiler, log: EventLog, clock: Clock, *, process: str = ""
+    ) -> None:
+        self._folder, self._profiler, self._log, self._clock, self._process = folder, profiler, log, clock, process
+        self._memory = ResidentMemory()
+        self.lock = threading.RLock()
+        self._flusher = ThreadPoolExecutor(1, thread_name_prefix="flush", initializer=lower_own_priority)
+        self._flush: Future[None] | None = None
+        self._window: Window | None = None
+        self._failure: Exception | None = None
+        self._count = 0
+
+    @property
+    def recorded(self) -> Window | None:
+        """The window that records; not one that is only being flushed."""
+        window = self._window
+        return window if window is not None and window.stopped_ns == 0 else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a window can open: none is open or being flushed."""
+        return self._window is None
+
+    @property
+    def is_flushing(self) -> bool:
+        return self._flush is not None and not self._flush.done()
+
+    def open(self, first_step: int | None = None) -> Window:
+        """Open a window.
+
+        Raises:
+            Exception: Whatever the profiler says when it does not start.
+        """
+        rss_bytes, begun_ns = self._memory.read_bytes(), self._clock.now_ns()
+        scratch = self._scratch(self._count + 1)
+        scratch.mkdir(parents=True, exist_ok=True)
+        try:
+            self._profiler.start(scratch)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        self._count += 1
+        started_ns = self._clock.now_ns()
+        self._window = Window(self._count, first_step, started_ns, started_ns - begun_ns, rss_bytes, rss_bytes)
+        return self._window
+
+    def note_memory(self, rss_bytes: int | None = None) -> None:
+        """Take a reading of the resident memory (its own if none is given) into the open window's peak."""
+        window = self._window
+        if window is not None:
+            reading = self._memory.read_bytes() if rss_bytes is None else rss_bytes
+            window.rss_peak_bytes = max(window.rss_peak_bytes, reading)
+
+    def close(self, *, save: bool = True) -> None:
+        """Hand the open window to the flush thread; does nothing where none is open."""
+        with self.lock:
+            window = self.recorded
+            if window is None:
+                return
+            window.stopped_ns = self._clock.now_ns()
+            self._flush = self._flusher.submit(self._write, window, save=save)
+            window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
+
+    def check(self) -> None:
+        """Tell of an earlier window that met a full disk.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def finish(self) -> None:
+        """Wait until the last window is on disk; nothing opens afterwards.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        self._flusher.shutdown(wait=True)
+        self.check()
+
+    def wait(self) -> None:
+        """Wait until no window is being flushed."""
+        if self._flush is not None:
+            self._flush.result()
+
+    def _write(self, window: Window, *, save: bool) -> None:
+        """Gather and write a window's events; runs on the flush thread."""
+        try:
+            self._save(window, save=save)
+        except Exception as error:
+            self._failure = error
+        finally:
+            return_free_memory()
+            self._window = None
+
+    def _save(self, window: Window, *, save: bool) -> None:
+        scratch = self._scratch(window.number)
+        try:
+            self._profiler.stop(save=save)
+            if save:
+                self._report(window, self._publish(scratch, self._folder.window(window.name)))
+        except Exception as error:
+            if is_disk_full(error):
+                raise
+            self._log.write(NoteEvent(f"Profile {window.name} was lost: {error}."))
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _report(self, window: Window, size_bytes: int) -> None:
+        with self.lock:
+            self.note_memory()
+        event = WindowEvent(
+            name=window.name,
+            first_step=window.first_step,
+            last_step=window.last_step,
+            started_ns=window.started_ns,
+            stopped_ns=window.stopped_ns,
+            flushed_ns=self._clock.now_ns(),
+            start_cost_ns=window.start_cost_ns,
+            stop_cost_ns=window.stop_cost_ns,
+            size_bytes=size_bytes,
+            rss_before_bytes=window.rss_before_bytes,
+            rss_peak_bytes=window.rss_peak_bytes,
+            shortened=window.is_shortened,
+        )
+        self._log.write(event)
+
+    def _scratch(self, number: int) -> Path:
+        return self._folder.scratch / f"window{self._process}-{number:04d}"
+
+    def _publish(self, scratch: Path, target: Path) -> int:
+        """Move the session that the profiler wrote to its place and return its size, bytes."""
+        traces = sorted(scratch.rglob(f"*{TRACE_SUFFIX}"))
+        if not traces:
+            raise FileNotFoundError("the profiler wrote no trace")
+        session = traces[0].parent
+        size_bytes = sum(file.stat().st_size for file in session.iterdir())
+        if size_bytes == 0:
+            raise ValueError("it holds more than the profiler can write (2 GiB); choose shorter windows")
+        if not self._process:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            session.rename(target)
+            return size_bytes
+        target.mkdir(parents=True, exist_ok=True)
+        for trace in traces:
+            trace.rename(target / f"{trace.name.removesuffix(TRACE_SUFFIX)}{self._process}{TRACE_SUFFIX}")
+        return size_bytes
