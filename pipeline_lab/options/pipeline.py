@@ -15,8 +15,9 @@ class ReadStage(Options):
     """Open the files and yield their records."""
 
     stage: Literal["read"] = "read"
-    mode: Literal["sequential", "parallel_reads", "interleave"] = "sequential"
-    """``sequential``: one file after the other; ``parallel_reads``: ``TFRecordDataset(num_parallel_reads=…)``."""
+    mode: Literal["sequential", "parallel_reads", "interleave", "sample"] = "sequential"
+    """``sequential``: one file after the other; ``parallel_reads``: ``TFRecordDataset(num_parallel_reads=…)``;
+    ``sample``: each record from a file drawn at random (``sample_from_datasets``)."""
     shuffle_files: bool = False
     """Visit the files in a new random order each epoch."""
     cycle_length: Annotated[int, Field(ge=1, le=1024)] | None = None
@@ -27,6 +28,8 @@ class ReadStage(Options):
     """interleave and parallel_reads: files read at the same time."""
     deterministic: bool | None = None
     """interleave: keep the order even if a later file is ready first; None leaves it to the global option."""
+    weights: Literal["size", "uniform"] = "size"
+    """sample: draw files by their length in bytes, or all equally often."""
 
     @model_validator(mode="after")
     def _fields_fit_mode(self) -> "ReadStage":
@@ -34,8 +37,12 @@ class ReadStage(Options):
             for name in ("cycle_length", "block_length", "deterministic"):
                 if getattr(self, name) != type(self).model_fields[name].default:
                     raise ValueError(f"{name} only applies to mode = interleave, not to {self.mode}; remove it")
-        if self.mode == "sequential" and self.num_parallel_calls is not None:
-            raise ValueError("sequential reading has no num_parallel_calls; choose parallel_reads or interleave")
+        if self.mode != "sample" and self.weights != "size":
+            raise ValueError(f"weights only applies to mode = sample, not to {self.mode}; remove it")
+        if self.mode in ("sequential", "sample") and self.num_parallel_calls is not None:
+            raise ValueError(f"mode = {self.mode} has no num_parallel_calls; choose parallel_reads or interleave")
+        if self.mode == "sample" and self.shuffle_files:
+            raise ValueError("mode = sample draws from all files at once, so shuffle_files changes nothing; remove it")
         if self.mode == "parallel_reads" and self.num_parallel_calls is None:
             raise ValueError("parallel_reads needs num_parallel_calls: a number or autotune")
         return self

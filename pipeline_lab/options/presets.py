@@ -17,7 +17,13 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import (
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+    WorkloadModel,
+)
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,11 @@ class Preset:
 
 _AUGMENT = AugmentStage(pad=4, crop=32, flip=True, rotate_degrees=15, cutout=8, normalise=True)
 _PARALLEL_AUGMENT = _AUGMENT.model_copy(update={"num_parallel_calls": "autotune"})
+_UNEQUAL = SyntheticWorkload(examples_per_file=(1000, 2000, 3000), map_ms=0.05, compute_ms=5.0)
 _IMAGES = ImagesWorkload(data="digits", image_size=32, examples_per_file=(1024,) * 8)
 
 
-def _preset(
-    name: str, question: str, workload: ImagesWorkload | SyntheticWorkload, pipeline: PipelineOptions
-) -> Preset:
+def _preset(name: str, question: str, workload: WorkloadModel, pipeline: PipelineOptions) -> Preset:
     return Preset(name, question, RunOptions(name=name, workload=workload, pipeline=pipeline))
 
 
@@ -115,7 +120,7 @@ UNEQUAL_FILES = _preset(
     "unequal-files",
     "Are files of unequal size sampled by size? Three files of 1000, 2000 and 3000 examples, interleaved: thirds "
     "first, then halves, then the largest file alone.",
-    SyntheticWorkload(examples_per_file=(1000, 2000, 3000), map_ms=0.05, compute_ms=5.0),
+    _UNEQUAL,
     PipelineOptions(
         stages=_stages(
             ReadStage(mode="interleave", cycle_length=3),
@@ -128,7 +133,48 @@ UNEQUAL_FILES = _preset(
     ),
 )
 
-PRESETS: tuple[Preset, ...] = (BASELINE, OPTIMISED, SYNTHETIC, PYTHON_BETWEEN_STEPS, UNEQUAL_FILES)
+SAMPLED_BY_SIZE = _preset(
+    "sampled-by-size",
+    "How are files of unequal size sampled by size? The files of `unequal-files`, each record drawn from a file with a "
+    "chance that goes by the file's length.",
+    _UNEQUAL,
+    PipelineOptions(
+        stages=_stages(
+            ReadStage(mode="sample"),
+            RepeatStage(),
+            MapStage(),
+            BatchStage(size=32),
+            PrefetchStage(),
+        ),
+    ),
+)
+
+SPARSE = _preset(
+    "sparse",
+    "What fills the gaps between the steps of a job with sparse features? 17 of them, four replicas that share each "
+    "batch, embeddings looked up on the host.",
+    SparseWorkload(),
+    PipelineOptions(stages=_stages(ReadStage(), RepeatStage(), BatchStage(size=256), ParseStage(), PrefetchStage())),
+)
+
+GENERATOR = _preset(
+    "generator",
+    "What does from_generator cost? Python makes one example after the other; set `workload.examples_at_once` to the "
+    "batch size to see what making whole batches saves.",
+    GeneratorWorkload(),
+    PipelineOptions(stages=_stages(ReadStage(), RepeatStage(), BatchStage(size=32), PrefetchStage(buffer_size=2))),
+)
+
+PRESETS: tuple[Preset, ...] = (
+    BASELINE,
+    OPTIMISED,
+    SYNTHETIC,
+    PYTHON_BETWEEN_STEPS,
+    UNEQUAL_FILES,
+    SAMPLED_BY_SIZE,
+    SPARSE,
+    GENERATOR,
+)
 """Every preset, in the order in which lists show them."""
 
 

@@ -12,10 +12,18 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.base import Options
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, RepeatStage
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RepeatStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, Workload
+from pipeline_lab.options.workload import (
+    OWN_STAGES,
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+    Workload,
+    WorkloadModel,
+)
 
 SCHEMA_VERSION = 1
 
@@ -34,10 +42,13 @@ class RunOptions(Options):
     @model_validator(mode="after")
     def _stages_fit_workload(self) -> "RunOptions":
         kinds: set[str] = {stage.stage for stage in self.pipeline.stages}
+        _check_stages(self.workload, kinds)
         if isinstance(self.workload, ImagesWorkload):
-            _check_images(self.workload, self.pipeline, kinds)
-        else:
-            _check_synthetic(kinds)
+            _check_images(self.workload, self.pipeline)
+        elif isinstance(self.workload, GeneratorWorkload):
+            _check_generator(self.pipeline)
+        elif isinstance(self.workload, SyntheticWorkload):
+            _check_synthetic(self.workload, self.pipeline)
         _check_amount(self)
         return self
 
@@ -49,9 +60,23 @@ class RunOptions(Options):
     @property
     def records(self) -> int | None:
         """Records in all files, or None for the user's own files, which are counted when the job starts."""
-        if isinstance(self.workload, ImagesWorkload) and self.workload.data == "files":
+        sizes = self.file_sizes
+        return None if sizes is None else sum(sizes)
+
+    @property
+    def file_sizes(self) -> tuple[int, ...] | None:
+        """Examples in each file or generator, or None for the user's own files."""
+        workload = self.workload
+        if isinstance(workload, GeneratorWorkload):
+            return workload.examples_per_generator
+        if isinstance(workload, ImagesWorkload) and workload.data == "files":
             return None
-        return sum(self.workload.examples_per_file)
+        return workload.examples_per_file
+
+    @property
+    def replicas(self) -> int:
+        """Devices that share each batch."""
+        return self.workload.replicas if isinstance(self.workload, SparseWorkload) else 1
 
     def to_json(self) -> str:
         """Write the options as indented JSON that :func:`read_options` accepts."""
@@ -173,11 +198,18 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions, kinds: set[str]) -> None:
-    if "parse" not in kinds:
-        raise ValueError("the images workload needs a parse stage that decodes the records")
-    if "map" in kinds:
-        raise ValueError("the map stage belongs to the synthetic workload; images use parse and augment")
+def _check_stages(workload: WorkloadModel, kinds: set[str]) -> None:
+    """Refuse stages that the workload has no function for, and require the one that decodes its records."""
+    own = OWN_STAGES[workload.kind]
+    wrong = sorted(kinds & {stage for stages in OWN_STAGES.values() for stage in stages if stage not in own})
+    if wrong:
+        has = f"its own are {' and '.join(own)}" if own else "it has none of its own"
+        raise ValueError(f"{' and '.join(wrong)} does not fit the {workload.kind} workload: {has}; remove it")
+    if "parse" in own and "parse" not in kinds:
+        raise ValueError(f"the {workload.kind} workload needs a parse stage that decodes the records")
+
+
+def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions) -> None:
     augment = pipeline.find("augment")
     if isinstance(augment, AugmentStage):
         padded = workload.image_size + 2 * augment.pad
@@ -187,10 +219,20 @@ def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions, kinds: se
             raise ValueError(f"a cutout of {augment.cutout} is larger than the image; make it smaller")
 
 
-def _check_synthetic(kinds: set[str]) -> None:
-    wrong = sorted(kinds & {"parse", "augment"})
-    if wrong:
-        raise ValueError(f"{' and '.join(wrong)} belongs to the images workload; the synthetic one uses map")
+def _check_generator(pipeline: PipelineOptions) -> None:
+    read = pipeline.find("read")
+    if isinstance(read, ReadStage) and read.mode == "sample":
+        raise ValueError("mode = sample weighs files by their size, which generators do not have; use interleave")
+
+
+def _check_synthetic(workload: SyntheticWorkload, pipeline: PipelineOptions) -> None:
+    if not workload.varied_lengths:
+        return
+    kinds, batch = [stage.stage for stage in pipeline.stages], pipeline.find("batch")
+    if "map" in kinds and kinds.index("map") > kinds.index("batch"):
+        raise ValueError("records of varied_lengths are taken apart one by one; put map before batch")
+    if isinstance(batch, BatchStage) and batch.num_parallel_calls is not None:
+        raise ValueError("varied_lengths pads the batches, and padded_batch has no num_parallel_calls; remove it")
 
 
 def _check_amount(options: RunOptions) -> None:

@@ -1,6 +1,6 @@
 """How long and how the job trains."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,8 @@ class TrainingOptions(Options):
     """First steps, kept apart from every average: compilation, buffer filling."""
     calibrate: bool = True
     """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
+    checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    """Steps between two checkpoints of the model, written while training stands still; None writes none."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
     learning_rate: float = Field(0.05, gt=0, le=100)

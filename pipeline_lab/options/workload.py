@@ -60,6 +60,39 @@ class ImagesWorkload(Options):
         return self
 
 
+class SparseWorkload(Options):
+    """Train on sparse features with several replicas (MirroredStrategy), as recommenders and click models do."""
+
+    kind: Literal["sparse"] = "sparse"
+    examples_per_file: FileSizes = (2000,) * 4
+    features: int = Field(17, ge=1, le=1000)
+    """Sparse features of an example; each crosses from tf.data to the step on its own."""
+    values_per_feature: int = Field(8, ge=1, le=10_000)
+    """Values of a feature in an example, on average; from one to twice as many less one."""
+    vocabulary_size: int = Field(10_000, ge=2, le=10_000_000)
+    """Different values of a feature."""
+    embedding_size: int = Field(16, ge=1, le=4096)
+    """Length of the vector that stands for a value; the tables stay on the host and are not trained."""
+    replicas: int = Field(4, ge=1, le=64)
+    """Devices that share each batch; a machine that has fewer is divided into so many logical ones."""
+
+
+class GeneratorWorkload(Options):
+    """Train on examples that Python makes on the fly (`from_generator`); nothing is read from files."""
+
+    kind: Literal["generator"] = "generator"
+    examples_per_generator: FileSizes = (8000,)
+    """Examples of each generator; the read stage visits generators as it would visit files."""
+    examples_at_once: int = Field(1, ge=1, le=100_000)
+    """Examples that a generator yields at a time; more than one is a batch made in Python, rebatched by `batch`."""
+    example_ms: float = Field(0.1, ge=0, le=60_000)
+    """Python's work on each example, ms; only one thread at a time can do it."""
+    element_bytes: int = Field(1024, ge=8, le=100_000_000)
+    """Payload of one example, bytes."""
+    compute_ms: float = Field(10.0, ge=0, le=600_000)
+    """Time of the training step on one batch, ms."""
+
+
 class SyntheticWorkload(Options):
     """Imitate any job: known times for reading, mapping and computing, so that the right answer is known."""
 
@@ -71,12 +104,47 @@ class SyntheticWorkload(Options):
     """Added to the reading of each record, ms."""
     map_ms: float = Field(1.0, ge=0, le=60_000)
     """Time of the `map` stage for each record, ms."""
+    jitter_percent: float = Field(0.0, ge=0, le=100)
+    """How far a record's time in the `map` stage may be off either way, percent."""
+    tail_every: int = Field(0, ge=0, le=1_000_000)
+    """One record in so many takes `tail_ms` in the `map` stage; 0 for none."""
+    tail_ms: float = Field(20.0, ge=0, le=60_000)
+    """Time of the `map` stage for each of those records, ms."""
+    varied_lengths: bool = False
+    """Records of half to the whole of `element_bytes`: batches are padded, and their shape keeps changing."""
     compute_ms: float = Field(10.0, ge=0, le=600_000)
     """Time of the training step on one batch, ms."""
+    tiny_ops: int = Field(0, ge=0, le=100_000)
+    """Operations on single numbers that each step calls from Python, one after another, on top of `compute_ms`."""
+    weights_mb: float = Field(0.0, ge=0, le=2000)
+    """Weights of the imitated model, MB; what a checkpoint writes."""
     python_ms: float = Field(0.0, ge=0, le=600_000)
     """Python work between two steps (a slow callback, say), ms."""
     work: Literal["sleep", "spin"] = "sleep"
     """``sleep`` leaves the cores free, as waiting for storage does; ``spin`` keeps a core busy, as decoding does."""
 
+    @property
+    def has_map_time(self) -> bool:
+        """Say whether the `map` stage takes any time."""
+        return self.map_ms > 0 or (self.tail_every > 0 and self.tail_ms > 0)
 
-Workload = Annotated[ImagesWorkload | SyntheticWorkload, Field(discriminator="kind")]
+
+WorkloadModel = ImagesWorkload | SparseWorkload | GeneratorWorkload | SyntheticWorkload
+
+Workload = Annotated[WorkloadModel, Field(discriminator="kind")]
+
+WORKLOAD_TYPES: dict[str, type[WorkloadModel]] = {
+    "images": ImagesWorkload,
+    "sparse": SparseWorkload,
+    "generator": GeneratorWorkload,
+    "synthetic": SyntheticWorkload,
+}
+"""Every workload by its name, in the order in which forms offer them."""
+
+OWN_STAGES: dict[str, tuple[str, ...]] = {
+    "images": ("parse", "augment"),
+    "sparse": ("parse",),
+    "generator": (),
+    "synthetic": ("map",),
+}
+"""Stages that only some workloads have a function for."""

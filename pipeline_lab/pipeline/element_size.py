@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from pipeline_lab.options.pipeline import AugmentStage, BatchStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.options.workload import ImagesWorkload, SparseWorkload
 
 CHANNELS = 3
 FLOAT_BYTES = 4
+ID_BYTES = 8
 LABEL_AND_ID_BYTES = 16
 RECORD_FRAME_BYTES = 64
 _JPEG_SHARE = {"digits": 0.33, "random": 0.85}
@@ -56,6 +57,8 @@ def _walk(options: RunOptions) -> Iterator[Element]:
 
 def _record_bytes(options: RunOptions) -> int | None:
     workload = options.workload
+    if isinstance(workload, SparseWorkload):
+        return workload.features * (workload.values_per_feature * ID_BYTES + RECORD_FRAME_BYTES) + LABEL_AND_ID_BYTES
     if not isinstance(workload, ImagesWorkload):
         return workload.element_bytes
     if workload.data == "files":

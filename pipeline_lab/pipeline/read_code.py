@@ -1,14 +1,14 @@
 """Lines of ``make_dataset`` that open the files.
 
 Three things may surround each file's records: a set time per record (synthetic workload), the sample probe (user's
-records, which carry no id of their own), or nothing. With something around it, a file is opened by a function, and
+records, which carry no id of their own), or nothing; generators take the place of files. With something around it, a file is opened by a function, and
 reading modes become the `flat_map` or `interleave` that ``TFRecordDataset`` itself stands for.
 """
 
 from enum import Enum
 
 from pipeline_lab.options.pipeline import ReadStage
-from pipeline_lab.pipeline.code import Code, assign_call, number_or_autotune, parallel_arguments
+from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 
 
 class PerFile(Enum):
@@ -17,6 +17,15 @@ class PerFile(Enum):
     PLAIN = "tf.data.TFRecordDataset"
     SLOW = "lambda file: tf.data.TFRecordDataset(file).map(read_slowly)"
     PROBED = "read_file"
+    GENERATED = "open_generator"
+
+
+_EACH = {
+    PerFile.PLAIN: "[tf.data.TFRecordDataset(file) for file in files]",
+    PerFile.SLOW: "[tf.data.TFRecordDataset(file).map(read_slowly) for file in files]",
+    PerFile.PROBED: "[read_file(index, file) for index, file in enumerate(files)]",
+}
+"""A list with a dataset for each file."""
 
 
 _READ_FILE = '''
@@ -38,6 +47,8 @@ def read_lines(stage: ReadStage, per_file: PerFile) -> list[str]:
         stage: How the files are visited.
         per_file: What surrounds the records of one file.
     """
+    if stage.mode == "sample":
+        return _sample(stage, per_file)
     if stage.mode == "interleave":
         return [*_file_dataset(stage, per_file), _interleave(stage, per_file)]
     if per_file is PerFile.PLAIN:
@@ -47,12 +58,26 @@ def read_lines(stage: ReadStage, per_file: PerFile) -> list[str]:
     return [*_file_dataset(stage, per_file), _parallel_reads(stage, per_file)]
 
 
+def _sample(stage: ReadStage, per_file: PerFile) -> list[str]:
+    arguments = [_EACH[per_file], "rerandomize_each_iteration=True"]
+    if stage.weights == "uniform":
+        return [assign_call("tf.data.Dataset.sample_from_datasets", arguments)]
+    arguments.insert(1, "weights=[size / sum(sizes) for size in sizes]")
+    return [
+        f"{INDENT}sizes = [tf.io.gfile.stat(file).length for file in files]",
+        assign_call("tf.data.Dataset.sample_from_datasets", arguments),
+    ]
+
+
 def _file_dataset(stage: ReadStage, per_file: PerFile) -> list[str]:
-    lines = [assign_call("tf.data.Dataset.from_tensor_slices", ["files"])]
+    if per_file is PerFile.GENERATED:
+        count, what, lines = "len(EXAMPLES)", "generators", [assign_call("tf.data.Dataset.range", ["len(EXAMPLES)"])]
+    else:
+        count, what, lines = "len(files)", "files", [assign_call("tf.data.Dataset.from_tensor_slices", ["files"])]
     if per_file is PerFile.PROBED:
         lines.append(assign_call("dataset.enumerate", []))
     if stage.shuffle_files:
-        lines.append(assign_call("dataset.shuffle", ["len(files)"], "a new order of files each epoch"))
+        lines.append(assign_call("dataset.shuffle", [count], f"a new order of {what} each epoch"))
     return lines
 
 

@@ -11,7 +11,6 @@ from pipeline_lab.options.pipeline import (
     ShuffleStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
 from pipeline_lab.units import format_bytes, format_count
@@ -19,7 +18,7 @@ from pipeline_lab.units import format_bytes, format_count
 
 def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
     read = options.pipeline.find("read")
-    sizes = _file_sizes(options)
+    sizes = options.file_sizes
     if sizes is None or len(sizes) < 2 or not isinstance(read, ReadStage) or read.mode != "sequential":
         return
     elements = elements_behind(options)
@@ -37,8 +36,10 @@ def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
 
 
 def _unequal_files(options: RunOptions) -> Iterator[Finding]:
-    read, sizes = options.pipeline.find("read"), _file_sizes(options)
+    read, sizes = options.pipeline.find("read"), options.file_sizes
     if sizes is None or not isinstance(read, ReadStage) or read.mode == "sequential":
+        return
+    if read.mode == "sample" and read.weights == "size":
         return
     buffers = [stage.buffer_size for _, stage in stages_of(options, ShuffleStage)]
     if max(sizes) > 1.5 * min(sizes) and max(buffers, default=0) < sum(sizes) / 2:
@@ -100,13 +101,6 @@ def _ragged_batches(options: RunOptions) -> Iterator[Finding]:
                 "drop_remainder is off: the last batch of the data is smaller, and TensorFlow traces the training step "
                 "once more for it.",
             )
-
-
-def _file_sizes(options: RunOptions) -> tuple[int, ...] | None:
-    workload = options.workload
-    if isinstance(workload, ImagesWorkload) and workload.data == "files":
-        return None
-    return workload.examples_per_file
 
 
 def _elements_of(records: int, element: Element) -> int:

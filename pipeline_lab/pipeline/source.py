@@ -2,7 +2,8 @@
 
 The text is written once per run; the worker imports it, the run keeps it, people paste it. It needs TensorFlow only.
 The module defines ``make_dataset(files, cache_dir=…)``; elements are dicts: ``image``, ``label``, ``id`` for images,
-``payload``, ``id`` for the synthetic workload. Our own records carry their ``id`` (file index × 2⁴⁰ + record number);
+``payload``, ``id`` for the synthetic and generator workloads, a sparse tensor per feature, ``label``, ``id`` for the
+sparse one. Our own records carry their ``id`` (file index × 2⁴⁰ + record number);
 a user's do not, and only the probed source adds it.
 """
 
@@ -22,11 +23,21 @@ from pipeline_lab.options.pipeline import (
     Stage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import (
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+    Workload,
+)
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments, quote
+from pipeline_lab.pipeline.generator_code import generator_code, generator_lines, rebatch_line
 from pipeline_lab.pipeline.image_code import augment_code, parse_code
 from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
+from pipeline_lab.pipeline.sparse_code import sparse_code
 from pipeline_lab.pipeline.synthetic_code import map_function, synthetic_code
+
+_STANDARD_LIBRARY = frozenset({"collections", "hashlib", "math", "os", "time"})
 
 _REWRITES = (
     "inject_prefetch",
@@ -68,6 +79,12 @@ def _header(options: RunOptions, has_probe: bool) -> list[str]:
     if isinstance(workload, SyntheticWorkload):
         lines.append('# Elements are batches of {"payload": uint8, "id": int64}, with set times to read and map them.')
         return lines
+    if isinstance(workload, GeneratorWorkload):
+        lines.append('# Elements are batches of {"payload": uint8, "id": int64}, made by Python; no file is read.')
+        return lines
+    if isinstance(workload, SparseWorkload):
+        lines.append(f"# Elements are batches of {workload.features} sparse features, a label and an id.")
+        return lines
     if workload.data == "files":
         lines.append(f"# files = sorted(tf.io.gfile.glob({quote(workload.pattern or '')}))")
     names = '"image", "label", "id"' if has_probe or workload.data != "files" else '"image", "label"'
@@ -79,9 +96,12 @@ def _header(options: RunOptions, has_probe: bool) -> list[str]:
 
 def _imports(code: Code) -> list[str]:
     lines = {*code.imports, "import tensorflow as tf"}
-    standard = sorted(line for line in lines if "tensorflow" not in line)
-    tensorflow = sorted(lines.difference(standard), key=lambda line: (line.startswith("from"), line))
-    return ["", *standard, *([""] if standard else []), *tensorflow]
+    standard = {line for line in lines if line.split()[1].split(".")[0] in _STANDARD_LIBRARY}
+
+    def by_form(line: str) -> tuple[bool, str]:
+        return line.startswith("from"), line
+
+    return ["", *sorted(standard, key=by_form), *([""] if standard else []), *sorted(lines - standard, key=by_form)]
 
 
 def _code(options: RunOptions, has_probe: bool) -> Code:
@@ -90,6 +110,10 @@ def _code(options: RunOptions, has_probe: bool) -> Code:
     if isinstance(workload, SyntheticWorkload):
         has_map = pipeline.find("map") is not None
         return code + synthetic_code(workload, has_map=has_map, is_vectorised=is_vectorised(pipeline, "map"))
+    if isinstance(workload, GeneratorWorkload):
+        return code + generator_code(workload)
+    if isinstance(workload, SparseWorkload):
+        return code + sparse_code(workload, is_vectorised=is_vectorised(pipeline, "parse"))
     code += read_code(PerFile.PROBED if has_probe else PerFile.PLAIN)
     code += parse_code(workload, is_vectorised=is_vectorised(pipeline, "parse"), has_probe=has_probe)
     augment = pipeline.find("augment")
@@ -111,7 +135,7 @@ def _has_file_cache(pipeline: PipelineOptions) -> bool:
 def _make_dataset(options: RunOptions, has_probe: bool) -> str:
     lines = [
         'def make_dataset(files: list[str], cache_dir: str = "cache") -> tf.data.Dataset:',
-        f'{INDENT}"""Build the input pipeline over TFRecord files; caches on disk, if any, go to cache_dir."""',
+        f'{INDENT}"""Build the input pipeline {_over(options)}; caches on disk, if any, go to cache_dir."""',
     ]
     if _has_file_cache(options.pipeline):
         lines.append(f"{INDENT}os.makedirs(cache_dir, exist_ok=True)")
@@ -119,6 +143,10 @@ def _make_dataset(options: RunOptions, has_probe: bool) -> str:
         lines += _stage_lines(stage, index, options, has_probe)
     lines += _options_lines(options.pipeline)
     return "\n".join(lines)
+
+
+def _over(options: RunOptions) -> str:
+    return "over generators, not files" if isinstance(options.workload, GeneratorWorkload) else "over TFRecord files"
 
 
 def _stage_lines(stage: Stage, index: int, options: RunOptions, has_probe: bool) -> Iterator[str]:
@@ -135,16 +163,27 @@ def _stage_lines(stage: Stage, index: int, options: RunOptions, has_probe: bool)
     elif isinstance(stage, RepeatStage):
         yield assign_call("dataset.repeat", [] if stage.count is None else [str(stage.count)])
     elif isinstance(stage, BatchStage):
-        drop = ["drop_remainder=True"] if stage.drop_remainder else []
-        parallel = parallel_arguments(stage.num_parallel_calls, stage.deterministic)
-        yield assign_call("dataset.batch", [str(stage.size), *drop, *parallel])
+        yield _batch_line(stage, options.workload)
     elif isinstance(stage, PrefetchStage):
         yield assign_call("dataset.prefetch", [number_or_autotune(stage.buffer_size)])
 
 
+def _batch_line(stage: BatchStage, workload: Workload) -> str:
+    if isinstance(workload, GeneratorWorkload) and workload.examples_at_once > 1:
+        return rebatch_line(stage.size, drop_remainder=stage.drop_remainder)
+    drop = ["drop_remainder=True"] if stage.drop_remainder else []
+    parallel = parallel_arguments(stage.num_parallel_calls, stage.deterministic)
+    if isinstance(workload, SyntheticWorkload) and workload.varied_lengths:
+        return assign_call("dataset.padded_batch", [str(stage.size), *drop], "padded to the longest record")
+    return assign_call("dataset.batch", [str(stage.size), *drop, *parallel])
+
+
 def _read_lines(stage: ReadStage, options: RunOptions, has_probe: bool) -> Iterator[str]:
     workload = options.workload
-    if isinstance(workload, ImagesWorkload):
+    if isinstance(workload, GeneratorWorkload):
+        yield from generator_lines(stage, workload)
+        return
+    if not isinstance(workload, SyntheticWorkload):
         yield from read_lines(stage, PerFile.PROBED if has_probe else PerFile.PLAIN)
         return
     yield from read_lines(stage, PerFile.SLOW if workload.read_ms > 0 else PerFile.PLAIN)

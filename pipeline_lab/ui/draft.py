@@ -9,16 +9,9 @@ from typing import Any
 
 from pipeline_lab.options.pipeline import STAGE_TYPES
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import OWN_STAGES, WORKLOAD_TYPES
 
 Document = dict[str, Any]
-
-WORKLOADS: dict[str, type[ImagesWorkload] | type[SyntheticWorkload]] = {
-    "images": ImagesWorkload,
-    "synthetic": SyntheticWorkload,
-}
-_OWN_STAGES = {"images": ("parse", "augment"), "synthetic": ("map",)}
-"""Stages that only make sense for one workload."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +81,15 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     """Switch to another workload: its defaults, and its own stages in the place of the old one's."""
     if draft.document["workload"]["kind"] == kind:
         return draft
-    foreign = {stage for other, stages in _OWN_STAGES.items() if other != kind for stage in stages}
+    foreign = _foreign_stages(kind)
     place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in foreign), 1)
     kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in foreign]
     fresh = max(draft.stage_keys, default=-1) + 1
-    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(_OWN_STAGES[kind])]
+    missing = [stage for stage in OWN_STAGES[kind] if stage not in {kept_stage["stage"] for kept_stage, _ in kept}]
+    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(missing)]
     pairs = kept[:place] + own + kept[place:]
     changed = draft.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
-    document = {**changed.document, "workload": WORKLOADS[kind]().model_dump(mode="json")}
+    document = {**changed.document, "workload": WORKLOAD_TYPES[kind]().model_dump(mode="json")}
     return replace(changed, document=document)
 
 
@@ -104,8 +98,13 @@ def stages_to_offer(draft: Draft) -> list[str]:
     single = {"read", "parse", "augment", "map", "batch"}
     present = {stage["stage"] for stage in draft.stages}
     kind = draft.document["workload"]["kind"]
-    foreign = {stage for other, stages in _OWN_STAGES.items() if other != kind for stage in stages}
+    foreign = _foreign_stages(kind)
     return [stage for stage in STAGE_TYPES if stage not in foreign and not (stage in single and stage in present)]
+
+
+def _foreign_stages(kind: str) -> set[str]:
+    """Return the stages that only other workloads have a function for."""
+    return {stage for stages in OWN_STAGES.values() for stage in stages}.difference(OWN_STAGES[kind])
 
 
 def describe_stage(stage: Document) -> str:

@@ -19,6 +19,8 @@ _APPLIES = {
     ("read", "block_length"): ("mode", ("interleave",)),
     ("read", "deterministic"): ("mode", ("interleave",)),
     ("read", "num_parallel_calls"): ("mode", ("interleave", "parallel_reads")),
+    ("read", "weights"): ("mode", ("sample",)),
+    ("read", "shuffle_files"): ("mode", ("sequential", "interleave", "parallel_reads")),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),

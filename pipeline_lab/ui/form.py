@@ -7,9 +7,9 @@ import streamlit as st
 from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import WORKLOAD_TYPES
 from pipeline_lab.ui import state
 from pipeline_lab.ui.draft import (
-    WORKLOADS,
     Document,
     Draft,
     add_stage,
@@ -47,13 +47,13 @@ def _edit_workload(draft: Draft, key: str) -> Document:
     workload = draft.document["workload"]
     with st.container(border=True):
         kind = st.segmented_control(
-            "Workload", list(WORKLOADS), default=workload["kind"], required=True, key=f"{key}.kind"
+            "Workload", list(WORKLOAD_TYPES), default=workload["kind"], required=True, key=f"{key}.kind"
         )
         if kind and kind != workload["kind"]:
             state.keep(change_workload(draft, kind))
             st.rerun()
-        st.caption(escape(WORKLOADS[workload["kind"]].__doc__ or ""))
-        return edit_fields(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
+        st.caption(escape(WORKLOAD_TYPES[workload["kind"]].__doc__ or ""))
+        return edit_fields(WORKLOAD_TYPES[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
 
 
 def _edit_pipeline(draft: Draft, key: str) -> Document:

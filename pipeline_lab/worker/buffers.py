@@ -69,6 +69,11 @@ class Buffers:
                 "A race must know what an idle pipeline has buffered, and tf.data only knows with its model on; "
                 "leave options.autotune.enabled of the dataset as it is."
             ) from None
+        except ValueError:
+            raise DataError(
+                "A race must know what an idle pipeline has buffered, and tf.data does not tell for batches that are "
+                "divided among several replicas; race with workload.replicas = 1, or compare recorded runs."
+            ) from None
 
 
 def _may_change(parameter: Any) -> bool:

@@ -8,6 +8,9 @@ import tensorflow as tf
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.worker.trainer import Batch
 
+GPU_PART_MB = 1024
+"""Memory of each logical GPU, where one is divided."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -27,12 +30,18 @@ class Device:
         """Put a batch into the device's memory, so that a step on it waits for no copy."""
         if not self.is_gpu:
             return batch
+        if any(isinstance(value, tf.distribute.DistributedValues) for value in batch.values()):
+            return batch  # each replica's part is on its device
         with tf.device("/GPU:0"):
             return {name: tf.identity(value) for name, value in batch.items()}
 
 
-def choose_device(wish: Literal["auto", "cpu", "gpu"]) -> Device:
+def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Device:
     """Make the wished-for device the one that TensorFlow uses.
+
+    Args:
+        wish: What the options ask for.
+        replicas: Devices that share each batch; where there are fewer, the first is divided into so many logical ones.
 
     Raises:
         OptionsError: A GPU was asked for, but TensorFlow sees none.
@@ -45,11 +54,22 @@ def choose_device(wish: Literal["auto", "cpu", "gpu"]) -> Device:
         )
     if wish == "cpu" or not gpus:
         tf.config.set_visible_devices([], "GPU")
+        _divide(tf.config.list_physical_devices("CPU"), replicas)
         return Device("CPU", is_gpu=False, gpus=[])
-    for gpu in gpus:
-        tf.config.experimental.set_memory_growth(gpu, True)
+    if not _divide(gpus, replicas, GPU_PART_MB):
+        for gpu in gpus:
+            tf.config.experimental.set_memory_growth(gpu, True)
     descriptions = [_describe(gpu) for gpu in gpus]
     return Device(f"GPU 0: {descriptions[0]['name']}", is_gpu=True, gpus=descriptions)
+
+
+def _divide(devices: list[Any], replicas: int, memory_mb: int | None = None) -> bool:
+    """Divide the first device into logical ones if there are fewer devices than replicas; say whether it was."""
+    if len(devices) >= replicas:
+        return False
+    part = tf.config.LogicalDeviceConfiguration(memory_limit=memory_mb)
+    tf.config.set_logical_device_configuration(devices[0], [part] * replicas)
+    return True
 
 
 def _describe(gpu: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ PROGRESS_SHARE = 200
 
 
 class TrainingLoop:
-    """Runs one job's steps; ``mark_step`` surrounds each with its marker in the trace."""
+    """Runs one job's steps; ``mark_step`` surrounds each with its marker in the trace, ``after_step`` follows it."""
 
     def __init__(
         self,
@@ -31,9 +31,10 @@ class TrainingLoop:
         windows: StepWindows,
         recorder: StepRecorder,
         mark_step: Callable[[int], AbstractContextManager[None]],
+        after_step: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._job, self._trainer, self._windows, self._recorder = job, trainer, windows, recorder
-        self._mark_step = mark_step
+        self._mark_step, self._after_step = mark_step, after_step
         self._progress = Progress(job)
         self._memory = ResidentMemory()
         workload = job.options.workload
@@ -59,6 +60,7 @@ class TrainingLoop:
             if not self._train(step, is_warmup=is_warmup, batches=batches):
                 self._job.log.write(NoteEvent(_early_end(step, training)))
                 break
+            self._after_step(step)
             self._windows.after_step(step)
             if not is_warmup:
                 self._progress.count_step()

@@ -34,7 +34,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         PipelineLabError: Something that the user can act on.
         StopRequestedError: The race was stopped before its first round.
     """
-    device = choose_device(options.arms[0].training.device)
+    device = choose_device(options.arms[0].training.device, max(arm.replicas for arm in options.arms))
     describe_run(folder, device)
     clock = Clock()
     jobs = [Job(folder.arm(number), arm, log, stop, clock) for number, arm in enumerate(options.arms)]
@@ -79,7 +79,7 @@ def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.Ex
     recorder = stack.enter_context(
         contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
     )
-    iterator = iterate(dataset)
+    iterator = iterate(trainer.distribute(dataset))
     return Arm(job, trainer, recorder, iterator, Buffers(iterator))
 
 

@@ -51,7 +51,7 @@ class StepRecorder:
     def record_samples(self, step: int, batch: Any) -> None:
         """Note file and record of each example of a batch."""
         if self._samples is not None:
-            ids = batch["id"].numpy().reshape(-1)
+            ids = self._trainer.read_ids(batch)
             self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
 
     def close(self) -> None:

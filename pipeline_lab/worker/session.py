@@ -13,6 +13,7 @@ from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.worker.calibration import calibrate
+from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.data.prepare import find_damage, prepare_files
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
@@ -38,7 +39,7 @@ def run_session(job: Job) -> None:
         StopRequestedError: The job was asked to stop before it trained.
     """
     options = job.options
-    device = choose_device(options.training.device)
+    device = choose_device(options.training.device, options.replicas)
     describe_run(job.folder, device)
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")
@@ -62,7 +63,7 @@ def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
 
 def _calibrate(job: Job, device: Device, trainer: Trainer, pipeline: Any, paths: list[str]) -> CalibrationEvent:
     cache = job.folder.scratch / "calibration-cache"
-    return calibrate(trainer, lambda: pipeline.make_dataset(paths, str(cache)), device.hold)
+    return calibrate(trainer, lambda: trainer.distribute(pipeline.make_dataset(paths, str(cache))), device.hold)
 
 
 def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
@@ -78,7 +79,9 @@ def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
             contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
         )
         stack.callback(windows.finish)
-        TrainingLoop(job, trainer, windows, recorder, mark_step).run(iterate(dataset))
+        checkpoints = Checkpoints(trainer, job.folder.scratch, job.options.training.checkpoint_every)
+        loop = TrainingLoop(job, trainer, windows, recorder, mark_step, checkpoints.after_step)
+        loop.run(iterate(trainer.distribute(dataset)))
         if not job.stop.is_set:
             job.enter("finishing")
 

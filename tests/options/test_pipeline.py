@@ -46,7 +46,7 @@ def test_an_order_that_cannot_run_is_refused(kinds: list[str], sentence: str) ->
     [
         ({"cycle_length": 4}, "cycle_length only applies to mode = interleave, not to sequential"),
         ({"mode": "parallel_reads", "num_parallel_calls": 2, "block_length": 2}, "block_length only applies"),
-        ({"num_parallel_calls": 2}, "sequential reading has no num_parallel_calls"),
+        ({"num_parallel_calls": 2}, "mode = sequential has no num_parallel_calls"),
         ({"mode": "parallel_reads"}, "parallel_reads needs num_parallel_calls"),
     ],
 )

@@ -53,7 +53,10 @@ def test_the_document_names_its_schema() -> None:
     ("document", "sentence"),
     [
         (images(READ, BATCH), "the images workload needs a parse stage"),
-        (images(READ, {"stage": "map"}, PARSE, BATCH), "the map stage belongs to the synthetic workload"),
+        (
+            images(READ, {"stage": "map"}, PARSE, BATCH),
+            "map does not fit the images workload: its own are parse and augment",
+        ),
         (
             images(READ, PARSE, {"stage": "augment", "crop": 64}, BATCH),
             "a crop of 64 does not fit into padded images of 40",
@@ -63,7 +66,7 @@ def test_the_document_names_its_schema() -> None:
         (images(READ, PARSE, BATCH, examples_per_file="3"), "3 examples never fill a batch of 4 with drop_remainder"),
         (
             {"workload": {"kind": "synthetic"}, "pipeline": {"stages": [READ, PARSE, BATCH]}},
-            "parse belongs to the images",
+            "parse does not fit the synthetic workload: its own are map",
         ),
         ({"workload": {"kind": "speech"}, "pipeline": {"stages": [READ, BATCH]}}, "workload"),
     ],
@@ -125,7 +128,11 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
-        ("training.stepz", "5", "There is no option 'training.stepz'; after training come: calibrate, device"),
+        (
+            "training.stepz",
+            "5",
+            "There is no option 'training.stepz'; after training come: calibrate, checkpoint_every, device",
+        ),
         ("trainin.steps", "5", "nothing is called 'trainin'"),
         ("pipeline.cache.where", "file", "the pipeline has no stage 'cache'"),
         ("pipeline.stages.9.size", "5", "'9' should be a number from 0 to 4"),

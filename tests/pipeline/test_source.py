@@ -8,7 +8,7 @@ from hypothesis import given
 
 from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage
 from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.run import RunOptions, read_options, set_option
+from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from tests.support.option_strategies import RUN_OPTIONS
@@ -23,6 +23,19 @@ GOLDEN_OPTIONS = {
     **{preset.name: preset.options for preset in PRESETS},
     "read-time": WITH_READ_TIME,
     "spin": set_option(WITH_READ_TIME, "workload.work", "spin"),
+    "slow-records": set_option(
+        set_option(WITH_READ_TIME, "workload.tail_every", "16"), "workload.jitter_percent", "20"
+    ),
+    "varied-lengths": set_option(WITH_READ_TIME, "workload.varied_lengths", "true"),
+    "generators": set_options(
+        find_preset("generator").options,
+        [
+            ("workload.examples_per_generator", "4x2000"),
+            ("workload.examples_at_once", "32"),
+            ("pipeline.read.mode", "interleave"),
+            ("pipeline.read.num_parallel_calls", "4"),
+        ],
+    ),
     "user-files": USER_FILES,
 }
 
@@ -43,7 +56,7 @@ def test_every_valid_pipeline_renders_to_code_that_compiles_and_needs_only_tenso
         compile(tree, "pipeline.py", "exec")
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert [argument.arg for argument in functions["make_dataset"].args.args] == ["files", "cache_dir"]
-        assert _imported(tree) <= {"tensorflow", "math", "os", "time", "hashlib"}
+        assert _imported(tree) <= {"tensorflow", "numpy", "collections", "math", "os", "time", "hashlib"}
 
 
 @given(RUN_OPTIONS)

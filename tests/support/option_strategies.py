@@ -28,6 +28,10 @@ READS = st.one_of(
         }
     ),
     st.fixed_dictionaries(
+        {"stage": st.just("read"), "mode": st.just("sample")},
+        optional={"weights": st.sampled_from(["size", "uniform"])},
+    ),
+    st.fixed_dictionaries(
         {"stage": st.just("read"), "mode": st.just("interleave")},
         optional={
             "shuffle_files": FLAGS,
@@ -103,8 +107,20 @@ SYNTHETIC_WORKLOADS = st.fixed_dictionaries(
     optional={
         "read_ms": st.floats(0, 100),
         "map_ms": st.floats(0, 100),
+        "jitter_percent": st.just(0) | st.floats(0, 100),
+        "tail_every": st.integers(0, 32),
+        "varied_lengths": FLAGS,
         "work": st.sampled_from(["sleep", "spin"]),
     },
+)
+
+
+SPARSE_WORKLOADS = st.fixed_dictionaries(
+    {"kind": st.just("sparse"), "examples_per_file": SIZES, "features": st.integers(1, 40)}
+)
+GENERATOR_WORKLOADS = st.fixed_dictionaries(
+    {"kind": st.just("generator"), "examples_per_generator": SIZES},
+    optional={"example_ms": st.floats(0, 10), "examples_at_once": st.integers(1, 64)},
 )
 
 
@@ -123,6 +139,8 @@ RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
     st.one_of(
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, AUGMENTS, BATCHES)),
+        _documents(SPARSE_WORKLOADS, _pipelines(PARSES, BATCHES)),
+        _documents(GENERATOR_WORKLOADS, _pipelines(BATCHES)),
         _documents(SYNTHETIC_WORKLOADS, _pipelines(BATCHES)),
         _documents(SYNTHETIC_WORKLOADS, _pipelines(MAPS, BATCHES)),
     )

@@ -14,7 +14,7 @@ from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.stopping import StopRequest
-from pipeline_lab.worker.trainer import Batch
+from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
 
 TRACE = b"trace"
 
@@ -59,7 +59,7 @@ class FakeMemory:
         return self.rss_bytes
 
 
-class FakeTrainer:
+class FakeTrainer(OneDeviceTrainer):
     """Counts its steps; a step's loss is its number."""
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import tensorflow as tf
 
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.data import prepare
 from pipeline_lab.worker.data.images import digit_images, random_images
 from pipeline_lab.worker.event_log import EventLog
@@ -28,6 +30,9 @@ from pipeline_lab.worker.pipeline_module import import_pipeline
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
 Elements = list[dict[str, Any]]
 JPEG = tf.io.encode_jpeg(np.zeros([8, 8, 3], np.uint8)).numpy()
 
@@ -137,6 +142,50 @@ def train(options: str, steps: int) -> dict[str, Any]:
     return {"losses": [loss for loss, _ in first], "accuracies": [accuracy for _, accuracy in first], "again": again[0]}
 
 
+def train_sparse(options: str, steps: int) -> dict[str, Any]:
+    """Train on the first batch over and over, divided among two replicas, undo it, and train again."""
+    parsed = read_options(options)
+    trainer = make_trainer(parsed, is_gpu=False)
+    batch = next(iter(trainer.distribute(_dataset(parsed, False))))
+    state = trainer.save_state()
+    losses = [trainer.read(trainer.step(batch))[0] for _ in range(steps)]
+    trainer.restore_state(state)
+    again = trainer.read(trainer.step(batch))[0]
+    return {
+        "ids": trainer.read_ids(batch).tolist(),
+        "losses": losses,
+        "again": again,
+        "replicas": len(batch["label"].values),
+    }
+
+
+def shapes_of(options: str) -> list[list[int]]:
+    """Return the shape of each batch's payload."""
+    return [list(batch["payload"].shape) for batch in _drain(read_options(options), False, None)]
+
+
+def time_of(options: str) -> float:
+    """Return how long the pipeline takes from the first batch to the last, s."""
+    dataset = _dataset(read_options(options), False)
+    begun_s = time.perf_counter()
+    for _ in dataset:
+        pass
+    return time.perf_counter() - begun_s
+
+
+def checkpoint_bytes(options: str) -> int:
+    """Take two steps, write a checkpoint after the second, and return its size."""
+    parsed = read_options(options)
+    trainer = make_trainer(parsed, is_gpu=False)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints = Checkpoints(trainer, Path(folder), 2)
+        for step, batch in zip(range(2), _dataset(parsed, False), strict=False):
+            assert not list(Path(folder).rglob("*.index"))
+            trainer.read(trainer.step(batch))
+            checkpoints.after_step(step)
+        return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+
+
 def iterator_names(options: str) -> list[str]:
     """Return the kinds of iterators that TensorFlow made of a pipeline, root first."""
     iterator = iter(_dataset(read_options(options), False))
@@ -174,6 +223,10 @@ TASKS = {
         digits,
         noise,
         train,
+        train_sparse,
+        shapes_of,
+        time_of,
+        checkpoint_bytes,
         iterator_names,
     )
 }

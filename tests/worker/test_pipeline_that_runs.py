@@ -21,7 +21,7 @@ from pipeline_lab.options.pipeline import (
     Stage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload, Workload
+from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload, Workload
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, record_id
 
 pytestmark = pytest.mark.tensorflow
@@ -38,6 +38,8 @@ READS = {
     "shuffled-files": ReadStage(shuffle_files=True),
     "parallel-reads": ReadStage(mode="parallel_reads", num_parallel_calls=2),
     "parallel-reads-autotune": ReadStage(mode="parallel_reads", num_parallel_calls="autotune", shuffle_files=True),
+    "sample": ReadStage(mode="sample"),
+    "sample-uniformly": ReadStage(mode="sample", weights="uniform"),
     "interleave": ReadStage(mode="interleave", cycle_length=2, block_length=2),
     "interleave-parallel": ReadStage(mode="interleave", num_parallel_calls=2, deterministic=False, shuffle_files=True),
 }
@@ -92,6 +94,57 @@ def test_interleave_samples_open_files_equally_until_one_runs_out(ask_tensorflow
     assert Counter(files[:3000]) == {0: 1000, 1: 1000, 2: 1000}  # thirds
     assert Counter(files[3000:5000]) == {1: 1000, 2: 1000}  # then halves
     assert Counter(files[5000:]) == {2: 1000}  # then the largest alone
+
+
+def test_sampling_by_size_draws_files_by_their_length_from_beginning_to_end(ask_tensorflow: Ask) -> None:
+    workload = SyntheticWorkload(examples_per_file=(1000, 2000, 3000), element_bytes=8, map_ms=0)
+    ids = _flat(ask_tensorflow("ids_of", options=_json(workload, ReadStage(mode="sample"), BatchStage(size=1000))))
+    for start in (0, 2500, 4500):
+        drawn = Counter(identity >> FILE_SHIFT for identity in ids[start : start + 1000])
+        assert all(abs(drawn[file] - expected) < 100 for file, expected in enumerate((167, 333, 500)))
+
+
+@pytest.mark.parametrize(
+    "read", [ReadStage(), ReadStage(mode="interleave", num_parallel_calls=2)], ids=["turns", "both"]
+)
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_generators_yield_every_example_once(ask_tensorflow: Ask, at_once: int, read: ReadStage) -> None:
+    workload = GeneratorWorkload(examples_per_generator=SIZES, examples_at_once=at_once, example_ms=0, element_bytes=8)
+    ids = ask_tensorflow("ids_of", options=_json(workload, read, BatchStage(size=5, drop_remainder=False)))
+    assert sorted(_flat(ids)) == EVERY_ID
+    assert [len(batch) for batch in ids] == [5, 5, 2]
+
+
+@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+def test_sparse_features_reach_a_step_that_replicas_share(ask_tensorflow: Ask, is_vectorised: bool) -> None:
+    workload = SparseWorkload(examples_per_file=(8, 8), features=3, vocabulary_size=20, embedding_size=4, replicas=2)
+    batch, parse = BatchStage(size=8), ParseStage()
+    tail = (batch, parse) if is_vectorised else (parse, batch)
+    result = ask_tensorflow("train_sparse", options=_json(workload, ReadStage(), RepeatStage(), *tail), steps=40)
+    assert result["ids"] == [record_id(0, record) for record in range(8)]
+    assert result["losses"][-1] < result["losses"][0]
+    assert result["again"] == pytest.approx(result["losses"][0], rel=1e-5)
+    assert result["replicas"] == 2
+
+
+def test_lengths_that_vary_change_the_shape_of_the_batches(ask_tensorflow: Ask) -> None:
+    workload = SyntheticWorkload(examples_per_file=(40,), element_bytes=1000, map_ms=0, varied_lengths=True)
+    shapes = ask_tensorflow("shapes_of", options=_json(workload, ReadStage(), BatchStage(size=8)))
+    assert len({tuple(shape) for shape in shapes}) > 1
+    assert all(shape[0] == 8 and 500 <= shape[1] <= 1000 for shape in shapes)
+
+
+@pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
+def test_one_record_in_so_many_is_slow(ask_tensorflow: Ask, is_vectorised: bool) -> None:
+    workload = SMALL.model_copy(update={"tail_every": 4, "tail_ms": 60.0, "jitter_percent": 10.0})
+    tail = (BatchStage(size=12), MapStage()) if is_vectorised else (MapStage(), BatchStage(size=12))
+    slow = 3  # records 0 and 4, 0 and 4 of ids divisible by four: 0 of three, 0 and 4 of five, 0 of four
+    assert ask_tensorflow("time_of", options=_json(workload, ReadStage(), *tail)) >= slow * 0.06 * 0.9
+
+
+def test_tiny_operations_and_weights_are_part_of_the_imitated_step(ask_tensorflow: Ask) -> None:
+    workload = SMALL.model_copy(update={"compute_ms": 0.0, "tiny_ops": 3, "weights_mb": 2.0})
+    assert ask_tensorflow("checkpoint_bytes", options=_json(workload, ReadStage(), BatchStage(size=2))) >= 2_000_000
 
 
 def test_files_come_in_a_new_order_each_epoch(ask_tensorflow: Ask) -> None:

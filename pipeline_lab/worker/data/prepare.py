@@ -6,10 +6,11 @@ from pathlib import Path
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.workload import ImagesWorkload, Workload
+from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload, Workload
 from pipeline_lab.runs.files import DataFile
-from pipeline_lab.worker.data.cache import cached_files
+from pipeline_lab.worker.data.cache import Recipe, cached_files
 from pipeline_lab.worker.data.images import images_recipe
+from pipeline_lab.worker.data.sparse import sparse_recipe
 from pipeline_lab.worker.data.synthetic import synthetic_recipe
 from pipeline_lab.worker.data.user_files import find_user_files
 from pipeline_lab.worker.event_log import EventLog
@@ -17,17 +18,26 @@ from pipeline_lab.worker.stopping import StopRequest
 
 
 def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[DataFile]:
-    """Return the files that a workload reads; the lab's own are made on first use.
+    """Return the files that a workload reads; the lab's own are made on first use. Generators stand for files.
 
     Raises:
         DataError: They are missing, damaged, or there is no room for them.
         StopRequestedError: The job was stopped meanwhile.
     """
-    if not isinstance(workload, ImagesWorkload):
-        return cached_files(synthetic_recipe(workload), log, stop)
-    if workload.pattern is not None:
+    if isinstance(workload, GeneratorWorkload):
+        return [
+            DataFile(f"generator {number}", count, count * workload.element_bytes)
+            for number, count in enumerate(workload.examples_per_generator)
+        ]
+    if isinstance(workload, ImagesWorkload) and workload.pattern is not None:
         return find_user_files(workload.pattern, stop)
-    return cached_files(images_recipe(workload), log, stop)
+    return cached_files(_recipe(workload), log, stop)
+
+
+def _recipe(workload: ImagesWorkload | SparseWorkload | SyntheticWorkload) -> Recipe:
+    if isinstance(workload, ImagesWorkload):
+        return images_recipe(workload)
+    return sparse_recipe(workload) if isinstance(workload, SparseWorkload) else synthetic_recipe(workload)
 
 
 def find_damage(files: Sequence[DataFile]) -> DataError | None:

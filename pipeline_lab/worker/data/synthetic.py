@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.options.workload import SyntheticWorkload
@@ -16,14 +17,28 @@ def synthetic_recipe(workload: SyntheticWorkload) -> Recipe:
     filler = bytes(workload.element_bytes - ID_BYTES)
 
     def write_file(path: Path, file_index: int, count: int) -> None:
+        lengths = _filler_lengths(workload, file_index, count)
         with tf.io.TFRecordWriter(str(path)) as writer:
-            for record in range(count):
-                writer.write(record_id(file_index, record).to_bytes(ID_BYTES, "little") + filler)
+            for record, length in enumerate(lengths):
+                writer.write(record_id(file_index, record).to_bytes(ID_BYTES, "little") + filler[:length])
 
     return Recipe(
         name="synthetic",
-        description={"data": "synthetic", "bytes": workload.element_bytes},
+        description={
+            "data": "synthetic",
+            "bytes": workload.element_bytes,
+            **({"lengths": "varied"} if workload.varied_lengths else {}),
+        },
         examples_per_file=workload.examples_per_file,
         record_bytes=workload.element_bytes,
         write_file=write_file,
     )
+
+
+def _filler_lengths(workload: SyntheticWorkload, file_index: int, count: int) -> list[int]:
+    """Return the bytes behind each record's id: all alike, or from half of them to all."""
+    longest = workload.element_bytes - ID_BYTES
+    if not workload.varied_lengths:
+        return [longest] * count
+    drawn: list[int] = np.random.default_rng(file_index).integers(longest // 2, longest + 1, count).tolist()
+    return drawn

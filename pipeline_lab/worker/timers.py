@@ -1,0 +1,123 @@
+"""Training steps that take a set time: what the synthetic and the generator workload train."""
+
+import hashlib
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload
+from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+
+HASHED_BYTES = 100_000
+MATRIX_SIZE = 2048
+MATRIX_TRIALS = 20
+FLOATS_PER_MB = 250_000
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """What a step of a set time does.
+
+    Attributes:
+        compute_ms: Time that its computation takes.
+        spins: The computation keeps a core busy (on a GPU it works in any case).
+        tiny_ops: Operations on single numbers that it calls from Python besides.
+        weights_mb: Size of the weights.
+    """
+
+    compute_ms: float
+    spins: bool = False
+    tiny_ops: int = 0
+    weights_mb: float = 0.0
+
+
+def step_times(workload: SyntheticWorkload | GeneratorWorkload) -> StepTimes:
+    """Read a workload's step from its options."""
+    if isinstance(workload, GeneratorWorkload):
+        return StepTimes(workload.compute_ms)
+    return StepTimes(workload.compute_ms, workload.work == "spin", workload.tiny_ops, workload.weights_mb)
+
+
+class _Timer(OneDeviceTrainer):
+    """What both kinds of device share: weights that nothing changes, and tiny operations."""
+
+    def __init__(self, times: StepTimes) -> None:
+        self._weights = tf.Variable(tf.zeros([round(times.weights_mb * FLOATS_PER_MB)]))
+        self._tiny_ops, self._number = times.tiny_ops, tf.constant(0.5)
+
+    def weights(self) -> list[Any]:
+        return [self._weights]
+
+    def _run_tiny_ops(self) -> Any:
+        number = self._number
+        for _ in range(self._tiny_ops):
+            number = tf.tanh(number)
+        return number
+
+
+class HostTimer(_Timer):
+    """The step on a CPU: waits, or keeps one core busy, for a set time."""
+
+    def __init__(self, times: StepTimes) -> None:
+        super().__init__(times)
+        self._spend = _hash if times.spins else time.sleep
+        self._seconds = tf.constant(times.compute_ms / 1e3, tf.float64)
+        self._compute = tf.function(self._compute_on)
+
+    def step(self, batch: Batch) -> Any:
+        self._run_tiny_ops()
+        return self._compute(batch["payload"])
+
+    def read(self, result: Any) -> tuple[float, float]:
+        del result
+        return math.nan, math.nan
+
+    def _compute_on(self, payload: Any) -> Any:
+        tf.numpy_function(self._spend, [self._seconds], [])
+        return tf.shape(payload)
+
+
+class GpuTimer(_Timer):
+    """The step on a GPU: as many matrix products as fill the set time."""
+
+    def __init__(self, times: StepTimes) -> None:
+        super().__init__(times)
+        self._matrix = tf.constant(np.eye(MATRIX_SIZE, dtype=np.float32))
+        self._compute = tf.function(self._compute_on)
+        self._products = tf.constant(self._count_products(times.compute_ms * NS_PER_MS))
+
+    def step(self, batch: Batch) -> Any:
+        self._run_tiny_ops()
+        return self._compute(batch["payload"], self._products)
+
+    def read(self, result: Any) -> tuple[float, float]:
+        float(result)
+        return math.nan, math.nan
+
+    def _count_products(self, duration_ns: float) -> int:
+        empty = tf.zeros([1, 1], tf.uint8)
+        trials = tf.constant(MATRIX_TRIALS)
+        float(self._compute(empty, trials))
+        start_ns = time.perf_counter_ns()
+        float(self._compute(empty, trials))
+        product_ns = (time.perf_counter_ns() - start_ns) / MATRIX_TRIALS
+        return max(1, round(duration_ns / product_ns))
+
+    def _compute_on(self, payload: Any, products: Any) -> Any:
+        product = self._matrix
+        for _ in tf.range(products):
+            product = tf.matmul(product, self._matrix)
+        return product[0, 0] + tf.cast(payload[0, 0], tf.float32)
+
+
+def _hash(seconds: float) -> None:
+    """Keep one core busy; hashing a large block lets other Python threads run meanwhile."""
+    block = bytes(HASHED_BYTES)
+    due_s = time.perf_counter() + seconds
+    while time.perf_counter() < due_s:
+        hashlib.sha256(block)
