@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.analysis import findings, idle_gaps, input_stalls, step_breakdown, steps
+from pipeline_lab.analysis import findings, idle_gaps, input_stalls, step_breakdown, steps, tf_data
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
@@ -74,6 +74,7 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
     stalls = fold(input_stalls.merge, [part.input_stalls for part in parts])
     breakdown = fold(step_breakdown.merge, [part.step_breakdown for part in parts])
     gaps = fold(merge_gaps, [part.idle_gaps for part in parts])
+    pipeline = fold(tf_data.merge, [part.tf_data for part in parts])
     results = Results(
         source=source,
         origin_epoch_ns=axis.origin_epoch_ns,
@@ -81,6 +82,7 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
         input_stalls=stalls,
         step_breakdown=breakdown,
         idle_gaps=gaps,
+        tf_data=pipeline,
         **_fields(job),
     )
     return _judge(results)
@@ -96,6 +98,7 @@ def _without_traces(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
             input_stalls=missing,
             step_breakdown=missing,
             idle_gaps=missing,
+            tf_data=missing,
             **_fields(job),
         )
     )

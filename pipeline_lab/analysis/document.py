@@ -20,6 +20,7 @@ from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.tf_data.document import write_tf_data
 from pipeline_lab.analysis.verdict import Evidence, Finding, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS
@@ -28,7 +29,6 @@ SCHEMA_VERSION = 1
 LONGEST = 20
 """Rows in each list of the longest waits or gaps."""
 
-NO_STAGES = Unavailable("The stages of the pipeline are not analysed by this version.")
 NO_ALLOCATORS = Unavailable("Memory by allocator is not analysed by this version.")
 NO_PAGE_CACHE = Unavailable("The calibration reads files as the page cache holds them; cold reading was not asked for.")
 
@@ -47,7 +47,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "step_breakdown": _part(diagnosis.step_breakdown, _step_breakdown),
         "calibration": _part(diagnosis.calibration, _calibration),
         "idle_gaps": _part(diagnosis.idle_gaps, _idle_gaps),
-        "tf_data": NO_STAGES.to_json(),
+        "tf_data": _part(diagnosis.tf_data, write_tf_data),
         "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
         "memory": _part(diagnosis.memory, _memory),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),

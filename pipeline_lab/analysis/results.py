@@ -12,6 +12,7 @@ from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.tf_data.results import TfData
 from pipeline_lab.analysis.verdict import Finding, Verdict
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import Unavailable
@@ -61,6 +62,7 @@ class Results:
     step_breakdown: StepBreakdown | Unavailable
     calibration: Calibration | Unavailable
     idle_gaps: IdleGaps | Unavailable
+    tf_data: TfData | Unavailable
     file_sampling: FileSampling | Unavailable
     memory: Memory | Unavailable
     profiler_cost: ProfilerCost | Unavailable

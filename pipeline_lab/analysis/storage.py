@@ -24,6 +24,7 @@ from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, PathShare, Stage, StageOrigin, Tally, TfData
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.errors import Unavailable
@@ -33,6 +34,7 @@ _CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Calibration,
+        CriticalPath,
         CrossCheck,
         DeviceTime,
         Diagnosis,
@@ -44,17 +46,22 @@ _CLASSES: dict[str, type[Any]] = {
         InputStalls,
         JobSteps,
         Memory,
+        Operation,
+        PathShare,
         ProfilerCost,
         Salvage,
         Source,
+        Stage,
         StepBreakdown,
         Steps,
         Suggestion,
+        Tally,
+        TfData,
         Unavailable,
         Verdict,
     )
 }
-_ENUMS: dict[str, type[StrEnum]] = {kind.__name__: kind for kind in (Confidence, GapCause, VerdictClass)}
+_ENUMS: dict[str, type[StrEnum]] = {kind.__name__: kind for kind in (Confidence, GapCause, StageOrigin, VerdictClass)}
 
 
 def write_result(result: Any, folder: Path) -> Any:

@@ -18,6 +18,11 @@ NO_EVENTS: IdleGaps | Unavailable = Unavailable(
     "beside it."
 )
 
+NO_STAGES = Unavailable(
+    "The log holds only what TensorFlow derived from its trace, so the stages of the pipeline are not known; keep the "
+    "*.xplane.pb file beside it."
+)
+
 
 def read_stored(profile: DerivedProfile) -> TraceParts:
     """Turn one host's stored table into parts; its steps are laid one after another, for it stores no times."""
@@ -38,6 +43,7 @@ def read_stored(profile: DerivedProfile) -> TraceParts:
         input_stalls=_stalls(steps) if steps.count else missing,
         step_breakdown=_breakdown(steps) if steps.count else missing,
         idle_gaps=NO_EVENTS,
+        tf_data=NO_STAGES,
         reads=FileReads({}, {}),
     )
 

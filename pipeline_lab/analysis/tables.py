@@ -80,6 +80,13 @@ def take(table: pa.Table, rows: IntArray) -> pa.Table:
     return table.take(_column(pa.int64(), len(rows), rows))
 
 
+def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
+    """Return the table with other values in one column; see :func:`build`."""
+    index = table.schema.get_field_index(column)
+    field = table.schema.field(index)
+    return table.set_column(index, field, _column(field.type, table.num_rows, value))
+
+
 def concat(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
     """Put tables of one schema under each other, sorted by start and then by whatever tells rows apart."""
     whole = pa.concat_tables([empty(schema), *tables])
@@ -98,12 +105,11 @@ def place(part: Part, window: int, shift_ns: int) -> Part:
 
 
 def _place_table(table: pa.Table, window: int, shift_ns: int) -> pa.Table:
-    for index, field in enumerate(table.schema):
-        if field.name == "window":
-            table = table.set_column(index, field, _column(field.type, table.num_rows, window))
-        elif field.name in _TIMES:
-            times = ints(table, field.name) + shift_ns
-            table = table.set_column(index, field, _column(field.type, table.num_rows, times))
+    for name in table.schema.names:
+        if name == "window":
+            table = replace_column(table, name, window)
+        elif name in _TIMES:
+            table = replace_column(table, name, ints(table, name) + shift_ns)
     return table
 
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pipeline_lab.analysis import file_reads, idle_gaps, input_stalls, step_breakdown, steps, tables
+from pipeline_lab.analysis import file_reads, idle_gaps, input_stalls, step_breakdown, steps, tables, tf_data
 from pipeline_lab.analysis.activity import Activity
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.tf_data.results import TfData
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Salvage, Trace
 
@@ -44,6 +45,7 @@ class TraceParts:
     input_stalls: InputStalls | Unavailable
     step_breakdown: StepBreakdown | Unavailable
     idle_gaps: IdleGaps | Unavailable
+    tf_data: TfData | Unavailable
     reads: FileReads
 
 
@@ -69,6 +71,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         else attempt(lambda: input_stalls.analyse(activity, found)),
         step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.analyse(activity, found),
         idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
+        tf_data=attempt(lambda: tf_data.analyse(activity)),
         reads=file_reads.analyse(trace),
     )
 
@@ -162,6 +165,7 @@ def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:
         steps=_placed(part.steps, window, shift_ns),
         input_stalls=_placed(part.input_stalls, window, shift_ns),
         idle_gaps=_placed(part.idle_gaps, window, shift_ns),
+        tf_data=_placed(part.tf_data, window, shift_ns),
     )
 
 

@@ -1,4 +1,4 @@
-"""Compile the reader's loops once and keep the machine code on disk."""
+"""Compile loops over events once and keep the machine code on disk."""
 
 import hashlib
 import os
@@ -13,8 +13,8 @@ import platformdirs
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SOURCES = ("wire.py", "damage.py", "json_scan.py")
-"""The files beside this one that hold compiled functions."""
+SOURCES = ("trace/wire.py", "trace/damage.py", "trace/json_scan.py", "analysis/tf_data/nesting.py")
+"""The files of the package that hold compiled functions."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -42,6 +42,6 @@ def is_compiled() -> bool:
 @cache
 def _folder(chosen: str) -> Path:
     root = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("pipeline-lab")) / "compiled"
-    here = Path(os.path.realpath(__file__)).parent
-    digest = hashlib.blake2b(b"".join((here / name).read_bytes() for name in SOURCES), digest_size=8)
+    package = Path(os.path.realpath(__file__)).parents[1]
+    digest = hashlib.blake2b(b"".join((package / name).read_bytes() for name in SOURCES), digest_size=8)
     return root / digest.hexdigest()

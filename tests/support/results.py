@@ -4,6 +4,8 @@ The story: 200 steps, the first five warm-up; windows of ten steps at steps 5, 5
 30 ms for input, computes 15 ms on the device, loses 2 ms in Python and 3 ms to a host operation.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -17,6 +19,17 @@ from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import STEP_TABLE, Steps
+from pipeline_lab.analysis.tf_data.results import (
+    HISTORY_TABLE,
+    POOL_TABLE,
+    CriticalPath,
+    Operation,
+    PathShare,
+    Stage,
+    StageOrigin,
+    Tally,
+    TfData,
+)
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
 
@@ -213,6 +226,52 @@ def memory(points: int = 240) -> Memory:
     )
 
 
+def tf_data(points: int = 100) -> TfData:
+    """Build a pipeline that decodes images in a parallel map: 30 ms of every wait are decoding."""
+
+    def stage(number: int, name: str, path: str, **changes: Any) -> Stage:
+        own = {"node": f"{name}Dataset:{9 - number}", "origin": StageOrigin.WRITTEN, "iterators": 1, "calls": 40}
+        own |= {"elements": 40, "self_ns": MS, "observed_ns": 40 * STEP_NS, "parent": number - 1 if number else None}
+        return Stage(number=number, name=name, path=path, **{**own, **changes})
+
+    function = {
+        "function_calls": 1280,
+        "function_on_thread_ns": 2000 * MS,
+        "function_latency": Tally(1280, 2400.0 * MS, 5.0 * MS * MS),
+        "operations": (Operation("DecodeJpeg", 1280, 1500 * MS), Operation("Cast", 1280, 300 * MS)),
+    }
+    stages = (
+        stage(0, "Root", "Root"),
+        stage(1, "Prefetch", "Root::Prefetch", origin=StageOrigin.INJECTED, blocked_ns=1200 * MS, buffer_limit=2,
+              buffered=Tally(40, 4.0, 4.0), empty_calls=36, autotuned=True),
+        stage(2, "BatchV2", "Root::Prefetch::BatchV2", bytes_per_element=1_574_912.0),
+        stage(3, "ParallelMapV2", "Root::Prefetch::BatchV2::ParallelMapV2", calls=1280, elements=1280, parallelism=2,
+              autotuned=False, deterministic=True, blocked_ns=1100 * MS, **function),
+        stage(4, "TFRecord", "Root::Prefetch::BatchV2::ParallelMapV2::TFRecord", calls=1284, elements=1280,
+              iterators=4, self_ns=100 * MS),
+    )  # fmt: skip
+    shares = (
+        PathShare(3, "DecodeJpeg", 900 * MS, 900 * MS),
+        PathShare(3, "queueing", 200 * MS, 200 * MS),
+        PathShare(4, "own work", 60 * MS, 60 * MS),
+        PathShare(1, "not in this trace", 40 * MS, 40 * MS),
+    )
+    time = np.linspace(0, 40 * STEP_NS, points).astype(np.int64)
+    history = {"host": [HOST] * points, "window": [0] * points, "start_ns": time, "stage": [1] * points}
+    history |= {"buffered_elements": np.arange(points) % 2, "buffer_limit": [2] * points}
+    history |= {"parallelism": [None] * points, "ram_used_bytes": [None] * points, "ram_budget_bytes": [None] * points}
+    pool = {"host": [HOST], "window": [0], "start_ns": [0], "end_ns": [40 * STEP_NS], "busy_threads": [1.0]}
+    return TfData(
+        stages=stages,
+        critical_path=CriticalPath(1200 * MS, 1200 * MS, shares),
+        observed_ns=40 * STEP_NS,
+        threadpool_size=2,
+        cpu_budget=2,
+        history=pa.table(history, schema=HISTORY_TABLE),
+        pool=pa.table(pool, schema=POOL_TABLE),
+    )
+
+
 def profiler_cost(count: int = 200) -> ProfilerCost:
     windows = windows_of(count)
     table = pa.table(
@@ -262,6 +321,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "step_breakdown": StepBreakdown(n * WAIT_NS, 0, n * BUSY_NS, 0, 0, 0, 0, n * OPERATION_NS, n * PYTHON_NS),
         "calibration": Calibration(16.0 * MS, 31.0 * MS, 50.0 * MS),
         "idle_gaps": idle_gaps(),
+        "tf_data": tf_data(),
         "file_sampling": file_sampling(),
         "memory": memory(),
         "profiler_cost": profiler_cost(),
@@ -287,6 +347,7 @@ def bare_diagnosis() -> Diagnosis:
         "step_breakdown",
         "calibration",
         "idle_gaps",
+        "tf_data",
         "file_sampling",
         "memory",
         "profiler_cost",

@@ -1,0 +1,61 @@
+"""What an event has to do with tf.data: the part of its names that only the pipeline's own analyses need."""
+
+import re
+from enum import IntEnum
+
+from pipeline_lab.analysis import event_names
+
+_ASYNCHRONOUS = re.compile(r"Prefetch|Parallel|LegacyParallel|MapAndBatch|ParseExample|DataService|MultiDevice")
+_PRODUCE = re.compile(r"\w+Produce")
+_CONSUME = re.compile(r"\w+Consume")
+
+
+class Role(IntEnum):
+    """What an event is to the pipeline."""
+
+    NONE = 0
+    WAIT = 1
+    """The job waits for an element."""
+    ITERATOR = 2
+    """A stage is asked for an element."""
+    PRODUCE = 3
+    """A stage's own thread makes an element for its buffer."""
+    CONSUME = 4
+    """A stage takes an element out of its buffer."""
+    FUNCTION = 5
+    """A stage calls the user's function."""
+    NESTED_FUNCTION = 6
+    """A function calls another one, or is called."""
+    PROCESS = 7
+    """A thread runs ops of a function."""
+    DONE = 8
+    """A thread hands over the result of a function."""
+    OPERATION = 9
+    """One op."""
+
+
+def role_of(name: str) -> Role:
+    """Return the role of a host event by its name."""
+    if name.startswith("Iterator::"):
+        return Role.ITERATOR
+    kind = event_names.host_kind(name)
+    if kind & (event_names.Kind.WAIT | event_names.Kind.OUTER_WAIT):
+        return Role.WAIT
+    if kind & event_names.Kind.INPUT_FUNCTION:
+        return Role.FUNCTION
+    if name == "FunctionRun":
+        return Role.NESTED_FUNCTION
+    if name == "ExecutorState::Process":
+        return Role.PROCESS
+    if name == "ExecutorDoneCallback":
+        return Role.DONE
+    if kind & event_names.Kind.OP:
+        return Role.OPERATION
+    if _PRODUCE.fullmatch(name):
+        return Role.PRODUCE
+    return Role.CONSUME if _CONSUME.fullmatch(name) else Role.NONE
+
+
+def is_asynchronous(stage: str) -> bool:
+    """Say whether a kind of iterator has threads of its own that fill a buffer."""
+    return _ASYNCHRONOUS.match(stage) is not None

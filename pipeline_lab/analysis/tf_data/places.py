@@ -1,0 +1,116 @@
+"""Where in the pipeline an event belongs, from its name and its thread alone.
+
+An iterator's event is named after its whole way from the root: ``Iterator::Root::Prefetch::ForeverRepeat[1]::BatchV2``.
+The indices tell iterators of one stage apart (epochs, files, slots of a cycle); without them the way is the stage's
+place. Only the inputs of a zip or a concatenation keep theirs: these are datasets of their own.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+PREFIX = "Iterator::"
+NO_STAGE = -1
+
+_INDEX = re.compile(r"\[\d+\]")
+_BRANCHING = ("Zip[", "Concatenate[")
+_INNER = re.compile(r"(\w+)Impl")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One stage's place.
+
+    Attributes:
+        path: Kinds from the root down, joined by ``::``.
+        parent: Index of the place above, or None.
+    """
+
+    path: str
+    parent: int | None
+
+    @property
+    def name(self) -> str:
+        return _INDEX.sub("", self.path.rsplit("::", 1)[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """All stages that a trace's names speak of, and the one that each name belongs to.
+
+    Attributes:
+        places: In the order of the tree, each parent before its children.
+        of_name: Index of each name's place, ``NO_STAGE`` for what is no iterator's, shape (n_names,).
+        of_shared_name: The same for events on the threads of a multi-device iterator, which reads a pipeline of its
+            own and deals its elements out to what each replica reads.
+    """
+
+    places: tuple[Place, ...]
+    of_name: NDArray[np.int32]
+    of_shared_name: NDArray[np.int32]
+
+
+def is_shared(line_name: str) -> bool:
+    """Say whether a thread works for a multi-device iterator."""
+    return line_name.startswith("tf_data_multi_device_iterator")
+
+
+def find_places(own: Iterable[str | None], shared: Iterable[str | None]) -> Places:
+    """Find the stages behind a plane's names.
+
+    Args:
+        own: Each name of the plane, None where it does not occur outside of a multi-device iterator's threads.
+        shared: Each name of the plane, None where it does not occur on these threads.
+    """
+    paths = [name and place_of(name) for name in own]
+    generator = min((path for path in paths if path and path.endswith("::Generator")), key=len, default=None)
+    above = f"{generator}::" if generator else ""
+    shared_paths = [path and above + path for path in (name and place_of(name) for name in shared)]
+    places = order_places(path for path in (*paths, *shared_paths) if path)
+    number = {place.path: index for index, place in enumerate(places)}
+    return Places(places, _numbers(number, paths), _numbers(number, shared_paths))
+
+
+def place_of(name: str) -> str | None:
+    """Return the path of the stage that an event belongs to; None if the event is no iterator's."""
+    if not name.startswith(PREFIX):
+        return None
+    parts = name.removeprefix(PREFIX).split("::")
+    # A cache's inner iterator is named as if it lay beside the cache that calls it.
+    parts = [_INNER.sub(r"\1::\g<0>", part) for part in parts]
+    return "::".join(part if part.startswith(_BRANCHING) else _INDEX.sub("", part) for part in parts)
+
+
+def order_places(paths: Iterable[str]) -> tuple[Place, ...]:
+    """Return the places of these paths and of everything above them: a stage may wait and never return in a trace."""
+    below: dict[str, dict[str, None]] = {"": {}}
+    for path in paths:
+        above = ""
+        for place in _way(path):
+            below[above].setdefault(place)
+            below.setdefault(place, {})
+            above = place
+    places: list[Place] = []
+
+    def add(path: str, parent: int | None) -> None:
+        places.append(Place(path, parent))
+        number = len(places) - 1
+        for child in below[path]:
+            add(child, number)
+
+    for root in below[""]:
+        add(root, None)
+    return tuple(places)
+
+
+def _way(path: str) -> Iterator[str]:
+    """Yield the path of each place from the root down to this one."""
+    parts = path.split("::")
+    return ("::".join(parts[: depth + 1]) for depth in range(len(parts)))
+
+
+def _numbers(number: dict[str, int], paths: list[str | None]) -> NDArray[np.int32]:
+    return np.fromiter((number[path] if path else NO_STAGE for path in paths), np.int32, len(paths))

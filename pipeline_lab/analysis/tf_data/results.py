@@ -1,0 +1,305 @@
+"""What a trace says about the tf.data pipeline that ran."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.errors import Unavailable
+
+HISTORY_TABLE = pa.schema(
+    [
+        ("host", pa.string()),
+        ("window", pa.int32()),
+        ("start_ns", pa.int64()),
+        ("stage", pa.int32()),  # number of the stage whose call it was
+        ("buffered_elements", pa.int64()),  # what lay in the stage's buffer when it was called; null if not told
+        ("buffer_limit", pa.int64()),
+        ("parallelism", pa.int64()),
+        ("ram_used_bytes", pa.int64()),  # by all buffers; told by the root
+        ("ram_budget_bytes", pa.int64()),
+    ]
+)
+"""One row per call whose settings were read: every call, or evenly chosen ones of a stage with very many."""
+
+POOL_TABLE = pa.schema(
+    [
+        ("host", pa.string()),
+        ("window", pa.int32()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("busy_threads", pa.float64()),  # mean over the stretch
+    ]
+)
+"""How many threads ran the pipeline's functions, over equal stretches of each window."""
+
+
+class StageOrigin(StrEnum):
+    """How a stage came to be."""
+
+    WRITTEN = "written"
+    FUSED = "fused"
+    """Several stages that TensorFlow made one."""
+    INJECTED = "injected"
+    """TensorFlow put it in."""
+    PARALLELISED = "parallelised"
+    """Written as a serial stage, which TensorFlow made parallel."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Count, sum and sum of squares of some observations: all that their mean and spread need, and it adds up.
+
+    Attributes:
+        count: Number of observations.
+        total: Their sum.
+        squares: Sum of their squares.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.count if self.count else None
+
+    @property
+    def variation(self) -> float | None:
+        """Standard deviation over mean; None without observations or with a mean of 0."""
+        if not self.count or not self.total:
+            return None
+        mean = self.total / self.count
+        return math.sqrt(max(0.0, self.squares / self.count - mean * mean)) / mean
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.count + other.count, self.total + other.total, self.squares + other.squares)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kind of op that ran inside a stage's function.
+
+    Attributes:
+        name: Its type: ``DecodeJpeg``, ``PyFunc``, …
+        calls: How often it ran.
+        self_ns: Time on threads, other ops that ran inside it left out.
+    """
+
+    name: str
+    calls: int
+    self_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage of the pipeline: all iterators with the same place in it, over all epochs, files, windows and hosts.
+
+    Attributes:
+        number: Place in ``TfData.stages``; parents come before their children.
+        parent: Number of the stage that calls it; None for a root.
+        name: Kind of its iterator: ``ParallelMapV2``, ``TFRecord``, …
+        node: The dataset behind it: ``MapDataset:2``, ``fused(…)``, ``inject/…``; without its number where the
+            iterators are of several datasets, empty if the trace does not tell.
+        path: Its place: the kinds from the root down, ``Root::Prefetch::BatchV2``.
+        origin: Whether it runs as written.
+        iterators: How many iterators were seen: files, epochs, replicas.
+        observed_ns: Length of the windows in which it was seen, over hosts.
+        calls: How often it was asked for an element.
+        elements: Elements that it handed over: calls less those that found the end, as far as the trace tells.
+        self_ns: Time in its calls less that of the stages it called, of its function, and of waiting.
+        blocked_ns: Time in its calls during which it waited for an element that other threads were making.
+        function_calls: Calls of the user's function.
+        function_on_thread_ns: Time that threads spent on the function.
+        function_latency: Time from calling the function until its result was there, per finished call, ns.
+        operations: Ops inside the function, the costliest first.
+        parallelism: The number of parallel calls that it was last allowed; None if it has none or never told.
+        cycle_length: Of an interleave.
+        autotuned: Whether TensorFlow chooses its parallelism or buffer.
+        deterministic: Whether elements must come out in order.
+        buffer_limit: Elements that its buffer may hold, as last told.
+        buffered: Elements in its buffer when it was called, per call that told.
+        empty_calls: How many of those calls found nothing.
+        bytes_per_element: Size of what it hands over; None if the trace does not tell.
+        filtered: Elements that a filter dropped; None for other stages.
+    """
+
+    number: int
+    parent: int | None
+    name: str
+    node: str
+    path: str
+    origin: StageOrigin
+    iterators: int
+    observed_ns: int
+    calls: int
+    elements: int
+    self_ns: int
+    blocked_ns: int = 0
+    function_calls: int = 0
+    function_on_thread_ns: int = 0
+    function_latency: Tally = Tally()
+    operations: tuple[Operation, ...] = ()
+    parallelism: int | None = None
+    cycle_length: int | None = None
+    autotuned: bool | None = None
+    deterministic: bool | None = None
+    buffer_limit: int | None = None
+    buffered: Tally = Tally()
+    empty_calls: int = 0
+    bytes_per_element: float | None = None
+    filtered: int | None = None
+
+    @property
+    def function_latency_ns(self) -> int:
+        """Latency of all finished calls of the function together."""
+        return int(self.function_latency.total)
+
+    @property
+    def queueing_ns(self) -> int:
+        """Time during which a called function ran on no thread."""
+        return max(0, self.function_latency_ns - self.function_on_thread_ns)
+
+    @property
+    def queueing_share(self) -> float | None:
+        """Part of the function's latency during which it ran on no thread; None without a function."""
+        return self.queueing_ns / self.function_latency_ns if self.function_latency_ns else None
+
+    @property
+    def parallelism_used(self) -> float | None:
+        """Mean number of calls of its function under way; None without a function."""
+        return self.function_latency_ns / self.observed_ns if self.function_calls and self.observed_ns else None
+
+    @property
+    def buffer_mean(self) -> float | None:
+        """Mean number of elements in its buffer when it was called."""
+        return self.buffered.mean
+
+    @property
+    def empty_share(self) -> float | None:
+        """Part of the calls that found its buffer empty; None if it has none or never told."""
+        return self.empty_calls / self.buffered.count if self.buffered.count else None
+
+    @property
+    def work_ns(self) -> int:
+        """Time of threads that it took: its own, and its function's."""
+        return self.self_ns + self.function_on_thread_ns
+
+
+QUEUEING = "queueing"
+"""Ready to go on, but on no thread: the function waits for one of the pool, or a thread for its turn."""
+UNSEEN = "not in this trace"
+"""What made the element began before the trace, or was not recorded."""
+OWN_WORK = "own work"
+"""The stage's own code, outside of the user's function."""
+
+
+@dataclass(frozen=True)
+class PathShare:
+    """Part of the waits that one thing caused.
+
+    Attributes:
+        stage: Number of the stage, or None for what belongs to none.
+        what: An op's type (``DecodeJpeg``), or :data:`QUEUEING`, :data:`UNSEEN`, :data:`OWN_WORK`.
+        wait_ns: How much of the waits it fills.
+        exposed_ns: How much of that left the device idle.
+    """
+
+    stage: int | None
+    what: str
+    wait_ns: int
+    exposed_ns: int
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """What the job waited for whenever it waited for input, every moment of every wait counted once.
+
+    Attributes:
+        wait_ns: The waits, clipped to the steps where there are any: what ``InputStalls`` counts.
+        exposed_ns: What of them left the device idle.
+        shares: What filled them, the largest exposed part first; they add up to both.
+    """
+
+    wait_ns: int
+    exposed_ns: int
+    shares: tuple[PathShare, ...]
+
+    @property
+    def unseen_ns(self) -> int:
+        """Exposed wait for what began before the trace."""
+        return sum(share.exposed_ns for share in self.shares if share.what == UNSEEN)
+
+    def exposed_by_stage(self) -> dict[int, int]:
+        """Return the exposed wait that each stage caused, what the trace does not hold left out."""
+        found: dict[int, int] = {}
+        for share in self.shares:
+            if share.stage is not None and share.what != UNSEEN:
+                found[share.stage] = found.get(share.stage, 0) + share.exposed_ns
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class TfData:
+    """The pipeline that ran.
+
+    Attributes:
+        stages: In the order of the tree, parents first; a stage's number is its index.
+        critical_path: What the job waited for.
+        observed_ns: Length of all windows, over hosts.
+        threadpool_size: Threads that may run the pipeline's functions; None if not told.
+        cpu_budget: Cores that autotuning reckons with; None if not told.
+        history: Buffers and parallelism over time, :data:`HISTORY_TABLE`.
+        pool: Busy threads over time, :data:`POOL_TABLE`.
+    """
+
+    stages: tuple[Stage, ...]
+    critical_path: CriticalPath | Unavailable
+    observed_ns: int
+    threadpool_size: int | None
+    cpu_budget: int | None
+    history: pa.Table
+    pool: pa.Table
+
+    @property
+    def bottleneck(self) -> int | None:
+        """Number of the stage that caused most of the exposed wait; None if none did."""
+        if isinstance(self.critical_path, Unavailable):
+            return None
+        caused = {stage: ns for stage, ns in self.critical_path.exposed_by_stage().items() if ns > 0}
+        return max(caused, key=lambda stage: caused[stage], default=None)
+
+    @property
+    def pool_busy_ns(self) -> int | None:
+        """Time that the pipeline's threads were busy, all together; None if it had no threads of its own."""
+        if not self.pool.num_rows:
+            return None
+        length_ns = tables.ints(self.pool, "end_ns") - tables.ints(self.pool, "start_ns")
+        return round(float((tables.floats(self.pool, "busy_threads") * length_ns).sum()))
+
+    @property
+    def pool_busy_share(self) -> float | None:
+        """How busy the pipeline's threads were: 1 if all of them worked all the time; None if it is not known."""
+        if self.pool_busy_ns is None or not self.threadpool_size or not self.observed_ns:
+            return None
+        return self.pool_busy_ns / (self.threadpool_size * self.observed_ns)
+
+    @property
+    def ram_used_bytes(self) -> int | None:
+        """Most that all buffers held at a time; None if not told."""
+        return self._largest_told("ram_used_bytes")
+
+    @property
+    def ram_budget_bytes(self) -> int | None:
+        """What all buffers may hold; None if not told."""
+        return self._largest_told("ram_budget_bytes")
+
+    def _largest_told(self, column: str) -> int | None:
+        told = tables.ints(self.history, column)[tables.valid(self.history, column)]
+        return int(told.max()) if len(told) else None
+
+    def children(self, number: int) -> Sequence[Stage]:
+        return [stage for stage in self.stages if stage.parent == number]
