@@ -45,7 +45,9 @@ def launch(store: RunStore, options: RunOptions) -> RunFolder:
         StoreError: The store cannot be written, or no process can be started.
     """
     runtime_folder()  # its trouble is the caller's to see, before there is a run
-    return _start(store.create(options, render_source(options)), options)
+    folder = store.create(options, render_source(options))
+    _write_sources(folder, options)
+    return _start(folder)
 
 
 def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
@@ -55,15 +57,24 @@ def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
         StoreError: The store cannot be written, or no process can be started.
     """
     runtime_folder()
-    return _start(store.create(options, render_source(options.arms[0])), *options.arms)
+    return _start(create_race(store, options))
 
 
-def _start(folder: RunFolder, *jobs: RunOptions) -> RunFolder:
-    """Write the sources of one job, or of a race's arms, then hand the folder to a worker."""
-    parts = [folder] if len(jobs) == 1 else [folder.arm(number) for number in range(len(jobs))]
+def create_race(store: RunStore, options: "RaceOptions") -> RunFolder:
+    """Write the folder of a race as its worker finds it.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    folder = store.create(options, render_source(options.arms[0]))
+    for number, arm in enumerate(options.arms):
+        _write_sources(folder.arm(number), arm)
+    return folder
+
+
+def _start(folder: RunFolder) -> RunFolder:
+    """Hand the folder to a worker."""
     try:
-        for part, options in zip(parts, jobs, strict=True):
-            _write_sources(part, options)
         if not hand_over(folder.path):
             with folder.log.open("ab") as log:
                 start_detached(module_command("pipeline_lab.runs.supervisor", str(folder.path)), log)
@@ -73,10 +84,13 @@ def _start(folder: RunFolder, *jobs: RunOptions) -> RunFolder:
 
 
 def _write_sources(folder: RunFolder, options: RunOptions) -> None:
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.source.write_text(render_source(options), encoding="utf-8")
-    if options.profiling.sample_probe and needs_probe(options):
-        folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.source.write_text(render_source(options), encoding="utf-8")
+        if options.profiling.sample_probe and needs_probe(options):
+            folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"Cannot write the run {folder.id}: {error.strerror}.") from None
 
 
 def cancel(folder: RunFolder) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs.events import NoteEvent, RaceEvent
-from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, max_rounds
+from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, max_rounds, plan_race
 from pipeline_lab.runs.tables import TableWriter
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.worker.block_load import LoadMeter
@@ -29,13 +29,20 @@ class RaceJob:
 
 
 class Race:
-    """Runs rounds over arms that are warm."""
+    """Runs rounds over arms that are warm.
+
+    Every block begins right after a rest, the first of a round too: what is worked out between two rounds is worked out
+    before the rest, or the scheduler of a busy machine would make the block after it pay for it.
+    """
 
     def __init__(self, job: RaceJob, arms: Sequence[Arm], meter: LoadMeter) -> None:
         self._job, self._arms, self._meter = job, arms, meter
         self._step_ns: list[list[float]] = []
         self._load_percent: list[list[float]] = []
         self._begun_s = time.monotonic()
+        self._ran_last: Arm | None = None
+        self._look: int | None = None
+        self._standings: tuple[Standing, ...] = ()
 
     def run(self) -> None:
         """Race until every candidate's answer is known, the rounds or the time are used up, or somebody stops it."""
@@ -46,9 +53,9 @@ class Race:
                 return
             rounds = Rounds(np.array(self._step_ns), np.array(self._load_percent))
             kept = int(rounds.kept(options.max_extra_load_percent).sum())
-            standings = find_standings(rounds, options)
-            self._report(len(self._step_ns), kept, standings)
-            if kept >= options.pairs or all(standing.is_over for standing in standings):
+            self._look_at(rounds, kept)
+            self._report(len(self._step_ns), kept, self._standings)
+            if kept >= options.pairs or all(standing.is_over for standing in self._standings):
                 return
             if self._elapsed_s > options.max_seconds:
                 self._note(f"The time was up after {kept} of {options.pairs} rounds; raise max_seconds for more.")
@@ -65,13 +72,22 @@ class Race:
         for position, arm in enumerate(draw_order(arms, number, self._job.options.seed)):
             if self._job.stop.is_set:
                 return False
-            block = self._arms[arm].run_block(self._job.options.block_steps, self._meter)
+            if self._ran_last is not None:
+                self._ran_last.rest()
+            self._ran_last = self._arms[arm]
+            block = self._ran_last.run_block(self._job.options.block_steps, self._meter)
             self._job.table.append(*_row(number, arm, position, block))
             step_ns[arm] = block.wall_ns / block.steps
             load_percent[arm] = np.inf if block.load.throttled else block.load.other_load_percent
         self._step_ns.append(step_ns)
         self._load_percent.append(load_percent)
         return True
+
+    def _look_at(self, rounds: Rounds, kept: int) -> None:
+        """Find the standings anew where the plan has a look; in between they stay as they are."""
+        look = plan_race(self._job.options).last_look(kept)
+        if not self._standings or look != self._look:
+            self._look, self._standings = look, find_standings(rounds, self._job.options)
 
     def _report(self, rounds: int, kept: int, standings: tuple[Standing, ...]) -> None:
         options = self._job.options

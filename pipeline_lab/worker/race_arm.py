@@ -3,7 +3,7 @@
 While other arms run, an arm's threads go on until its buffers are full. A race that ignored this would measure how
 fast the arm empties them: with a prefetch of 64 batches against one of 2 that looked four to seven times faster. So
 
-- a block ends with a wait until the arm's buffers have filled, which keeps its threads out of the next arm's block;
+- a block is followed by a wait until the arm's buffers have filled, which keeps its threads out of the next arm's;
 - a block begins by throwing away what was buffered meanwhile, down to what the arm had left when it was stopped;
 - two steps that do not count then bring step and pipeline into their rhythm.
 
@@ -78,7 +78,7 @@ class Arm:
         workload = job.options.workload
         self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
         self._steps = self._batches_kept = 0
-        self._left_batches = 0.0
+        self._left_batches = self._step_s = 0.0
 
     def warm_up(self, epoch_batches: int, limit_s: float) -> str | None:
         """Compile, fill shuffle buffer and caches, let the autotuner settle; what the model learned is undone.
@@ -101,7 +101,7 @@ class Arm:
         return next(filter(None, troubles), None)
 
     def run_block(self, steps: int, meter: LoadMeter) -> Block:
-        """Drain what the pause has buffered, then time so many steps, then rest."""
+        """Drain what the pause has buffered, then time so many steps; the arm needs a rest afterwards."""
         drained = self._drain()
         for _ in range(LEAD_STEPS):
             self._train(is_measured=False)
@@ -113,12 +113,12 @@ class Arm:
         wall_ns = self._job.clock.now_ns() - start_ns
         block = Block(start_ns, first_step, steps, wall_ns, wait_ns, drained, meter.read())
         self._left_batches = self._buffers.batches()
-        self.rest(wall_ns / steps / NS_PER_S)
+        self._step_s = wall_ns / steps / NS_PER_S
         return block
 
-    def rest(self, step_s: float = 0.0) -> None:
+    def rest(self) -> None:
         """Wait until the pipeline's threads have nothing left to do, so that they cost the next arm nothing."""
-        patience_s = min(max(FULL_AFTER_STEPS * step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
+        patience_s = min(max(FULL_AFTER_STEPS * self._step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
         begun_s = grown_s = time.monotonic()
         elements = self._buffers.elements()
         while (now_s := time.monotonic()) - begun_s < MAX_FILLING_S:

@@ -13,7 +13,7 @@ from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs.events import NoteEvent, RaceEvent, read_events
 from pipeline_lab.runs.tables import BLOCKS, SAMPLES, STEPS, TableWriter, read_table
-from pipeline_lab.worker import race_arm
+from pipeline_lab.worker import race, race_arm
 from pipeline_lab.worker.block_load import BlockLoad, LoadMeter
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.race import Race, RaceJob
@@ -106,6 +106,7 @@ def test_what_an_idle_arm_has_buffered_is_gone_before_its_block(make_lane: MakeL
     arm.warm_up(0, limit_s=10)
     assert pipeline.ready == 64, "it has filled its buffer while it rested"
     first = arm.run_block(5, CalmMeter())
+    arm.rest()
     second = arm.run_block(5, CalmMeter())
     assert (first.drained_batches, second.drained_batches) == (64, 64)
 
@@ -144,6 +145,7 @@ def test_an_arm_that_was_stopped_with_a_full_buffer_goes_on_with_a_full_one(make
     pipeline = Pipeline(depth=8)
     arm = make_lane(pipeline).arm
     arm.run_block(2, CalmMeter())
+    arm.rest()
     arm._left_batches = 8.0  # as a pipeline leaves it that is faster than its consumer
     assert arm.run_block(2, CalmMeter()).drained_batches == 0
 
@@ -203,29 +205,40 @@ def test_an_epoch_is_counted_only_where_there_is_a_cache() -> None:
 
 def _race(make_lane: MakeLane, **options: Any) -> tuple[Job, RaceOptions]:
     """Run a race of two alike arms on fakes."""
-    race = RaceOptions(arms=(SYNTHETIC.options, SYNTHETIC.options), block_steps=2, **options)
+    chosen = RaceOptions(arms=(SYNTHETIC.options, SYNTHETIC.options), block_steps=2, **options)
     lanes = [make_lane(Pipeline(depth=1)) for _ in range(2)]
-    return _run(race, lanes), race
+    return _run(chosen, lanes), chosen
 
 
-def _run(race: RaceOptions, lanes: list[Lane]) -> Job:
+def _run(options: RaceOptions, lanes: list[Lane]) -> Job:
     job = lanes[0].job
     with contextlib.closing(TableWriter(job.folder.blocks, BLOCKS)) as table:
-        Race(RaceJob(race, job.log, job.stop, table), [lane.arm for lane in lanes], CalmMeter()).run()
+        Race(RaceJob(options, job.log, job.stop, table), [lane.arm for lane in lanes], CalmMeter()).run()
     return job
 
 
 def test_every_round_runs_every_arm_once_in_an_order_of_its_own(make_lane: MakeLane) -> None:
-    job, race = _race(make_lane, pairs=6)
+    job, options = _race(make_lane, pairs=6)
     rounds: dict[int, list[int]] = {}
     for block in read_table(job.folder.blocks, BLOCKS).to_pylist():
         rounds.setdefault(block["round"], []).append(block["arm"])
     assert {tuple(order) for order in rounds.values()} == {(0, 1), (1, 0)}
     standings = [event for event in read_events(job.folder.events) if isinstance(event, RaceEvent)]
-    assert standings[-1].kept_rounds == race.pairs
+    assert standings[-1].kept_rounds == options.pairs
     assert standings[0].standings == [
         {"arm": 1, "pairs": 0, "ratio": None, "low": None, "high": None, "outcome": "undecided"}
     ]
+
+
+def test_every_block_begins_right_after_a_rest(make_lane: MakeLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    rest, run_block, find = Arm.rest, Arm.run_block, race.find_standings
+    monkeypatch.setattr(Arm, "rest", lambda arm: (happened.append("rest"), rest(arm))[1])
+    monkeypatch.setattr(Arm, "run_block", lambda arm, *a: (happened.append("block"), run_block(arm, *a))[1])
+    monkeypatch.setattr(race, "find_standings", lambda *a: (happened.append("look"), find(*a))[1])
+    _race(make_lane, pairs=8)
+    assert all(happened[place - 1] == "rest" for place, what in enumerate(happened) if what == "block" and place)
+    assert happened.count("look") == 3, "before the first look, and at 6 and 8 rounds"
 
 
 def test_a_race_ends_with_its_time(make_lane: MakeLane) -> None:
