@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis import diagnose as analyze
     from pipeline_lab.comparison.opening import compare
+    from pipeline_lab.comparison.racing import race
     from pipeline_lab.runs.run import run
     from pipeline_lab.trace.sources import open_trace
 
-__all__ = ["analyze", "compare", "open_trace", "run"]
+__all__ = ["analyze", "compare", "open_trace", "race", "run"]
 
 _HOMES = {
     "analyze": ("pipeline_lab.analysis.diagnosis", "diagnose"),
     "compare": ("pipeline_lab.comparison.opening", "compare"),
     "open_trace": ("pipeline_lab.trace.sources", "open_trace"),
+    "race": ("pipeline_lab.comparison.racing", "race"),
     "run": ("pipeline_lab.runs.run", "run"),
 }
 """Where each public name lives; loaded when it is asked for, so that ``import pipeline_lab`` stays quick."""

@@ -29,7 +29,7 @@ from pipeline_lab.runs.store import RunStore
 
 BATCH = 16
 COMPUTE_MS = 15.0
-SAME_COMPUTE_MS = 4.0
+SAME_COMPUTE_MS = 1.0
 """Whether alike arms are called different does not depend on how long they take."""
 
 

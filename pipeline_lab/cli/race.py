@@ -1,6 +1,5 @@
 """``pipeline-lab race``: option sets that take turns in one process, and a gate for continuous integration."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,15 +9,11 @@ from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.gate import leave_through
 from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import print_json, results, say
-from pipeline_lab.errors import OptionsError, RunFailedError
+from pipeline_lab.errors import RunFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipeline_lab.options.race import RaceOptions
-    from pipeline_lab.options.run import RunOptions
     from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.store import RunFolder, RunStore
+    from pipeline_lab.runs.store import RunFolder
 
 
 def race(
@@ -58,19 +53,20 @@ def race(
     """Race option sets against the first of them: blocks in random order in one process, until the answer is known."""
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.comparison.racing import choose_race, find_arm
     from pipeline_lab.runs.launcher import launch_race
     from pipeline_lab.runs.store import open_store
 
     opened = open_store(store)
-    settings = {
-        "name": name,
-        "pairs": pairs,
-        "block_steps": block,
-        "margin_percent": None if margin is None else parse_percent(margin),
-        "fail_if_slower_percent": None if fail_if_slower is None else parse_percent(fail_if_slower),
-        "max_seconds": seconds,
-    }
-    chosen = _race_options([_find_arm(each, opened) for each in options], settings)
+    chosen = choose_race(
+        [find_arm(each, opened) for each in options],
+        name=name,
+        pairs=pairs,
+        block_steps=block,
+        margin_percent=None if margin is None else parse_percent(margin),
+        fail_if_slower_percent=None if fail_if_slower is None else parse_percent(fail_if_slower),
+        max_seconds=seconds,
+    )
     with stop_requests() as requests:
         folder = launch_race(opened, chosen)
         record = follow_run(folder, requests)
@@ -86,35 +82,6 @@ def race(
         results().print(summarise_race(found))
     if found.gate is not None:
         leave_through(found.gate)
-
-
-def _race_options(arms: "list[RunOptions]", settings: "Mapping[str, object]") -> "RaceOptions":
-    from pipeline_lab.options.race import read_race_options
-
-    if len(arms) < 2:
-        raise OptionsError("A race needs at least two option sets: the baseline and a candidate.")
-    given = {name: value for name, value in settings.items() if value is not None}
-    return read_race_options({"arms": [arm.model_dump(mode="json") for arm in arms], **given})
-
-
-def _find_arm(text: str, store: "RunStore") -> "RunOptions":
-    """Return the options of a preset, of a JSON file or of a run, whichever has that name."""
-    from pipeline_lab.options.presets import PRESETS
-    from pipeline_lab.options.run import read_options, read_options_file
-
-    for preset in PRESETS:
-        if preset.name == text:
-            return preset.options
-    if Path(text).is_file():
-        found = read_options_file(Path(text))
-        return found if found.name else found.model_copy(update={"name": Path(text).stem})
-    names = ", ".join(preset.name for preset in PRESETS)
-    if text not in {record.id for record in store.runs()}:
-        raise OptionsError(f"{text[:80]!r} is no preset ({names}), no file and no run in {store.root}.")
-    document = store.read(text).options
-    if document is None:
-        raise OptionsError(f"Run {text} was not launched by Pipeline Lab, so it has no options to race.")
-    return read_options(document)
 
 
 def _check_end(folder: "RunFolder", record: "RunRecord") -> None:

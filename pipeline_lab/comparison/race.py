@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arm import ArmResult, count_batches, read_arm
-from pipeline_lab.comparison.race_words import answer_race_gate, describe_answer, find_warnings
+from pipeline_lab.comparison.race_words import answer_race_gate, describe_answer, describe_too_few, find_warnings
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError
 from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
@@ -71,7 +72,7 @@ class Race(Displayed):
         rounds: Complete rounds.
         kept_rounds: Those that were not disturbed.
         other_load_percent: What other programs used of the cores, mean over all blocks; None if not measured.
-        arms: Baseline first.
+        arms: Baseline first; over the rounds that count, or over all where none does.
         candidates: One per arm after the baseline.
         environment: What it ran on.
         created_s: When it was launched, seconds since the epoch.
@@ -118,7 +119,7 @@ def read_race(folder: RunFolder) -> Race:
 
     Raises:
         StoreError: The run is no race.
-        TraceIncompleteError: It has no complete round that counts.
+        TraceIncompleteError: It has no complete round.
     """
     record = read_record(folder)
     if record.options is None or not is_race(record.options):
@@ -127,10 +128,11 @@ def read_race(folder: RunFolder) -> Race:
     blocks = read_table(folder.blocks, BLOCKS)
     rounds = read_rounds(blocks, len(options.arms))
     kept = rounds.kept(options.max_extra_load_percent)
-    counted = np.flatnonzero(kept)[: options.pairs]
-    if not counted.size:
+    if not kept.size:
         raise TraceIncompleteError(f"Race {folder.id} ended before its first round was complete; run it again.")
-    blocks = blocks.filter(np.isin(blocks["round"].to_numpy(), counted))
+    counted = np.flatnonzero(kept)[: options.pairs]
+    shown = counted if counted.size else np.arange(kept.size)
+    blocks = blocks.filter(np.isin(blocks["round"].to_numpy(), shown))
     batches = min(count_batches(folder.arm(number)) for number in range(len(options.arms)))
     arms = tuple(
         read_arm(folder.arm(number), name, options.arms[number], _blocks_of(blocks, number), batches)
@@ -144,24 +146,29 @@ def read_race(folder: RunFolder) -> Race:
         kept_rounds=int(kept.sum()),
         other_load_percent=_mean_load(rounds),
         arms=arms,
-        candidates=tuple(
-            _candidate(standing, arms, rounds.step_ns[counted]) for standing in find_standings(rounds, options)
-        ),
+        candidates=tuple(_candidate(standing, arms, rounds, counted) for standing in find_standings(rounds, options)),
         environment=record.environment,
         created_s=record.status.created_s,
         notes=record.notes,
     )
 
 
-def _candidate(standing: Standing, arms: tuple[ArmResult, ...], step_ns: "np.ndarray[Any, Any]") -> Candidate:
+def _candidate(
+    standing: Standing, arms: tuple[ArmResult, ...], rounds: Rounds, counted: NDArray[np.int64]
+) -> Candidate:
     baseline, arm, result = arms[0], arms[standing.arm], standing.result
     smallest = _smallest_effect(result)
+    step_ns = rounds.step_ns[counted]
+    if result is None:
+        sentence = describe_too_few(arm.name, baseline.name, rounds, counted.size)
+    else:
+        sentence = describe_answer(arm.name, baseline.name, result, standing.outcome, smallest)
     return Candidate(
         name=arm.name,
         standing=standing,
         paired=paired_ratio(log_ratios(step_ns[:, 0], step_ns[:, standing.arm])) if len(step_ns) > 1 else None,
         smallest_effect=smallest,
-        sentence=describe_answer(arm.name, baseline.name, result, standing.outcome, smallest),
+        sentence=sentence,
         warnings=find_warnings(baseline, arm),
     )
 

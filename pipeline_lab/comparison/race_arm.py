@@ -28,7 +28,7 @@ NO_IDLE_TIME = Unavailable("A race takes no trace, so device idle time is unknow
 
 @dataclass(frozen=True, eq=False)
 class ArmResult:
-    """One arm, over its blocks in the rounds that count.
+    """One arm, over its blocks.
 
     Attributes:
         name: Of the arm.
@@ -94,7 +94,7 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         folder: The arm's part of the race's folder.
         name: Of the arm.
         options: Of the arm.
-        blocks: The arm's blocks that count, of schema ``BLOCKS``, at least one.
+        blocks: The arm's blocks to look at, of schema ``BLOCKS``, at least one.
         batches: Batches over which the sampling is looked at.
     """
     steps = int(np.sum(blocks["steps"].to_numpy()))

@@ -5,6 +5,7 @@ import numpy as np
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arm import ArmResult
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.race_standing import Rounds
 from pipeline_lab.statistics.effective_sample import difference_interval, estimate_mean
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
 from pipeline_lab.statistics.sequential import SequentialResult
@@ -17,11 +18,9 @@ MIN_LOSSES = 20
 
 
 def describe_answer(
-    name: str, baseline: str, result: SequentialResult | None, outcome: Outcome, smallest_effect: float | None
+    name: str, baseline: str, result: SequentialResult, outcome: Outcome, smallest_effect: float | None
 ) -> str:
-    """Word the answer of one candidate."""
-    if result is None:
-        return f"Too few rounds to say anything about {name} and {baseline}; let the race go on for longer."
+    """Word the answer of one candidate for whom something is known."""
     interval = _interval(result)
     match outcome:
         case Outcome.FASTER:
@@ -33,6 +32,26 @@ def describe_answer(
         case _:
             found = "" if smallest_effect is None else f"; a difference of {_percent(smallest_effect)} would have shown"
             return f"{name} and {baseline} cannot be told apart ({interval}){found}."
+
+
+def describe_too_few(name: str, baseline: str, rounds: Rounds, kept: int) -> str:
+    """Say why nothing is known about a candidate, and what to do.
+
+    Args:
+        name, baseline: Of the arms.
+        rounds: The complete rounds.
+        kept: How many of them count.
+    """
+    total = len(rounds.step_ns)
+    if kept == total:
+        return f"Too few rounds to say anything about {name} and {baseline}; let the race go on for longer."
+    counted = f"Nothing can be said about {name} and {baseline}: {kept} of {total} rounds count"
+    if rounds.throttled > total - kept - rounds.throttled:
+        return f"{counted}, for the device slowed itself down because of heat or power; cool it, then race again."
+    return (
+        f"{counted}, for other programs disturbed the rest; race again on a quieter machine, "
+        "or raise max_extra_load_percent."
+    )
 
 
 def find_warnings(baseline: ArmResult, candidate: ArmResult) -> tuple[str, ...]:

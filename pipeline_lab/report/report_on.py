@@ -10,6 +10,7 @@ from pipeline_lab.comparison.recorded_run import RecordedRun
 from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.runs.run import Run
 
 
 def report_on(opened: Sequence[RecordedRun | Race], notes: str = "") -> RunReport | ComparisonReport | RaceReport:
@@ -39,6 +40,8 @@ def report_result(result: object) -> RunReport | ComparisonReport | RaceReport:
     """
     if isinstance(result, Diagnosis | Race):
         return report_on([open_any(result)])
+    if isinstance(result, Run):
+        return report_on([open_any(result.path)])
     if isinstance(result, Comparison):
         return ComparisonReport(result)
     raise TypeError(f"There is no report of a {type(result).__name__}.")

@@ -36,6 +36,11 @@ class Rounds:
         """Say which rounds count, shape (rounds,)."""
         return undisturbed_rounds(self.load_percent, max_extra_percent)
 
+    @property
+    def throttled(self) -> int:
+        """Rounds in which the device slowed itself down because of heat or power."""
+        return int(np.isinf(self.load_percent).any(axis=1).sum())
+
 
 @dataclass(frozen=True)
 class Standing:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline_lab.display import Displayed
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.launcher import cancel, launch, wait
@@ -11,8 +12,8 @@ from pipeline_lab.runs.store import RunFolder, RunStore, open_store
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run that is over: done, or cancelled with what it had recorded.
+class Run(Displayed):
+    """A run that is over: done, or cancelled with what it had recorded; a notebook shows its verdict and numbers.
 
     Attributes:
         folder: Names of everything that it left.

@@ -148,19 +148,22 @@ def _p_value(seen: FloatArray, plan: SequentialPlan) -> float:
     return high / plan.paths
 
 
-def _statistics(differences: FloatArray, plan: SequentialPlan) -> list[NDArray[np.float32]]:
-    """Return |sum of signed ranks| at each look so far, for every path; the observed one is path 0."""
-    flips = _flips(plan.paths, plan.max_pairs, plan.seed)
+def _statistics(differences: FloatArray, plan: SequentialPlan) -> NDArray[np.float32]:
+    """Return |sum of signed ranks| at each look so far, shape (looks, paths); the observed path is number 0."""
     looks = [look for look in plan.looks if look <= differences.size]
-    return [np.abs(flips[:, :look] @ signed_ranks(differences[:look]).astype(np.float32)) for look in looks]
+    ranks = np.zeros((len(looks), differences.size), dtype=np.float32)
+    for place, look in enumerate(looks):
+        ranks[place, :look] = signed_ranks(differences[:look])
+    sums: NDArray[np.float32] = np.abs(ranks @ _flips(plan.paths, plan.max_pairs, plan.seed)[: differences.size])
+    return sums
 
 
 @lru_cache(maxsize=4)
 def _flips(paths: int, pairs: int, seed: int) -> NDArray[np.float32]:
-    """Draw the coins, +1 or -1, shape (paths, pairs); a flip of the observed signs is as good as a new draw."""
+    """Draw the coins, +1 or -1, shape (pairs, paths); a flip of the observed signs is as good as a new draw."""
     flips = np.random.default_rng(seed).choice(np.array([-1, 1], dtype=np.float32), (paths, pairs))
     flips[0] = 1
-    return flips
+    return np.ascontiguousarray(flips.T)
 
 
 def _allowed_crossings(plan: SequentialPlan, alpha: float) -> list[int]:
@@ -168,7 +171,7 @@ def _allowed_crossings(plan: SequentialPlan, alpha: float) -> list[int]:
     return [int(alpha * (look / plan.max_pairs) ** SPENDING_POWER * plan.paths + 1e-9) for look in plan.looks]
 
 
-def _crosses(statistics: list[NDArray[np.float32]], allowed: list[int]) -> bool:
+def _crosses(statistics: NDArray[np.float32], allowed: list[int]) -> bool:
     """Say whether the observed path lies beyond the bound of the last look given."""
     waiting = np.ones(statistics[0].size, dtype=bool)
     bound = np.float32(np.inf)

@@ -61,8 +61,8 @@ class Race:
                 self._note(f"The time was up after {kept} of {options.pairs} rounds; raise max_seconds for more.")
                 return
         self._note(
-            f"Other programs disturbed so many of {max_rounds(options)} rounds that fewer than {options.pairs} count; "
-            "race again on a quieter machine, or raise max_extra_load_percent."
+            f"Fewer than {options.pairs} of {max_rounds(options)} rounds count, for other programs disturbed the rest or "
+            "the device slowed itself down; race again on a quieter or cooler machine, or raise max_extra_load_percent."
         )
 
     def _run_round(self, number: int) -> bool:

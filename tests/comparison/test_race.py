@@ -59,6 +59,28 @@ def test_too_few_rounds_say_so(tmp_path: Path) -> None:
     assert "Too few rounds" in candidate.sentence
 
 
+def test_a_race_whose_rounds_were_all_disturbed_is_undecided_and_says_why(tmp_path: Path) -> None:
+    hot = dict.fromkeys(range(PAIRS), np.inf)
+    arms = (PlantedArm(20 * WOBBLE[0], load_percent=hot), PlantedArm(10 * WOBBLE[1]))
+    options = WORDS.model_copy(update={"fail_if_slower_percent": 5.0})
+    race = read_race(make_race(RunStore(tmp_path), *arms, options=options))
+    (candidate,) = race.candidates
+    assert (race.rounds, race.kept_rounds, candidate.standing.outcome) == (PAIRS, 0, Outcome.UNDECIDED)
+    assert candidate.sentence.startswith("Nothing can be said about optimised and baseline: 0 of 30 rounds count, for")
+    assert "heat or power" in candidate.sentence
+    assert race.gate is not None
+    assert race.gate.answer is GateAnswer.UNDECIDED
+    assert race.arms[0].step_ns == pytest.approx(20e6, rel=0.01), "what was measured is shown all the same"
+    assert json.dumps(race.to_json(), allow_nan=False)
+
+
+def test_rounds_that_other_programs_disturbed_are_blamed_on_them(tmp_path: Path) -> None:
+    busy = dict.fromkeys(range(4, PAIRS), 90.0)
+    arms = (PlantedArm([20.0] * 7, load_percent=busy), PlantedArm([10.0] * 7))
+    (candidate,) = read_race(make_race(RunStore(tmp_path), *arms)).candidates
+    assert "4 of 7 rounds count, for other programs" in candidate.sentence
+
+
 def test_what_could_not_be_decided_names_the_effect_that_would_have_shown(tmp_path: Path) -> None:
     noise = np.exp(np.random.default_rng(2).normal(0, 0.2, (2, PAIRS)))
     race = read_race(make_race(RunStore(tmp_path), PlantedArm(20 * noise[0]), PlantedArm(20 * noise[1])))
