@@ -9,7 +9,9 @@ from pipeline_lab.analysis import findings, idle_gaps, input_stalls, step_breakd
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
 from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
+from pipeline_lab.analysis.live_model import NO_MODEL, LiveModel
 from pipeline_lab.analysis.memory import NO_MEMORY, Memory
 from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Results, Source
@@ -30,6 +32,8 @@ class JobResults:
     calibration: Calibration | Unavailable
     memory: Memory | Unavailable
     profiler_cost: ProfilerCost | Unavailable
+    live_model: LiveModel | Unavailable
+    job_load: JobLoad | Unavailable
     other_cpu_percent: float | None
 
 
@@ -41,6 +45,8 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
         calibration=Unavailable(NOT_CALIBRATED),
         memory=Unavailable(NO_MEMORY),
         profiler_cost=Unavailable(NO_WINDOWS),
+        live_model=Unavailable(NO_MODEL),
+        job_load=Unavailable(NO_LOAD),
         other_cpu_percent=None,
     )
 

@@ -7,7 +7,9 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
@@ -66,6 +68,8 @@ class Results:
     file_sampling: FileSampling | Unavailable
     memory: Memory | Unavailable
     profiler_cost: ProfilerCost | Unavailable
+    live_model: LiveModel | Unavailable
+    job_load: JobLoad | Unavailable
     other_cpu_percent: float | None = None
 
 

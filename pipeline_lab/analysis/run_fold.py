@@ -2,21 +2,32 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import calibration, file_sampling, job_steps, memory, profiler_cost, tables
+from pipeline_lab.analysis import (
+    calibration,
+    file_sampling,
+    job_load,
+    job_steps,
+    live_model,
+    memory,
+    profiler_cost,
+    tables,
+)
 from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.inputs import Progress, window_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
-from pipeline_lab.errors import TraceReadError
+from pipeline_lab.errors import StoreError, TraceReadError
 from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files
-from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.tables import MODEL, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.written import WrittenPipeline, read_written
 from pipeline_lab.trace.xplane import read_xplane
 
 
@@ -27,6 +38,9 @@ class JobTables:
     steps: pa.Table
     samples: pa.Table
     resources: pa.Table
+    model: pa.Table | None
+    written: WrittenPipeline | None
+    environment: dict[str, Any]
     events: list[Event]
     files: list[DataFile]
 
@@ -78,6 +92,9 @@ def read_job(folder: RunFolder) -> JobTables:
         steps=read_table(folder.steps, STEPS),
         samples=read_table(folder.samples, SAMPLES),
         resources=read_table(folder.resources, RESOURCES),
+        model=read_table(folder.model, MODEL) if folder.model.exists() else None,
+        written=read_written(folder.written),
+        environment=_environment(folder),
         events=read_events(folder.events),
         files=read_files(folder.files),
     )
@@ -99,5 +116,14 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         file_sampling=attempt(lambda: file_sampling.measure(job.files, job.samples, reads)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns)),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
+        live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
+        job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
         other_cpu_percent=float(np.nanmean(other)) if np.isfinite(other).any() else None,
     )
+
+
+def _environment(folder: RunFolder) -> dict[str, Any]:
+    try:
+        return read_record(folder).environment
+    except StoreError:
+        return {}

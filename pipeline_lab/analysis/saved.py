@@ -25,7 +25,7 @@ from pipeline_lab.analysis.storage import read_result, write_json, write_result
 from pipeline_lab.analysis.xprof_comparison import CrossCheck
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
-ANALYSIS_VERSION = 5
+ANALYSIS_VERSION = 7
 """Raised whenever the same inputs may give another diagnosis."""
 
 _DOCUMENT = "diagnosis.json"
@@ -204,7 +204,15 @@ def fingerprint(path: Path) -> str:
 def _inputs(path: Path) -> list[Path]:
     if is_run(path):
         folder = RunFolder(path)
-        tables = [folder.steps, folder.samples, folder.resources, folder.events, folder.files]
+        tables = [
+            folder.steps,
+            folder.samples,
+            folder.resources,
+            folder.model,
+            folder.written,
+            folder.events,
+            folder.files,
+        ]
         return [*window_files(folder), *opened_files(folder), *(table for table in tables if table.exists())]
     if path.is_dir():
         return [Path(folder, name) for folder, _, names in os.walk(path) for name in names]

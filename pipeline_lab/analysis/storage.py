@@ -18,7 +18,9 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
@@ -44,7 +46,9 @@ _CLASSES: dict[str, type[Any]] = {
         Finding,
         IdleGaps,
         InputStalls,
+        JobLoad,
         JobSteps,
+        LiveModel,
         Memory,
         Operation,
         PathShare,
@@ -52,6 +56,7 @@ _CLASSES: dict[str, type[Any]] = {
         Salvage,
         Source,
         Stage,
+        StageWork,
         StepBreakdown,
         Steps,
         Suggestion,

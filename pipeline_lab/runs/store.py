@@ -71,6 +71,16 @@ class RunFolder:
         return self.path / "resources.arrows"
 
     @property
+    def model(self) -> Path:
+        """What tf.data's own model says about the training pipeline."""
+        return self.path / "model.arrows"
+
+    @property
+    def written(self) -> Path:
+        """The stages of the pipeline as it was written."""
+        return self.path / "written.json"
+
+    @property
     def files(self) -> Path:
         return self.path / "files.json"
 
@@ -80,7 +90,7 @@ class RunFolder:
         return self.path / "blocks.arrows"
 
     def arm(self, number: int) -> "RunFolder":
-        """Return the part of a race that belongs to one arm: its sources, files, steps, samples and scratch."""
+        """Return the part of a race that belongs to one arm: its sources, files, steps, samples, model and scratch."""
         return RunFolder(self.path / "arms" / str(number))
 
     @property

@@ -42,6 +42,32 @@ RESOURCES = pa.schema(
 )
 """One row per half second or so."""
 
+MODEL = pa.schema(
+    [
+        ("time_ns", pa.int64()),  # epoch
+        ("node", pa.int32()),  # one iterator; a new epoch or file gets a new one
+        ("parent", pa.int32()),  # the node that asks this one for elements, -1 for the one that the step asks
+        ("place", pa.int16()),  # among the parent's inputs; 0 is what an interleave reads its arguments from
+        ("name", pa.string()),  # as in the trace: ParallelMapV2, BatchV2, …
+        ("node_class", pa.int16()),  # NodeClass of TensorFlow's model.proto
+        ("ratio", pa.float64()),  # elements asked of the inputs for each one produced; 0 where it is not fixed
+        ("elements", pa.int64()),  # produced so far, like all counts of a node since it was made
+        ("processing_ns", pa.int64()),  # thread time spent in this node itself
+        ("bytes_consumed", pa.int64()),
+        ("bytes_produced", pa.int64()),
+        ("buffered_elements", pa.int64()),  # now
+        ("buffered_bytes", pa.int64()),  # now
+        ("parallelism", pa.float32()),  # now; null for stages without
+        ("parallelism_tuned", pa.bool_()),  # the autotuner may change it
+        ("cycle_length", pa.float32()),  # inputs read in turn; null for stages without
+        ("buffer_limit", pa.float32()),  # elements, now; null for stages without
+        ("buffer_tuned", pa.bool_()),  # the autotuner may change it
+        ("cpu_budget", pa.int32()),  # cores that the autotuner plans with
+        ("ram_budget_bytes", pa.int64()),  # memory that it allows for buffers
+    ]
+)
+"""One row per node of tf.data's own model and sample; the samples are a second apart, closer in a young run."""
+
 BLOCKS = pa.schema(
     [
         ("round", pa.int32()),

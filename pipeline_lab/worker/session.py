@@ -12,6 +12,7 @@ from pipeline_lab.runs.events import CalibrationEvent
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, update_record
+from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.data.prepare import find_damage, prepare_files
@@ -19,6 +20,7 @@ from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.loop import TrainingLoop
+from pipeline_lab.worker.pipeline_model import sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
@@ -27,6 +29,7 @@ from pipeline_lab.worker.trainer import Trainer
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
 from pipeline_lab.worker.windows import StepWindows
+from pipeline_lab.worker.written_pipeline import describe_written
 
 _KEPT: list[Any] = []
 
@@ -53,6 +56,9 @@ def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
     job.enter("building")
     pipeline = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
+    written = describe_written(dataset)
+    if written is not None:
+        write_written(job.folder.written, written)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu)
     if job.options.training.calibrate:
         job.enter("calibrating")
@@ -80,8 +86,9 @@ def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
         )
         stack.callback(windows.finish)
         checkpoints = Checkpoints(trainer, job.folder.scratch, job.options.training.checkpoint_every)
-        loop = TrainingLoop(job, trainer, windows, recorder, mark_step, checkpoints.after_step)
-        loop.run(iterate(trainer.distribute(dataset)))
+        batches = iterate(trainer.distribute(dataset))
+        stack.enter_context(sample_model(job.folder.model, batches, job.clock))
+        TrainingLoop(job, trainer, windows, recorder, mark_step, checkpoints.after_step).run(batches)
         if not job.stop.is_set:
             job.enter("finishing")
 

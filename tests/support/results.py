@@ -13,7 +13,9 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, TIMELINE_TABLE, FileSampling
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
+from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
+from pipeline_lab.analysis.live_model import STAGE_TIMELINE, LiveModel, StageWork
 from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
@@ -294,6 +296,55 @@ def profiler_cost(count: int = 200) -> ProfilerCost:
     return ProfilerCost(table, len(windows) * WINDOW_STEPS, 51.0 * MS, 50.0 * MS, 50.5 * MS)
 
 
+def live_model(samples: int = 20) -> LiveModel:
+    """Return a pipeline of a prefetch over a parallel map over a file reader, sampled every half second."""
+    stages = (
+        stage_work("Root", None, 1, 10_000),
+        stage_work("Prefetch", 0, 1, 100_000, buffer_limit=4.0, buffered_elements=0.5, buffered_bytes=200_000.0),
+        stage_work("MapAndBatch", 1, 1, 24 * MS, parallelism=2.0, buffered_elements=1.0, buffered_bytes=400_000.0),
+        stage_work("TFRecord", 2, 128, 40_000, element_bytes=2_000.0),
+    )
+    rows = [(sample, stage) for sample in range(samples) for stage in range(len(stages))]
+    table = pa.table(
+        {
+            "time_ns": [sample * 10 * STEP_NS for sample, _ in rows],
+            "stage": [stage for _, stage in rows],
+            "elements": [1280 if stage == 3 else 10 for _, stage in rows],
+            "parallelism": [2.0 if stage == 2 else None for _, stage in rows],
+            "buffered_elements": [sample % 2 if stage in (1, 2) else 0 for sample, stage in rows],
+            "buffered_bytes": [400_000 * (sample % 2) if stage in (1, 2) else 0 for sample, stage in rows],
+            "buffer_limit": [4.0 if stage == 1 else None for _, stage in rows],
+        },
+        schema=STAGE_TIMELINE,
+    )
+    return LiveModel(
+        stages, table, samples, 0, (samples - 1) * 10 * STEP_NS, 10 * samples, 2, 8_000_000_000, 800_000, STEP_NS
+    )
+
+
+def stage_work(name: str, parent: int | None, visits: float, self_ns: float, **changes: object) -> StageWork:
+    """Build a stage of a pipeline whose stages follow each other; ``parent`` is the index of the one before."""
+    names = ("Root", "Prefetch", "MapAndBatch")[: 0 if parent is None else parent + 1]
+    values: dict[str, object] = {
+        "path": "::".join((*names, name)),
+        "parent": parent,
+        "visits_per_batch": float(visits),
+        "self_ns": float(self_ns),
+        "elements": int(200 * visits),
+        "element_bytes": 400_000.0,
+        "parallelism": None,
+        "parallelism_tuned": False,
+        "cycle_length": None,
+        "buffer_limit": None,
+        "buffer_tuned": False,
+        "buffered_elements": None,
+        "buffered_bytes": None,
+        "peak_bytes": 400_000 if changes.get("buffered_bytes") else 0,
+        "is_asynchronous": name in ("Prefetch", "MapAndBatch"),
+    }
+    return StageWork(**{**values, **changes})  # type: ignore[arg-type]
+
+
 def verdict() -> Verdict:
     return Verdict(
         VerdictClass.INPUT_BOUND,
@@ -325,6 +376,8 @@ def diagnosis(**changes: object) -> Diagnosis:
         "file_sampling": file_sampling(),
         "memory": memory(),
         "profiler_cost": profiler_cost(),
+        "live_model": live_model(),
+        "job_load": JobLoad(cores=2.0, pool_threads=2, cpu_ns_per_step=40.0 * MS, other_cores=0.1),
         "findings": (
             Finding(
                 "sampling-skew",
@@ -351,6 +404,8 @@ def bare_diagnosis() -> Diagnosis:
         "file_sampling",
         "memory",
         "profiler_cost",
+        "live_model",
+        "job_load",
     )
     return diagnosis(
         **dict.fromkeys(names, nothing),
