@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ _DOCUMENT = "diagnosis.json"
 _CROSS_CHECK = "xprof.json"
 _ERROR = "error.txt"
 _PROGRESS = "progress.json"
+_TIMELINE, _UNFINISHED = "timeline-", "making-"
 _LOCK = ".lock"
 
 
@@ -118,6 +119,34 @@ class SavedDiagnosis:
         write_json(folder / _CROSS_CHECK, document)
         (folder / _ERROR).unlink(missing_ok=True)
 
+    @property
+    def timeline(self) -> Path | None:
+        """The folder of the timeline's index if its inputs are still the same, else None."""
+        return self.find_timeline(timeline_name(fingerprint(self.path)))
+
+    def find_timeline(self, name: str) -> Path | None:
+        """Return the folder of the timeline's index of that name, fresh or not."""
+        return next((folder / name for folder in self._folders if (folder / name).is_dir()), None)
+
+    def save_timeline(self, build: Callable[[Path], None], inputs: str) -> None:
+        """Keep a timeline's index in place of older ones.
+
+        Args:
+            build: Writes it into an empty folder.
+            inputs: As for :meth:`save`.
+        """
+        folder = self._writable()
+        made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
+        try:
+            build(made)
+            for old in folder.glob(f"{_TIMELINE}*"):
+                shutil.rmtree(old, ignore_errors=True)
+            made.rename(folder / timeline_name(inputs))
+        finally:
+            for left in folder.glob(f"{_UNFINISHED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+        (folder / _ERROR).unlink(missing_ok=True)
+
     def save_error(self, sentence: str) -> None:
         (self._writable() / _ERROR).write_text(sentence + "\n", encoding="utf-8")
 
@@ -193,12 +222,18 @@ def diagnose_saved(path: Path, *, progress: Progress | None = None) -> Diagnosis
 
 def fingerprint(path: Path) -> str:
     """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
-    digest = hashlib.sha256(f"{ANALYSIS_VERSION}\0{path.absolute()}".encode())
+    path = path.absolute()
+    digest = hashlib.sha256(f"{ANALYSIS_VERSION}\0{path}".encode())
     for file in sorted(_inputs(path)):
         with contextlib.suppress(OSError):
             status = file.stat()
             digest.update(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}".encode())
     return digest.hexdigest()
+
+
+def timeline_name(inputs: str) -> str:
+    """Return the name of the timeline's index that was made from these inputs."""
+    return _TIMELINE + inputs[:32]
 
 
 def _inputs(path: Path) -> list[Path]:
