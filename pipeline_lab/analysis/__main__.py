@@ -1,4 +1,4 @@
-"""``python -m pipeline_lab.analysis PATH [--follow | --xprof]``: diagnose and save, for the app, which parses nothing."""
+"""``python -m pipeline_lab.analysis PATH [--follow | --xprof | --timeline]``: diagnose and save, for the app, which parses nothing."""
 
 import argparse
 import contextlib
@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("path", type=Path, help="a run folder, a log directory, a trace file or an archive")
     parser.add_argument("--follow", action="store_true", help="keep at it, at lowest priority, until the run ends")
     parser.add_argument("--xprof", action="store_true", help="also compare with XProf, and save that")
+    parser.add_argument("--timeline", action="store_true", help="also make the index of the timeline")
     options = parser.parse_args(arguments)
     saved = SavedDiagnosis(options.path)
     with _report_errors(saved) as failed, saved.lock() as is_ours:
@@ -32,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _diagnose_once(options.path, saved)
             if options.xprof:
                 _cross_check_once(options.path, saved)
+            if options.timeline:
+                _index_once(options.path, saved)
     return 1 if failed else 0
 
 
@@ -51,6 +54,17 @@ def _cross_check_once(path: Path, saved: SavedDiagnosis) -> None:
     diagnosis = saved.load()
     if diagnosis is not None:
         cross_check_saved(path, diagnosis)
+
+
+def _index_once(path: Path, saved: SavedDiagnosis) -> None:
+    inputs = fingerprint(path)
+    diagnosis = saved.load()
+    if diagnosis is None or saved.timeline is not None:
+        return
+    from pipeline_lab.analysis.timeline.build import build_index
+
+    saved.save_timeline(lambda folder: build_index(path, diagnosis, folder, saved.save_progress), inputs)
+    saved.end_progress()
 
 
 @contextlib.contextmanager

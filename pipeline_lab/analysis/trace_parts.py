@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pipeline_lab.analysis import file_reads, idle_gaps, input_stalls, step_breakdown, steps, tables, tf_data
 from pipeline_lab.analysis.activity import Activity
@@ -17,6 +17,34 @@ from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Salvage, Trace
 
 Result = TypeVar("Result")
+
+
+class Capture(Protocol):
+    """What places a capture on the axis: its names, its window on its own axis, and when that axis begins."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def window(self) -> str: ...
+    @property
+    def origin_epoch_ns(self) -> int | None: ...
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+
+
+Placed = TypeVar("Placed", bound=Capture)
+
+
+@dataclass(frozen=True)
+class Place(Generic[Placed]):
+    """Where a capture lies: the number of its window, and what is added to its times."""
+
+    capture: Placed
+    window: int
+    shift_ns: int
+
 
 _DEVICE_THREAD = re.compile(r"tf_gpu_|.*(?:GPU|TPU):\d")
 
@@ -116,45 +144,51 @@ class Axis:
 
 
 def place_on_axis(parts: Sequence[TraceParts], origin_epoch_ns: int | None = None) -> Axis:
-    """Shift every part onto one axis.
+    """Shift every part onto one axis; see :func:`find_places`."""
+    places, zero = find_places(parts, origin_epoch_ns)
+    placed = tuple(_place(place.capture, place.window, place.shift_ns) for place in places)
+    return Axis(placed, zero, len({place.window for place in places}))
+
+
+def find_places(
+    captures: Sequence[Placed], origin_epoch_ns: int | None = None
+) -> tuple[list[Place[Placed]], int | None]:
+    """Find where each capture lies on one axis, in the order of time, and the epoch of the axis' zero.
 
     Where all captures have absolute times, the axis is theirs; otherwise they are laid one after another.
 
     Args:
-        parts: In any order.
+        captures: In any order.
         origin_epoch_ns: Zero of the axis; the earliest capture's origin if not given.
     """
-    known = [part.origin_epoch_ns for part in parts if part.origin_epoch_ns is not None]
-    is_absolute = len(known) == len(parts)
+    known = [one.origin_epoch_ns for one in captures if one.origin_epoch_ns is not None]
+    is_absolute = len(known) == len(captures)
     zero = min(known, default=None) if origin_epoch_ns is None else origin_epoch_ns
     if not is_absolute or zero is None:
-        return _lay_in_a_row(sorted(parts, key=lambda part: (part.window, part.name)), zero if not parts else None)
-    ordered = sorted(parts, key=lambda part: ((part.origin_epoch_ns or 0) + part.start_ns, part.name))
+        in_a_row = sorted(captures, key=lambda one: (one.window, one.name))
+        return _lay_in_a_row(in_a_row), zero if not captures else None
+    ordered = sorted(captures, key=lambda one: ((one.origin_epoch_ns or 0) + one.start_ns, one.name))
     numbers = _number_windows(ordered)
-    return Axis(
-        tuple(_place(part, numbers[_window_key(part)], (part.origin_epoch_ns or 0) - zero) for part in ordered),
-        zero,
-        len(numbers),
-    )
+    return [Place(one, numbers[_window_key(one)], (one.origin_epoch_ns or 0) - zero) for one in ordered], zero
 
 
-def _lay_in_a_row(ordered: Sequence[TraceParts], zero: int | None) -> Axis:
+def _lay_in_a_row(ordered: Sequence[Placed]) -> list[Place[Placed]]:
     numbers = _number_windows(ordered)
-    placed, cursor = [], 0
-    for part in ordered:
-        placed.append(_place(part, numbers[_window_key(part)], cursor - part.start_ns))
-        cursor += part.end_ns - part.start_ns
-    return Axis(tuple(placed), zero, len(numbers))
+    places, cursor = [], 0
+    for one in ordered:
+        places.append(Place(one, numbers[_window_key(one)], cursor - one.start_ns))
+        cursor += one.end_ns - one.start_ns
+    return places
 
 
-def _number_windows(ordered: Sequence[TraceParts]) -> dict[str, int]:
-    names = dict.fromkeys(_window_key(part) for part in ordered)
+def _number_windows(ordered: Sequence[Capture]) -> dict[str, int]:
+    names = dict.fromkeys(_window_key(one) for one in ordered)
     return {name: number for number, name in enumerate(names)}
 
 
-def _window_key(part: TraceParts) -> str:
+def _window_key(capture: Capture) -> str:
     """Return what the hosts of one window share; a lone file is a window of its own."""
-    return part.window or part.name
+    return capture.window or capture.name
 
 
 def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:

@@ -1,0 +1,200 @@
+"""Make a timeline's index from a run's traces and its diagnosis. Runs where traces are read, never in the app."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.event_names import Kind
+from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.inputs import Progress, is_run, opened_log, window_files
+from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.run_fold import read_job
+from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, Work, find_layers, find_threads
+from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
+from pipeline_lab.analysis.trace_parts import find_places
+from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.trace.schema import Trace
+from pipeline_lab.trace.sources import SourceKind, find_traces
+from pipeline_lab.trace.xplane import read_xplane
+
+_LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture whose events are in the index; see :class:`pipeline_lab.analysis.trace_parts.Capture`."""
+
+    number: int
+    name: str
+    host: str
+    window: str
+    origin_epoch_ns: int | None
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """How to read the captures of a run, and the epoch of its axis' zero if the job noted it."""
+
+    readers: tuple[tuple[str, Callable[[], Trace]], ...]
+    origin_epoch_ns: int | None
+
+
+def build_index(path: Path, diagnosis: Diagnosis, folder: Path, progress: Progress | None = None) -> None:
+    """Write the index of a run's timeline.
+
+    Args:
+        path: A run or any profile log.
+        diagnosis: What its analysis found; its steps, waits and gaps become lanes.
+        folder: An empty folder.
+        progress: Told how many traces are done, how many there are, and the next one's name.
+    """
+    writer = IndexWriter(folder)
+    with _open_source(path) as source:
+        captures = _add_captures(writer, source, progress)
+        places, _ = find_places(captures, source.origin_epoch_ns)
+    shifts = {place.capture.number: place.shift_ns for place in places}
+    spans = [
+        (place.window, place.capture.start_ns + place.shift_ns, place.capture.end_ns + place.shift_ns)
+        for place in places
+    ]
+    _add_windows(writer, spans, apart=diagnosis.source.kept_apart)
+    _add_diagnosis(writer, diagnosis)
+    writer.finish([shifts[number] for number in range(len(captures))], unreadable=len(source.readers) - len(captures))
+
+
+@contextmanager
+def _open_source(path: Path) -> Iterator[Source]:
+    """Find the captures just as the diagnosis does, so that both lie on the same axis."""
+    if is_run(path):
+        run = RunFolder(path)
+        log = opened_log(run)
+        if log is not None:
+            with _open_source(log) as source:
+                yield source
+        else:
+            readers = tuple((file.parent.name, _reader(file)) for file in window_files(run))
+            yield Source(readers, read_job(run).origin_epoch_ns)
+        return
+    with find_traces(path) as found:
+        if found.kind is SourceKind.RUN:
+            with _open_source(found.root) as source:
+                yield source
+        else:
+            yield Source(tuple((file.path.name, file.read) for file in found.files), None)
+
+
+def _reader(file: Path) -> Callable[[], Trace]:
+    return lambda: read_xplane(file, window=file.parent.name)
+
+
+def _add_captures(writer: IndexWriter, source: Source, progress: Progress | None) -> list[Capture]:
+    captures: list[Capture] = []
+    for number, (name, read) in enumerate(source.readers):
+        if progress:
+            progress(number, len(source.readers), name)
+        try:
+            trace = read()
+        except TraceReadError:  # the diagnosis says which and why
+            continue
+        activity = Activity(trace)
+        start, end = activity.extent
+        capture = Capture(len(captures), str(trace.path), trace.host, trace.window, trace.origin_epoch_ns, start, end)
+        for thread in find_threads(activity):
+            _add_thread(writer, activity, thread, capture)
+        captures.append(capture)
+    return captures
+
+
+def _add_thread(writer: IndexWriter, activity: Activity, thread: Thread, capture: Capture) -> None:
+    plane, line = thread.plane, thread.line
+    key = (thread.kind.value, capture.host, plane.name, line.name, str(line.id))
+    number = writer.lane(key, Lane(thread.kind, thread.role, capture.host, plane.name, line.name))
+    lane = writer.describe(number)
+    if thread.role == "training":
+        lane.role = "training"
+    if plane is activity.host and len(activity.rows(line, Kind.WAIT | Kind.OUTER_WAIT)):
+        lane.waits = True
+    used = np.unique(line.name_index)
+    name_of = np.zeros(len(plane.names), np.uint32)
+    name_of[used] = [writer.name(plane.names[index], plane.display_names[index]) for index in used]
+    layers, deeper = find_layers(line.start_ns, line.end_ns)
+    lane.deeper += deeper
+    for layer, rows in enumerate(layers):
+        index = line.name_index[rows]
+        times = line.start_ns[rows], line.duration_ns[rows]
+        writer.add((number, layer), thread.class_of_name[index], times, name_of[index], capture.number)
+
+
+def _add_windows(writer: IndexWriter, spans: list[tuple[int, int, int]], *, apart: bool) -> None:
+    """Add a lane of the windows and of the time between them, when the profiler was off."""
+    if not spans:
+        return
+    number = writer.lane(("windows",), Lane(LaneKind.WINDOWS, "", "", "", "Profile windows"))
+    windows = sorted({window for window, _, _ in spans})
+    start = np.array([min(one[1] for one in spans if one[0] == window) for window in windows], np.int64)
+    end = np.array([max(one[2] for one in spans if one[0] == window) for window in windows], np.int64)
+    end[:-1] = np.minimum(end[:-1], start[1:])
+    names = [writer.name(f"Profile window {window + 1}") for window in windows]
+    _add_rows(writer, number, Work.WINDOW.value, start, end, names)
+    between = np.flatnonzero(start[1:] > end[:-1])
+    if len(between) and not apart:
+        off = [writer.name("Profiler off")] * len(between)
+        _add_rows(writer, number, GapCause.CAPTURE_GAP.value, end[between], start[between + 1], off)
+
+
+def _add_diagnosis(writer: IndexWriter, diagnosis: Diagnosis) -> None:
+    """Add what the analysis found: steps, input waits, and each device's work and gaps."""
+    if not isinstance(diagnosis.steps, Unavailable):
+        table = diagnosis.steps.table
+        names = [f"Step {number}" for number in table.column("step").to_pylist()]
+        _add_table(writer, LaneKind.STEPS, table, tables.ints(table, "end_ns"), names, Work.STEP.value)
+    if not isinstance(diagnosis.input_stalls, Unavailable):
+        table = diagnosis.input_stalls.table
+        end = tables.ints(table, "end_ns")
+        hidden = 2 * tables.ints(table, "exposed_ns") < end - tables.ints(table, "start_ns")
+        classes = np.where(hidden, Work.HIDDEN_WAIT.value, GapCause.INPUT_WAIT.value).tolist()
+        _add_table(writer, LaneKind.WAITS, table, end, ["Input wait"] * len(end), classes)
+    if not isinstance(diagnosis.idle_gaps, Unavailable):
+        busy, gaps = diagnosis.idle_gaps.busy, diagnosis.idle_gaps.gaps
+        end = tables.ints(busy, "end_ns")
+        _add_table(writer, LaneKind.DEVICE, busy, end, ["Device busy"] * len(end), Work.BUSY.value)
+        end = tables.ints(gaps, "start_ns") + tables.ints(gaps, "duration_ns")
+        causes = gaps.column("cause").to_pylist()
+        names = [f"Idle: {cause.replace('_', ' ')}" for cause in causes]
+        _add_table(writer, LaneKind.DEVICE, gaps, end, names, causes)
+
+
+def _add_table(
+    writer: IndexWriter, kind: LaneKind, table: pa.Table, end: IntArray, names: list[str], classes: str | list[str]
+) -> None:
+    """Add the rows of a table, one lane for each host, and for each device where there is a column for it."""
+    start = tables.ints(table, "start_ns")
+    name = np.array([writer.name(one) for one in names], np.uint32)
+    of_class = [classes] * len(names) if isinstance(classes, str) else classes
+    event_class = np.array([CLASS_NUMBER[one] for one in of_class], np.uint8)
+    hosts = table.column("host").to_pylist()
+    devices = table.column("device").to_pylist() if "device" in table.column_names else [_LABELS[kind]] * len(hosts)
+    places = list(zip(hosts, devices, strict=True))
+    for host, device in dict.fromkeys(places):
+        number = writer.lane((kind.value, host, device), Lane(kind, "", host, "", device))
+        rows = np.array([place == (host, device) for place in places]).nonzero()[0]
+        for layer, inside in enumerate(find_layers(start[rows], end[rows])[0]):
+            at = rows[inside]
+            writer.add((number, layer), event_class[at], (start[at], (end - start)[at]), name[at])
+
+
+def _add_rows(
+    writer: IndexWriter, lane: int, event_class: str, start: IntArray, end: IntArray, names: list[int]
+) -> None:
+    classes = np.full(len(start), CLASS_NUMBER[event_class], np.uint8)
+    writer.add((lane, 0), classes, (start, end - start), np.array(names, np.uint32))
