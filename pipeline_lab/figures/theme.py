@@ -79,6 +79,8 @@ THEMES: dict[Mode, Theme] = {
             "busy": "#26407a",
             "hidden_wait": "#e9a982",
             "expected": "#5b6470",
+            "tf_data": "#12908a",
+            "collective": "#9a2a5e",
         },
     ),
     "dark": Theme(
@@ -93,6 +95,8 @@ THEMES: dict[Mode, Theme] = {
             "busy": "#7cb6f2",
             "hidden_wait": "#8f5a36",
             "expected": "#a3abb7",
+            "tf_data": "#2fb8a8",
+            "collective": "#d76a9e",
         },
     ),
 }

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.ui import exports, uploads
+from pipeline_lab.ui.timeline import routes as timeline
 
 PREFIX = "/api/lab"
 
@@ -115,5 +116,6 @@ ROUTES = [
     Route(f"{PREFIX}/runs/{{run_id}}/windows/{{window}}/{{name}}", window_file),
     Route(f"{PREFIX}/runs/{{run_id}}/opened/{{name:path}}", opened_file),
     *exports.ROUTES,
+    *timeline.ROUTES,
     *uploads.ROUTES,
 ]

@@ -55,6 +55,11 @@ def widget_value(key: str) -> Any:
     return st.session_state.get(key)
 
 
+def open_tab(key: str, title: str) -> None:
+    """Open a tab of the tabs with that key (for use in callbacks)."""
+    st.session_state[key] = title
+
+
 def remember(key: str, value: Any) -> Any:
     """Keep a value for the session and return the one that is kept."""
     return st.session_state.setdefault(key, value)

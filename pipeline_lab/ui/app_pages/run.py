@@ -19,6 +19,8 @@ from pipeline_lab.ui import (
     race_view,
     verdict,
 )
+from pipeline_lab.ui.timeline import component as timeline
+from pipeline_lab.ui.timeline import jump
 
 store = cache.store()
 record = header.chosen_run(store)
@@ -41,12 +43,15 @@ if diagnosis is None:
 verdict.show_verdict(diagnosis.verdict)
 verdict.show_findings(diagnosis)
 verdict.show_metrics(diagnosis)
-others = ("Beside XProf", "Options and source")
-tabs = st.tabs([*Section, *others], on_change="rerun", key="section", bind="query-params")
+others = (jump.TITLE, "Beside XProf", "Options and source")
+tabs = st.tabs([*Section, *others], on_change="rerun", key=jump.SECTION, bind="query-params")
 for section, tab in zip(Section, tabs, strict=False):
     if tab.open:
         with tab:
             charts.show_section(section, diagnosis)
+if tabs[-3].open:
+    with tabs[-3]:
+        timeline.show(folder)
 if tabs[-2].open:
     with tabs[-2]:
         beside_xprof.show(folder)

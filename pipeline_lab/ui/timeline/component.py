@@ -1,0 +1,90 @@
+"""The timeline's place on a page: its index is made by a process of its own, then the canvas fetches its views."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from pipeline_lab.analysis.timeline.index import Index
+from pipeline_lab.analysis.timeline.lanes import CLASSES
+from pipeline_lab.analysis.timeline.view import arrange_lanes
+from pipeline_lab.figures.theme import THEMES
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.ui import state
+from pipeline_lab.ui.attempts import Attempts
+from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.timeline import jump, routes
+from pipeline_lab.ui.timeline.explain import class_name
+
+POLL_S = 0.5
+_attempts = Attempts()
+_HERE = Path(__file__)
+_canvas = st.components.v2.component(
+    "pipeline_lab_timeline",
+    html=_HERE.with_name("timeline.html").read_text(encoding="utf-8"),
+    css=_HERE.with_name("timeline.css").read_text(encoding="utf-8"),
+    js="\n".join(_HERE.with_name(name).read_text(encoding="utf-8") for name in ("timeline.js", "paint.js")),
+)
+
+
+def show(folder: RunFolder) -> None:
+    """Show the timeline of a run that is over; until its index is made, say so."""
+    from pipeline_lab.analysis.saved import SavedDiagnosis
+
+    place = SavedDiagnosis(folder.path)
+    made = place.timeline
+    if made is None:
+        _show_waiting(folder)
+        return
+    index = routes.open_timeline(folder, made.name)
+    _canvas(
+        key="timeline",
+        data={
+            "url": routes.url_of(folder.id, made.name),
+            "lanes": arrange_lanes(index),
+            "classes": _classes(index),
+            "start": index.start_ns,
+            "end": max(index.end_ns, index.start_ns + 1),
+            "view": jump.asked_view(),
+            "pick": jump.asked_pick(),
+        },
+        on_section_change=jump.go_back,
+    )
+    _show_notes(index)
+
+
+def _classes(index: Index) -> list[dict[str, str | bool]]:
+    theme = THEMES[state.mode()]
+    used = {group.event_class for groups in index.groups.values() for group in groups}
+    return [
+        {
+            "title": class_name(name),
+            "colour": theme.categories.get({"other": "unknown"}.get(name, name), theme.muted),
+            "used": number in used and name != "window",
+        }
+        for number, name in enumerate(CLASSES)
+    ]
+
+
+def _show_notes(index: Index) -> None:
+    if unreadable := index.facts.get("unreadable", 0):
+        st.caption(f"{unreadable} of the run's traces could not be read; their stretch of time is empty.")
+    if deeper := sum(lane.deeper for lane in index.lanes):
+        st.caption(f"{deeper:,} events are nested too deep to be shown.")
+
+
+@st.fragment(run_every=POLL_S)
+def _show_waiting(folder: RunFolder) -> None:
+    from pipeline_lab.analysis.saved import SavedDiagnosis
+
+    place = SavedDiagnosis(folder.path)
+    if place.timeline is not None:
+        st.rerun()
+    attempt = _attempts.start(folder, "--timeline")
+    if attempt.has_failed:
+        st.info(escape(place.error or "The timeline could not be made, and nothing says why."))
+        if st.button("Try again", key="timeline-again"):
+            _attempts.forget(folder)
+        return
+    done = place.progress
+    text = f"Preparing the timeline: window {done.done + 1} of {done.total}" if done else "Preparing the timeline"
+    st.progress(done.done / done.total if done and done.total else 0.0, text=text)

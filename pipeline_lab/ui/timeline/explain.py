@@ -1,0 +1,172 @@
+"""Say what a chosen event, gap, wait or step is, and what went on meanwhile."""
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pipeline_lab.analysis.event_names import Kind, host_kind
+from pipeline_lab.analysis.idle_gaps import GapCause
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.timeline.index import Index
+from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
+from pipeline_lab.analysis.timeline.look import Found, rank_operations, step_at
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.figures.theme import CAUSE_NAMES
+from pipeline_lab.units import format_count, format_duration, format_percent
+
+MAX_OPERATIONS = 8
+ALL_ROLES = ("training", "tf.data", "other")
+TOO_MANY = "Too many events lie in this stretch to rank them; choose a shorter one."
+WORK_NAMES = {
+    "busy": "device work",
+    "collective": "communication between devices",
+    "tf_data": "input pipeline",
+    "hidden_wait": "input wait behind device work",
+    "step": "step",
+    "window": "profiler on",
+    "other": "other events",
+}
+"""What people call the classes that are no cause of a gap."""
+
+Facts = list[tuple[str, str]]
+
+
+def class_name(name: str) -> str:
+    """Return what people call a class of events."""
+    return WORK_NAMES[name] if name in WORK_NAMES else CAUSE_NAMES[GapCause(name)]
+
+
+def explain(index: Index, diagnosis: Diagnosis | None, found: Found) -> dict[str, Any]:
+    """Describe one event as plain values: where it lies, a title, facts, and ranked operations where that helps."""
+    lane = index.lanes[found.lane]
+    title, facts, section = _describe(index, diagnosis, found)
+    meanwhile = None
+    if lane.kind in (LaneKind.DEVICE, LaneKind.WAITS, LaneKind.STEPS) and CLASSES[found.event_class] != "busy":
+        meanwhile = _rank(index, found)
+    return {
+        "lane": found.lane,
+        "layer": found.layer,
+        "start": found.start_ns,
+        "end": found.end_ns,
+        "pick": f"{found.lane}.{found.layer}@{found.start_ns}",
+        "title": title,
+        "facts": [("Starts", f"{format_duration(found.start_ns)} into the run"), *facts],
+        "meanwhile": meanwhile,
+        "section": section.value if section else None,
+    }
+
+
+def _describe(index: Index, diagnosis: Diagnosis | None, found: Found) -> tuple[str, Facts, Section | None]:
+    lane, length = index.lanes[found.lane], format_duration(found.duration_ns)
+    name = CLASSES[found.event_class]
+    match lane.kind:
+        case LaneKind.WINDOWS if name == GapCause.CAPTURE_GAP:
+            return f"Profiler off for {length}", [("Note", "Nothing was recorded here; nothing is known of it.")], None
+        case LaneKind.WINDOWS:
+            return f"{index.labels[found.name]}, {length}", [], None
+        case LaneKind.STEPS:
+            return f"{index.labels[found.name]}, {length}", _step_facts(diagnosis, found, lane.host), Section.STALLS
+        case LaneKind.WAITS:
+            return f"Input wait of {length}", _wait_facts(index, diagnosis, found, lane.host), Section.STALLS
+        case LaneKind.DEVICE if name == "busy":
+            return f"{lane.label} busy for {length}", _place(index, found), Section.GAPS
+        case LaneKind.DEVICE:
+            title = f"Idle gap of {length}: {class_name(name)}"
+            return title, [*_place(index, found), *_gap_facts(diagnosis, found, lane.host, lane.label)], Section.GAPS
+    facts = [("Lasts", length), ("Thread", lane.label), *_place(index, found), ("Kind", class_name(name))]
+    full = index.names[found.name]
+    facts += [("Full name", full)] if full != index.labels[found.name] else []
+    facts.append(("In all", f"{format_count(index.counts[found.name])} events, {_total(index, found.name)}"))
+    return index.labels[found.name], facts, None
+
+
+def _total(index: Index, name: int) -> str:
+    return format_duration(index.totals_ns[name])
+
+
+def _place(index: Index, found: Found) -> Facts:
+    """Name host (if there are several) and step."""
+    host = index.lanes[found.lane].host
+    hosts = {lane.host for lane in index.lanes if lane.host}
+    facts = [("Host", host)] if len(hosts) > 1 else []
+    step = step_at(index, host, found.start_ns)
+    return [*facts, ("Step", index.labels[step.name].removeprefix("Step ") if step else "between the steps")]
+
+
+def _step_facts(diagnosis: Diagnosis | None, found: Found, host: str) -> Facts:
+    if diagnosis is None or isinstance(diagnosis.steps, Unavailable):
+        return []
+    row = _row(diagnosis.steps.table, found.start_ns, host=host)
+    return (
+        []
+        if row is None
+        else [
+            ("Waited for input", _share(row["wait_ns"], found.duration_ns)),
+            ("of which the device idled", _share(row["exposed_ns"], found.duration_ns)),
+            ("Device busy", _share(row["busy_ns"], found.duration_ns)),
+        ]
+    )
+
+
+def _wait_facts(index: Index, diagnosis: Diagnosis | None, found: Found, host: str) -> Facts:
+    facts = _place(index, found)
+    if diagnosis is None or isinstance(diagnosis.input_stalls, Unavailable):
+        return facts
+    row = _row(diagnosis.input_stalls.table, found.start_ns, host=host)
+    if row is None:
+        return facts
+    number = [("Step", str(row["step"]))] if row["step"] is not None else []
+    left = [fact for fact in facts if fact[0] != "Step" or not number]
+    return [*left, *number, ("The device idled", _share(row["exposed_ns"], found.duration_ns))]
+
+
+def _gap_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str) -> Facts:
+    if diagnosis is None or isinstance(diagnosis.idle_gaps, Unavailable):
+        return []
+    row = _row(diagnosis.idle_gaps.gaps, found.start_ns, host=host, device=device)
+    if row is None:
+        return []
+    parts = sorted(((row[f"{cause.value}_ns"], cause) for cause in GapCause), reverse=True)
+    shares = ", ".join(f"{CAUSE_NAMES[cause]} {_percent(ns, found.duration_ns)}" for ns, cause in parts if ns)
+    facts = [("Device", device), ("Divides into", shares)]
+    return [*facts, ("Host operation", row["host_operation"])] if row["host_operation"] else facts
+
+
+def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:
+    chosen = pc.equal(table.column("start_ns"), start_ns)
+    for column, value in same.items():
+        chosen = pc.and_(chosen, pc.equal(table.column(column), value))
+    rows: list[dict[str, Any]] = table.filter(chosen).slice(0, 1).to_pylist()
+    return rows[0] if rows else None
+
+
+def _rank(index: Index, found: Found) -> dict[str, Any]:
+    """Rank what the host's threads did; a wait is not explained by the events that wait."""
+    lane = index.lanes[found.lane]
+    ranked = rank_operations(index, lane.host, (found.start_ns, found.end_ns), ALL_ROLES)
+    if ranked is None:
+        return {"note": TOO_MANY, "rows": []}
+    useful = [one for one in ranked if not host_kind(index.names[one.name]) & (Kind.WAIT | Kind.OUTER_WAIT)]
+    rows = [
+        {
+            "name": index.labels[one.name],
+            "thread": index.lanes[one.lane].label,
+            "time": format_duration(one.self_ns),
+            "share": _percent(one.self_ns, found.duration_ns),
+            "calls": format_count(one.calls),
+        }
+        for one in useful[:MAX_OPERATIONS]
+    ]
+    note = "" if rows else "The threads of this host recorded nothing here."
+    if len(useful) > len(rows):
+        note = f"{len(useful) - len(rows)} more names took less. Over 100 % means several threads at once."
+    return {"note": note, "rows": rows}
+
+
+def _share(part_ns: int, whole_ns: int) -> str:
+    return f"{format_duration(part_ns)} ({_percent(part_ns, whole_ns)})"
+
+
+def _percent(part_ns: int, whole_ns: int) -> str:
+    return format_percent(100 * part_ns / max(1, whole_ns))
