@@ -31,6 +31,10 @@ class TraceIncompleteError(PipelineLabError):
     """A trace is readable but does not hold what an analysis needs."""
 
 
+class CaptureError(PipelineLabError):
+    """A job that is not ours cannot be recorded."""
+
+
 class RunFailedError(PipelineLabError):
     """A job ended without a result."""
 

@@ -52,7 +52,8 @@ def measure(steps: pa.Table, resources: pa.Table, events: Sequence[Event], origi
         raise TraceIncompleteError(NO_MEMORY)
     order = np.argsort(time_ns, kind="stable")
     time_ns, rss = time_ns[order], rss[order]
-    peaks = [event.rss_peak_bytes for event in events if isinstance(event, WindowEvent)]
+    windows = [event for event in events if isinstance(event, WindowEvent)]
+    peaks = [window.rss_peak_bytes for window in windows if window.rss_peak_bytes is not None]
     flushing = contains(flushes(events), time_ns)
     kept = _largest_of_each_stretch(rss)
     return Memory(

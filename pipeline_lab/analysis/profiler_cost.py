@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ WINDOW_TABLE = pa.schema(
     [
         ("window", pa.int32()),
         ("name", pa.string()),
-        ("first_step", pa.int64()),
+        ("first_step", pa.int64()),  # null, like costs and memory below, where it is not known
         ("last_step", pa.int64()),
         ("start_ns", pa.int64()),  # on the diagnosis' axis
         ("stop_ns", pa.int64()),
@@ -106,14 +107,18 @@ def _window_table(windows: Sequence[WindowEvent], origin_ns: int) -> pa.Table:
         len(windows),
         window=list(range(len(windows))),
         name=[window.name for window in windows],
-        first_step=[window.first_step for window in windows],
-        last_step=[window.last_step for window in windows],
+        first_step=_known([window.first_step for window in windows]),
+        last_step=_known([window.last_step for window in windows]),
         start_ns=[window.started_ns - origin_ns for window in windows],
         stop_ns=[window.stopped_ns - origin_ns for window in windows],
         flushed_ns=[window.flushed_ns - origin_ns for window in windows],
-        start_cost_ns=[window.start_cost_ns for window in windows],
-        stop_cost_ns=[window.stop_cost_ns for window in windows],
+        start_cost_ns=_known([window.start_cost_ns for window in windows]),
+        stop_cost_ns=_known([window.stop_cost_ns for window in windows]),
         size_bytes=[window.size_bytes for window in windows],
-        rss_growth_bytes=[window.rss_peak_bytes - window.rss_before_bytes for window in windows],
+        rss_growth_bytes=_known([window.growth_bytes for window in windows]),
         shortened=[window.shortened for window in windows],
     )
+
+
+def _known(values: Sequence[int | None]) -> "np.ma.MaskedArray[Any, Any]":
+    return np.ma.masked_array([value or 0 for value in values], [value is None for value in values], dtype=np.int64)

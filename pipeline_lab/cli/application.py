@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from pipeline_lab.cli.analyze import analyze
 from pipeline_lab.cli.app import app as serve_app
+from pipeline_lab.cli.capture import capture
 from pipeline_lab.cli.code import code
 from pipeline_lab.cli.compare import compare
 from pipeline_lab.cli.doctor import doctor
@@ -19,6 +20,7 @@ from pipeline_lab.cli.race import race
 from pipeline_lab.cli.report import report
 from pipeline_lab.cli.run import run
 from pipeline_lab.cli.runs import runs
+from pipeline_lab.cli.watch import watch
 from pipeline_lab.errors import OptionsError, PipelineLabError
 
 FAILED, WRONG_USAGE = 1, 2
@@ -65,6 +67,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (serve_app, run, presets, options, analyze, compare, race, report, code, events, doctor):
+for command in (serve_app, run, presets, options, analyze, compare, race, report, code, events, capture, doctor):
     app.command()(command)
+app.command(context_settings={"allow_interspersed_args": False})(watch)  # what follows the script is the script's
 app.add_typer(runs, name="runs")

@@ -42,10 +42,15 @@ def run(
         print_json(run_document(folder, record))
     else:
         typer.echo(folder.id)
-    _tell_end(folder, record)
+    tell_end(folder, record)
 
 
-def _tell_end(folder: "RunFolder", record: "RunRecord") -> None:
+def tell_end(folder: "RunFolder", record: "RunRecord") -> None:
+    """Say how a run ended and what to do next.
+
+    Raises:
+        RunFailedError: It did not end well.
+    """
     from pipeline_lab.runs.record import RunState
 
     status = record.status

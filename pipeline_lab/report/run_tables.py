@@ -15,6 +15,7 @@ from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.report.content import Table
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
+UNKNOWN = "–"
 MAX_LONGEST = 10
 MAX_FILES = 30
 MAX_WINDOWS = 20
@@ -27,7 +28,7 @@ def longest_waits(stalls: InputStalls) -> Table:
     )
     rows = tuple(
         (
-            "–" if row["step"] is None else str(row["step"]),
+            UNKNOWN if row["step"] is None else str(row["step"]),
             format_duration(row["start_ns"]),
             format_duration(row["length_ns"]),
             format_duration(row["exposed_ns"]),
@@ -110,11 +111,11 @@ def windows(cost: ProfilerCost) -> Table:
     shown = tuple(
         (
             str(row["name"]),
-            "" if row["first_step"] is None else f"{row['first_step']}–{row['last_step']}",
-            format_duration(row["start_cost_ns"] + row["stop_cost_ns"]),
+            UNKNOWN if row["first_step"] is None else f"{row['first_step']}–{row['last_step']}",
+            _held(row["start_cost_ns"], row["stop_cost_ns"]),
             format_duration(row["flushed_ns"] - row["stop_ns"]),
             format_bytes(row["size_bytes"]),
-            format_bytes(row["rss_growth_bytes"]),
+            UNKNOWN if row["rss_growth_bytes"] is None else format_bytes(row["rss_growth_bytes"]),
         )
         for row in rows[:MAX_WINDOWS]
     )
@@ -125,6 +126,10 @@ def windows(cost: ProfilerCost) -> Table:
         numeric=(1, 2, 3, 4, 5),
         note=_left_out(len(shown), len(rows), "windows"),
     )
+
+
+def _held(start_ns: int | None, stop_ns: int | None) -> str:
+    return UNKNOWN if start_ns is None or stop_ns is None else format_duration(start_ns + stop_ns)
 
 
 def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:

@@ -65,7 +65,8 @@ class WindowEvent(Event):
     """One profile window is on disk.
 
     Times are ns since the epoch. ``start_cost_ns`` is how long the training thread was held to open the window,
-    ``stop_cost_ns`` to close it; the steps are None where nobody counted them; the flush itself (``stopped_ns`` to ``flushed_ns``) runs beside the training.
+    ``stop_cost_ns`` to close it; the steps are None where nobody counted them,
+    costs and memory where the window was asked for from outside the job; the flush itself (``stopped_ns`` to ``flushed_ns``) runs beside the training.
     """
 
     kind = "window"
@@ -75,12 +76,19 @@ class WindowEvent(Event):
     started_ns: int
     stopped_ns: int
     flushed_ns: int
-    start_cost_ns: int
-    stop_cost_ns: int
     size_bytes: int
-    rss_before_bytes: int
-    rss_peak_bytes: int
-    shortened: bool
+    start_cost_ns: int | None = None
+    stop_cost_ns: int | None = None
+    rss_before_bytes: int | None = None
+    rss_peak_bytes: int | None = None
+    shortened: bool = False
+
+    @property
+    def growth_bytes(self) -> int | None:
+        """What the window added to the process, where that is known."""
+        if self.rss_before_bytes is None or self.rss_peak_bytes is None:
+            return None
+        return self.rss_peak_bytes - self.rss_before_bytes
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,10 @@ class RunFolder:
         """Return the part of a race that belongs to one arm: its sources, files, steps, samples, model and scratch."""
         return RunFolder(self.path / "arms" / str(number))
 
+    def process(self, rank: int) -> "RunFolder":
+        """Return the part of a run that one of several processes wrote: its events and tables; the first one's is the run."""
+        return RunFolder(self.path / "processes" / str(rank))
+
     @property
     def log(self) -> Path:
         """What the worker wrote to its standard streams."""

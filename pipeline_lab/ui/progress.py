@@ -23,6 +23,7 @@ _PHASES = {
     "warmup": "Warming up",
     "training": "Training",
     "racing": "Racing",
+    "capturing": "Recording windows of the job",
     "finishing": "Writing the last results",
 }
 

@@ -59,7 +59,7 @@ def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Dev
     if not _divide(gpus, replicas, GPU_PART_MB):
         for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
-    descriptions = [_describe(gpu) for gpu in gpus]
+    descriptions = describe_gpus()
     return Device(f"GPU 0: {descriptions[0]['name']}", is_gpu=True, gpus=descriptions)
 
 
@@ -70,6 +70,11 @@ def _divide(devices: list[Any], replicas: int, memory_mb: int | None = None) -> 
     part = tf.config.LogicalDeviceConfiguration(memory_limit=memory_mb)
     tf.config.set_logical_device_configuration(devices[0], [part] * replicas)
     return True
+
+
+def describe_gpus() -> list[dict[str, Any]]:
+    """Return name and memory (bytes, None if unknown) of each GPU that TensorFlow sees."""
+    return [_describe(gpu) for gpu in tf.config.list_physical_devices("GPU")]
 
 
 def _describe(gpu: Any) -> dict[str, Any]:

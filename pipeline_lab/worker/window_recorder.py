@@ -82,7 +82,7 @@ class WindowRecorder:
         self._flush: Future[None] | None = None
         self._window: Window | None = None
         self._failure: Exception | None = None
-        self._count = 0
+        self._count, self._pauses = 0, 0
 
     @property
     def recorded(self) -> Window | None:
@@ -92,8 +92,8 @@ class WindowRecorder:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a window can open: none is open or being flushed."""
-        return self._window is None
+        """Whether a window can open: none is open or being flushed, and nobody else wants the profiler."""
+        return self._window is None and not self._pauses
 
     @property
     def is_flushing(self) -> bool:
@@ -135,6 +135,17 @@ class WindowRecorder:
             self._flush = self._flusher.submit(self._write, window, save=save)
             window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
 
+    def pause(self) -> None:
+        """Give the profiler to somebody else: the open window is written, and none opens until :meth:`resume`."""
+        with self.lock:
+            self._pauses += 1
+            self.close()
+        self.wait()
+
+    def resume(self) -> None:
+        with self.lock:
+            self._pauses -= 1
+
     def check(self) -> None:
         """Tell of an earlier window that met a full disk.
 
@@ -173,7 +184,7 @@ class WindowRecorder:
         try:
             self._profiler.stop(save=save)
             if save:
-                self._report(window, self._publish(scratch, self._folder.window(window.name)))
+                self._report(window, publish(scratch, self._folder.window(window.name), self._process))
         except Exception as error:
             if is_disk_full(error):
                 raise
@@ -203,20 +214,31 @@ class WindowRecorder:
     def _scratch(self, number: int) -> Path:
         return self._folder.scratch / f"window{self._process}-{number:04d}"
 
-    def _publish(self, scratch: Path, target: Path) -> int:
-        """Move the session that the profiler wrote to its place and return its size, bytes."""
-        traces = sorted(scratch.rglob(f"*{TRACE_SUFFIX}"))
-        if not traces:
-            raise FileNotFoundError("the profiler wrote no trace")
-        session = traces[0].parent
-        size_bytes = sum(file.stat().st_size for file in session.iterdir())
-        if size_bytes == 0:
-            raise ValueError("it holds more than the profiler can write (2 GiB); choose shorter windows")
-        if not self._process:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            session.rename(target)
-            return size_bytes
-        target.mkdir(parents=True, exist_ok=True)
-        for trace in traces:
-            trace.rename(target / f"{trace.name.removesuffix(TRACE_SUFFIX)}{self._process}{TRACE_SUFFIX}")
+
+def publish(scratch: Path, target: Path, process: str = "") -> int:
+    """Move the session that the profiler wrote to its place and return its size, bytes.
+
+    Args:
+        scratch: Where the profiler wrote it.
+        target: The window's folder.
+        process: What tells this process's trace from others of the same window; they share the folder.
+
+    Raises:
+        FileNotFoundError: There is no trace.
+        ValueError: The trace is empty, as TensorFlow leaves one that was too large.
+    """
+    traces = sorted(scratch.rglob(f"*{TRACE_SUFFIX}"))
+    if not traces:
+        raise FileNotFoundError("the profiler wrote no trace")
+    session = traces[0].parent
+    size_bytes = sum(file.stat().st_size for file in session.iterdir())
+    if size_bytes == 0:
+        raise ValueError("it holds more than the profiler can write (2 GiB); choose shorter windows")
+    if not process:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        session.rename(target)
         return size_bytes
+    target.mkdir(parents=True, exist_ok=True)
+    for trace in traces:
+        trace.rename(target / f"{trace.name.removesuffix(TRACE_SUFFIX)}{process}{TRACE_SUFFIX}")
+    return size_bytes

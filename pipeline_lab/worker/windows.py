@@ -16,11 +16,13 @@ class StepWindows:
     another thread, so that even one endless step cannot fill the memory.
     """
 
-    def __init__(self, options: ProfilingOptions, recorder: WindowRecorder, log: EventLog) -> None:
+    def __init__(
+        self, options: ProfilingOptions, recorder: WindowRecorder, log: EventLog, *, first_step: int = 0
+    ) -> None:
         self._options, self._recorder, self._log = options, recorder, log
         self._step = 0
         self._steps_limit = options.steps_per_window
-        self._next_step: int | None = 0 if options.enabled else None
+        self._next_step: int | None = first_step if options.enabled else None
 
     @property
     def is_flushing(self) -> bool:
@@ -48,7 +50,7 @@ class StepWindows:
 
     def after_step(self, step: int) -> None:
         """Close the window if it is long or large enough."""
-        if self._recorder.is_ready:
+        if self._recorder.recorded is None:
             return
         with self._recorder.lock:
             self._recorder.note_memory()
@@ -68,13 +70,17 @@ class StepWindows:
                 self._close(window)
         return self.is_flushing
 
+    def stop(self) -> None:
+        """Open no more windows."""
+        self._next_step = None
+
     def finish(self) -> None:
         """Close the window that is open, if any, and wait until it is on disk.
 
         Raises:
             OSError: The disk is full.
         """
-        self._next_step = None
+        self.stop()
         with self._recorder.lock:
             window = self._recorder.recorded
             if window is not None:

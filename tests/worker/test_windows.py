@@ -163,3 +163,11 @@ def test_a_window_that_fails_otherwise_is_lost_and_the_job_goes_on(job: Job) -> 
     notes = [event for event in read_events(job.folder.events) if isinstance(event, NoteEvent)]
     assert [note.sentence for note in notes] == ["Profile window-0001 was lost: broken."]
     assert job.folder.windows() == []
+
+
+def test_the_first_window_can_wait_for_a_step(job: Job) -> None:
+    options = ProfilingOptions(steps_per_window=2, every_steps=5)
+    recorder = WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock)
+    windows = StepWindows(options, recorder, job.log, first_step=3)
+    assert _run(windows, range(10)) == [NO_WINDOW] * 3 + [1, 1] + [NO_WINDOW] * 3 + [2, 2]
+    windows.finish()

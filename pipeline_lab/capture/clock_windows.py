@@ -1,0 +1,108 @@
+"""Profile windows by the clock, for a job that nobody tells us anything about."""
+
+import time
+
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.failures import is_disk_full
+from pipeline_lab.worker.window_recorder import WindowRecorder
+
+FIRST_S = 2.0
+"""From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""
+TICK_S = 0.02
+BYTES_PER_MB = 1_000_000
+BUSY = "Something else in this process uses TensorFlow's profiler (the script itself, or its profiler server): its sessions go first, and no window is recorded meanwhile."
+
+
+class ClockWindows:
+    """Opens a window every so many seconds, and closes it after its length or when it fills the memory.
+
+    Args:
+        every_s: From the start of one window to the start of the next.
+        length_s: Of one window.
+        ceiling_bytes: Memory that one window may add to the process.
+        in_step: Open windows at whole multiples of the period since the epoch, so that all processes of a job, on all
+            their machines, record the same moments.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        recorder: WindowRecorder,
+        *,
+        every_s: float,
+        length_s: float,
+        ceiling_bytes: int,
+        in_step: bool = False,
+    ) -> None:
+        self._recording, self._recorder = recording, recorder
+        self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
+        self._told_busy = False
+        self._failed = False
+        self._wait_s = min(FIRST_S, every_s)
+        self._due_s = self._next_due()
+
+    def tick(self) -> None:
+        """Do what is due; call often, always on the same thread."""
+        with self._recorder.lock:
+            window = self._recorder.recorded
+            if window is not None:
+                age_s = (self._recording.clock.now_ns() - window.started_ns) / NS_PER_S
+                if age_s >= self._length_s:
+                    self._recorder.close()
+            elif self._is_due():
+                self._open()
+
+    def watch_memory(self, rss_bytes: int) -> bool:
+        """Close a window that fills the memory; say whether one is being flushed."""
+        with self._recorder.lock:
+            self._recorder.note_memory(rss_bytes)
+            window = self._recorder.recorded
+            if window is not None and window.growth_bytes > self._ceiling_bytes:
+                window.is_shortened = True
+                self._length_s = max(0.05, 0.8 * (self._recording.clock.now_ns() - window.started_ns) / NS_PER_S)
+                self._recorder.close()
+        return self._recorder.is_flushing
+
+    def finish(self) -> None:
+        """Close the open window and wait until it is on disk."""
+        self._recorder.close()
+        try:
+            self._recorder.finish()
+        except OSError as error:
+            self._tell_full(error)
+
+    def _is_due(self) -> bool:
+        return self._recorder.is_ready and not self._failed and time.time() >= self._due_s
+
+    def _open(self) -> None:
+        self._due_s = self._next_due()
+        try:
+            self._recorder.check()
+            self._recorder.open()
+        except Exception as error:
+            self._refused(error)
+
+    def _next_due(self) -> float:
+        """Return when the next window opens, s since the epoch."""
+        now_s = time.time()
+        if self._in_step:
+            return (now_s // self._every_s + 1) * self._every_s
+        due_s = now_s + self._wait_s
+        self._wait_s = min(2 * self._wait_s, self._every_s)
+        return due_s
+
+    def _refused(self, error: Exception) -> None:
+        if is_disk_full(error):
+            self._tell_full(error)
+        elif type(error).__name__ == "AlreadyExistsError":
+            if not self._told_busy:
+                self._recording.note(BUSY)
+            self._told_busy = True
+        else:
+            self._failed = True
+            self._recording.note(f"The profiler did not start ({error}); the job goes on without it.")
+
+    def _tell_full(self, error: Exception) -> None:
+        self._failed = True
+        self._recording.note(f"No more windows are recorded: the disk is full ({error}).")

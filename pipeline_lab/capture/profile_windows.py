@@ -1,0 +1,248 @@
+"""Record windows of a training job of your own: two lines, as a Keras callback or around a loop.
+
+With Keras::
+
+    model.fit(dataset, callbacks=[ProfileWindows()])
+
+With a loop of your own::
+
+    with ProfileWindows() as windows:
+        for batch in windows.steps(dataset):
+            train_step(batch)
+"""
+
+import atexit
+import contextlib
+import os
+import shlex
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import keras
+from pydantic import ValidationError
+
+from pipeline_lab.capture.place import find_place
+from pipeline_lab.capture.profilers import OwnProfiler
+from pipeline_lab.capture.recording import Recording, Sampler
+from pipeline_lab.capture.script import explain
+from pipeline_lab.capture.yielding import make_room_for_others
+from pipeline_lab.errors import OptionsError, PipelineLabError
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.run import explain as explain_options
+from pipeline_lab.runs.events import FailureEvent, ProgressEvent
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.worker.device import describe_gpus
+from pipeline_lab.worker.environment import describe_environment
+from pipeline_lab.worker.profiler import mark_step
+from pipeline_lab.worker.windows import StepWindows
+
+TAG = "captured"
+PROGRESS_PERIOD_S = 0.5
+WARMUP_STEPS = 10
+
+Batch = TypeVar("Batch")
+
+
+class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras ships no types
+    """Records a few steps in every so many of your own training job into a run, while it goes on.
+
+    Use it as a Keras callback, or as a context manager around a loop of your own with :meth:`steps` or :meth:`step`.
+    An object records one run and is used once.
+
+    Args:
+        store: Folder of the runs; None for the store that the command line and the app use too.
+        name: Of the run.
+        steps_per_window: Training steps recorded in one window.
+        every_steps: Steps from the start of one window to the start of the next.
+        warmup_steps: Steps before the first window; the first ones trace, compile and fill buffers.
+        memory_ceiling_mb: Memory that one window may add to the process, MB; windows get shorter when they come near.
+
+    Raises:
+        OptionsError: The windows do not fit.
+        StoreError: The store cannot be written (when recording begins).
+    """
+
+    def __init__(
+        self,
+        store: str | Path | None = None,
+        name: str = "training",
+        *,
+        steps_per_window: int = 5,
+        every_steps: int = 100,
+        warmup_steps: int = WARMUP_STEPS,
+        memory_ceiling_mb: int = 200,
+    ) -> None:
+        super().__init__()
+        self._store, self._name, self._warmup_steps = store, name, warmup_steps
+        try:
+            self._options = ProfilingOptions(
+                steps_per_window=steps_per_window, every_steps=every_steps, memory_ceiling_mb=memory_ceiling_mb
+            )
+        except ValidationError as error:
+            raise OptionsError(explain_options(error)) from None
+        self._session: _Session | None = None
+        self._marker: contextlib.ExitStack | None = None
+        self._step = 0
+
+    @property
+    def run(self) -> RunFolder:
+        """The run that was recorded; :func:`pipeline_lab.analyze` takes its ``path``.
+
+        Raises:
+            PipelineLabError: Recording has not begun.
+        """
+        if self._session is None:
+            raise PipelineLabError("Nothing is recorded yet; the run exists from the first training step on.")
+        return self._session.recording.folder
+
+    # a loop of one's own
+
+    def __enter__(self) -> "ProfileWindows":
+        self._begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave_step()
+        self._end(error)
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Surround one training step, from asking for its batch to its result."""
+        self._enter_step()
+        try:
+            yield
+        finally:
+            self._leave_step()
+
+    def steps(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield batches; a step lasts from asking for one to asking for the next."""
+        iterator = iter(batches)
+        try:
+            while True:
+                self._enter_step()
+                try:
+                    batch = next(iterator)
+                except StopIteration:
+                    return
+                yield batch
+                self._leave_step()
+        finally:
+            self._leave_step()
+
+    # Keras
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        del logs
+        self._begin()
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self._enter_step()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self._leave_step()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        del logs
+        self._leave_step()
+        self._end(None)
+
+    def _begin(self) -> None:
+        if self._session is not None:
+            raise PipelineLabError("This ProfileWindows has recorded its run; make another one for another training.")
+        self._session = _Session(self._store, self._name, self._options, self._warmup_steps)
+
+    def _enter_step(self) -> None:
+        session = self._session
+        if session is None:
+            raise PipelineLabError("Recording has not begun; use `with ProfileWindows() as windows:` around the loop.")
+        self._marker = contextlib.ExitStack()
+        session.before_step(self._step)
+        self._marker.enter_context(mark_step(self._step))
+
+    def _leave_step(self) -> None:
+        marker, self._marker = self._marker, None
+        if marker is None or self._session is None:
+            return
+        marker.close()
+        self._session.after_step(self._step)
+        self._step += 1
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._session is not None:
+            self._session.end(error)
+
+
+class _Session:
+    """A recording under way, from the first step to its end."""
+
+    def __init__(self, store: str | Path | None, name: str, options: ProfilingOptions, first_step: int) -> None:
+        place = find_place(os.environ)
+        self.recording = Recording(open_store(None if store is None else Path(store)), name, tags=(TAG,), place=place)
+        gpus = describe_gpus()
+        device = f"GPU 0: {gpus[0]['name']}" if gpus else "CPU"
+        self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device, gpus)})
+        self.recording.enter("training")
+        recorder = self.recording.windows(OwnProfiler())
+        make_room_for_others(recorder.pause, recorder.resume)
+        self._windows = StepWindows(options, recorder, self.recording.log, first_step=first_step)
+        self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
+        self._begun_s = self._reported_s = time.monotonic()
+        self._steps, self._is_over = 0, False
+        atexit.register(self._abandon)
+
+    def before_step(self, step: int) -> None:
+        with self._unharmed():
+            self._windows.before_step(step)
+
+    def after_step(self, step: int) -> None:
+        with self._unharmed():
+            self._windows.after_step(step)
+            self._steps = step + 1
+            if time.monotonic() - self._reported_s >= PROGRESS_PERIOD_S:
+                self._report()
+
+    def end(self, error: BaseException | None) -> None:
+        """Write what is open and say how it ended; a second call does nothing."""
+        if self._is_over:
+            return
+        self._is_over = True
+        atexit.unregister(self._abandon)
+        with self._unharmed():
+            self._report()
+            self._windows.finish()
+        self._sampler.close()
+        if error is None or isinstance(error, GeneratorExit):
+            self.recording.end(RunState.DONE)
+        elif isinstance(error, KeyboardInterrupt):
+            self.recording.end(RunState.CANCELLED, "Interrupted (Ctrl-C); what was recorded is kept.")
+        else:
+            sentence = explain(error, Path.cwd(), "The training")
+            with contextlib.suppress(OSError):
+                self.recording.log.write(FailureEvent(sentence, "".join(traceback.format_exception(error))))
+            self.recording.end(RunState.FAILED, sentence)
+
+    @contextlib.contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Keep trouble with the recording, a full disk say, away from the training."""
+        try:
+            yield
+        except OSError as error:
+            self.recording.note(f"No more windows are recorded: {error}.")
+            self._windows.stop()
+
+    def _report(self) -> None:
+        self._reported_s = time.monotonic()
+        self.recording.log.write(ProgressEvent(self._steps, None, self._reported_s - self._begun_s, None))
+
+    def _abandon(self) -> None:
+        self.end(getattr(sys, "last_value", None) or PipelineLabError("the process ended before the training did"))

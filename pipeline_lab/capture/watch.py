@@ -1,0 +1,192 @@
+"""Run a script unchanged and record windows of it by the clock.
+
+``python -m pipeline_lab.capture.watch [options] script.py args …`` stands in for ``python script.py args …``: same
+process, same streams, same exit code. Nothing is imported for the script that it could notice: not even numpy is
+loaded before TensorFlow is, by the script itself.
+"""
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pipeline_lab.capture import script
+from pipeline_lab.capture.place import find_place
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.events import FailureEvent
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import open_store
+
+TAG = "watched"
+POLL_S = 0.05
+NO_TENSORFLOW = "The script ended without having loaded TensorFlow, so there was nothing to record."
+
+
+def main(arguments: list[str] | None = None) -> None:
+    chosen = _parse(sys.argv[1:] if arguments is None else arguments)
+    command = shlex.join(["-m", *chosen.target] if chosen.module else chosen.target)
+    try:
+        recording = Recording(
+            open_store(chosen.store), chosen.name or command, tags=(TAG,), place=find_place(os.environ)
+        )
+    except PipelineLabError as error:
+        sys.exit(f"pipeline-lab: {error}")
+    recording.describe({"command": command})
+    print(f"pipeline-lab: recording into run {recording.folder.id}", file=sys.stderr)  # noqa: T201
+    watcher = Watcher(recording, every_s=chosen.every, length_s=chosen.seconds)
+    _run(chosen, recording, watcher)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="pipeline-lab watch", allow_abbrev=False)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--name")
+    parser.add_argument("--every", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("-m", dest="module", action="store_true")
+    parser.add_argument("target", nargs=argparse.REMAINDER)
+    return parser.parse_args(arguments)
+
+
+class Watcher:
+    """The side thread: waits for TensorFlow, then opens and closes windows until the script is over."""
+
+    def __init__(self, recording: Recording, *, every_s: float, length_s: float) -> None:
+        self._recording, self._every_s, self._length_s = recording, every_s, length_s
+        self._end = threading.Event()
+        self.saw_tensorflow = False
+        self._thread = threading.Thread(target=self._watch, name="pipeline-lab", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Write the window that is open, if any; returns when everything is on disk."""
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        try:
+            if self._wait_for_tensorflow():
+                self._record()
+        except Exception as error:  # the script must not notice
+            self._recording.note(f"Recording stopped ({type(error).__name__}: {error}); the script went on.")
+
+    def _wait_for_tensorflow(self) -> bool:
+        while not self._end.wait(POLL_S):
+            if _is_loaded("tensorflow"):
+                return True
+        return False
+
+    def _record(self) -> None:
+        from pipeline_lab.capture.clock_windows import BYTES_PER_MB, TICK_S, ClockWindows
+        from pipeline_lab.capture.profilers import OwnProfiler
+        from pipeline_lab.capture.recording import Sampler
+        from pipeline_lab.capture.yielding import make_room_for_others
+        from pipeline_lab.worker.environment import describe_environment
+
+        self.saw_tensorflow = True
+        recording = self._recording
+        recording.describe(describe_environment("", []))
+        recording.enter("training")
+        recorder = recording.windows(OwnProfiler())
+        windows = ClockWindows(
+            recording,
+            recorder,
+            every_s=self._every_s,
+            length_s=self._length_s,
+            ceiling_bytes=CEILING_MB * BYTES_PER_MB,
+            in_step=recording.place.size > 1,
+        )
+        make_room_for_others(recorder.pause, recorder.resume)
+        sampler = Sampler(recording.own, recording.clock, windows.watch_memory)
+        try:
+            while not self._end.wait(TICK_S):
+                if recording.folder.cancel_flag.exists():
+                    recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
+                    break
+                windows.tick()
+        finally:
+            windows.finish()
+            sampler.close()
+
+
+CEILING_MB = 200
+"""Memory that one window may add to the script's process, MB."""
+
+
+def _is_loaded(name: str) -> bool:
+    """Say whether a module is imported to its end."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
+
+
+def _run(chosen: argparse.Namespace, recording: Recording, watcher: Watcher) -> None:
+    script.hide_own_frames()
+    _tell_of_hard_exits(recording, watcher)
+    target, arguments = chosen.target[0], chosen.target[1:]
+    try:
+        (script.run_module if chosen.module else script.run_script)(target, arguments)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        _end(recording, watcher, code, "" if not code else f"The script ended with exit code {code}.")
+        raise
+    except KeyboardInterrupt:
+        watcher.finish()
+        recording.end(RunState.CANCELLED, "Interrupted (Ctrl-C); what was recorded is kept.")
+        raise
+    except BaseException as error:
+        _end(recording, watcher, 1, script.explain(error, _home(target), "The script"), traceback.format_exc())
+        raise
+    _wait_for_threads()
+    _end(recording, watcher, 0, "")
+
+
+def _home(target: str) -> Path:
+    """Return the folder below which code is the user's own."""
+    return Path(target).resolve().parent if Path(target).is_file() else Path.cwd()
+
+
+def _end(recording: Recording, watcher: Watcher, code: int, reason: str, details: str = "") -> None:
+    watcher.finish()
+    if not watcher.saw_tensorflow:
+        recording.note(NO_TENSORFLOW)
+    if details:
+        with contextlib.suppress(OSError):
+            recording.log.write(FailureEvent(reason, details))
+    recording.end(RunState.FAILED if code else RunState.DONE, reason, code)
+
+
+def _wait_for_threads() -> None:
+    """Wait for the script's own threads, as the interpreter does at its end; those of pools end with it."""
+    pools = sys.modules.get("concurrent.futures.thread")
+    pooled: Any = getattr(pools, "_threads_queues", ())
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon and thread not in pooled:
+            thread.join()
+
+
+def _tell_of_hard_exits(recording: Recording, watcher: Watcher) -> None:
+    """Write what is open before ``os._exit`` ends this process; its forks leave without a word."""
+    leave: Callable[[int], NoReturn] = os._exit
+    process = os.getpid()
+
+    def leave_in_order(status: int) -> NoReturn:
+        if os.getpid() == process:
+            frame = sys._getframe(1)
+            place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+            with contextlib.suppress(Exception):
+                _end(recording, watcher, status, f"The script left by os._exit({status}) at {place}.")
+        leave(status)
+
+    os._exit = leave_in_order
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""``pipeline-lab capture``: windows from a job that runs already."""
+
+from typing import Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.following import follow_run, stop_requests
+
+
+def capture(
+    address: Annotated[
+        str,
+        typer.Argument(metavar="HOST:PORT", help="TensorFlow's profiler server in the job.", show_default=False),
+    ],
+    seconds: Annotated[float, typer.Option(help="Length of a window, s.")] = 2.0,
+    every: Annotated[float, typer.Option(help="Seconds from the start of one window to the start of the next.")] = 30.0,
+    windows: Annotated[int, typer.Option(help="Number of windows.")] = 1,
+    store: StoreOption = None,
+) -> None:
+    """Record windows from a running job and print the run's id; Ctrl-C keeps what was recorded.
+
+    The job must have started `tf.profiler.experimental.server.start(PORT)`, and see the store under the same path.
+    """
+    from pipeline_lab.cli.run import tell_end
+    from pipeline_lab.runs.remote import RemoteCapture, launch_capture
+    from pipeline_lab.runs.store import open_store
+
+    chosen = RemoteCapture(address, seconds, every, windows)
+    with stop_requests() as requests:
+        folder = launch_capture(open_store(store), chosen)
+        record = follow_run(folder, requests)
+    typer.echo(folder.id)
+    tell_end(folder, record)

@@ -1,0 +1,45 @@
+"""``pipeline-lab watch``: run a training script unchanged and record windows of it."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.errors import OptionsError
+
+
+def watch(
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="The script, or with -m a module.", show_default=False)
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.", show_default=False)
+    ] = None,
+    module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in `python -m`.")] = False,
+    every: Annotated[
+        float, typer.Option(help="Seconds from the start of one window to the start of the next.", min=1.0)
+    ] = 20.0,
+    seconds: Annotated[float, typer.Option(help="Length of a window, s.", min=0.05)] = 1.0,
+    name: Annotated[str | None, typer.Option(help="Name of the run; else the command.", show_default=False)] = None,
+    store: StoreOption = None,
+) -> None:
+    """Run a training script unchanged and record short windows of it; the app shows the run live.
+
+    The script keeps its process, streams, signals and exit code.
+    """
+    from pipeline_lab.runs.runtime import module_command
+
+    if seconds > every / 2:
+        raise OptionsError(
+            f"Windows of {seconds:g} s every {every:g} s would profile more than half of the job; record at most half."
+        )
+    if not module and not Path(script).is_file():
+        raise OptionsError(f"There is no script {script}; name a Python file, or a module with -m.")
+    options = ["--every", str(every), "--seconds", str(seconds)]
+    options += ["--name", name] if name else []
+    options += ["--store", str(store)] if store else []
+    options += ["-m"] if module else []
+    command = module_command("pipeline_lab.capture.watch", *options, script, *(arguments or []))
+    os.execv(command[0], command)  # noqa: S606 (no shell: the script takes this process's place)

@@ -1,0 +1,101 @@
+"""Runs that somebody's own job records into, rather than a worker of ours: how they begin, are joined, and end.
+
+The recording process is the run's supervisor, so a job that is killed leaves a run that reads as lost.
+"""
+
+import contextlib
+import hashlib
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, this_process, update_record, write_record
+
+JOIN_S = 60.0
+"""How long a process waits for the first one of its job to begin the run."""
+
+
+def begin(store: RunStore, name: str, *, tags: tuple[str, ...], environment: dict[str, Any] | None = None) -> RunFolder:
+    """Make the folder of a run that this process records into.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    now_s = time.time()
+    folder = RunFolder(store.root / new_id(name, now_s))
+    status = RunStatus(RunState.RUNNING, created_s=now_s, started_s=now_s, supervisor=this_process())
+    record = RunRecord(folder.id, name.strip()[:200] or "job", status, environment=environment or {}, tags=tags)
+    try:
+        folder.path.mkdir(parents=True)
+        write_record(folder, record)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot write to the run store {store.root} ({error.strerror}); free some space, or choose another one "
+            "with --store or PIPELINE_LAB_STORE."
+        ) from None
+    return folder
+
+
+def end(folder: RunFolder, state: RunState, reason: str = "", exit_code: int | None = None) -> None:
+    """Write down how a recorded run ended; a run that was deleted meanwhile is left alone."""
+
+    def over(record: RunRecord) -> RunRecord:
+        if not record.status.state.is_live:
+            return record
+        status = record.status.change(state, reason=reason, ended_s=time.time(), supervisor=None, exit_code=exit_code)
+        return replace(record, status=status)
+
+    with contextlib.suppress(StoreError):
+        update_record(folder, over)
+    folder.cancel_flag.unlink(missing_ok=True)
+
+
+def announce(store: RunStore, job: str, folder: RunFolder) -> None:
+    """Let the other processes of a job find the run; ``job`` is what they all know it by.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    place = _meeting_place(store, job)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        scratch = place.with_suffix(f".{os.getpid()}")
+        scratch.write_text(folder.id, encoding="utf-8")
+        scratch.replace(place)
+    except OSError as error:
+        raise StoreError(f"Cannot write to the run store {store.root}: {error.strerror}.") from None
+
+
+def join(store: RunStore, job: str, patience_s: float = JOIN_S) -> RunFolder | None:
+    """Return the run that the first process of a job announced; None if none is going by the end of the patience."""
+    place, deadline_s = _meeting_place(store, job), time.monotonic() + patience_s
+    while True:
+        with contextlib.suppress(OSError, StoreError):
+            folder = store.folder(place.read_text(encoding="utf-8").strip())
+            # the process that recorded it may live on another machine, where its pid means nothing
+            record = RunRecord.from_json(folder.record.read_text(encoding="utf-8"))
+            if record.status.state.is_live:
+                return folder
+        if time.monotonic() >= deadline_s:
+            return None
+        time.sleep(0.2)
+
+
+def forget(store: RunStore, job: str) -> None:
+    """Take an announcement back."""
+    _meeting_place(store, job).unlink(missing_ok=True)
+
+
+def is_going(folder: RunFolder) -> bool:
+    """Say whether a run still takes what is recorded; one that was deleted does not."""
+    try:
+        return read_record(folder).status.state.is_live
+    except StoreError:
+        return False
+
+
+def _meeting_place(store: RunStore, job: str) -> Any:
+    return store.root / ".jobs" / hashlib.sha256(job.encode()).hexdigest()[:32]

@@ -1,0 +1,148 @@
+import errno
+import itertools
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.capture import clock_windows
+from pipeline_lab.capture.clock_windows import BUSY, ClockWindows
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.worker.window_recorder import WindowRecorder
+from tests.worker.fakes import FakeProfiler
+
+MB = 1_000_000
+
+
+class FakeTime:
+    """Time that a test moves; seconds since the epoch, and the recording's clock with it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, recording: Recording) -> None:
+        self.now_s = 1000.0
+        monkeypatch.setattr(clock_windows.time, "time", lambda: self.now_s)
+        monkeypatch.setattr(recording.clock, "now_ns", lambda: round(self.now_s * 1e9))
+
+
+class AlreadyExistsError(Exception):
+    """Named as TensorFlow's."""
+
+
+class RefusingProfiler(FakeProfiler):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.refusal = error
+        self.asked = 0
+
+    def start(self, logdir: Path) -> None:
+        del logdir
+        self.asked += 1
+        raise self.refusal
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    return Recording(RunStore(tmp_path), "job", tags=())
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch, recording: Recording) -> FakeTime:
+    return FakeTime(monkeypatch, recording)
+
+
+def _windows(recorder: WindowRecorder, recording: Recording, *, in_step: bool = False) -> ClockWindows:
+    return ClockWindows(recording, recorder, every_s=10, length_s=1, ceiling_bytes=100 * MB, in_step=in_step)
+
+
+def _tick(windows: ClockWindows, recorder: WindowRecorder, now: FakeTime, until_s: float) -> list[float]:
+    """Tick every tenth of a second, letting flushes end at once; return when windows opened."""
+    opened, was_open = [], False
+    for tenth in itertools.count(round(now.now_s * 10)):
+        now.now_s = tenth / 10
+        if now.now_s > until_s:
+            return opened
+        windows.tick()
+        is_open = recorder.recorded is not None
+        if is_open and not was_open:
+            opened.append(now.now_s)
+        was_open = is_open
+        recorder.wait()
+    raise AssertionError
+
+
+def _notes(recording: Recording) -> list[str]:
+    return [event.sentence for event in read_events(recording.own.events) if isinstance(event, NoteEvent)]
+
+
+def test_the_first_windows_come_soon_and_later_ones_at_the_period(recording: Recording, now: FakeTime) -> None:
+    recorder = recording.windows(FakeProfiler())
+    windows = _windows(recorder, recording)
+    assert _tick(windows, recorder, now, 1040) == [1002, 1006, 1014, 1024, 1034]
+    windows.finish()
+    events = [event for event in read_events(recording.folder.events) if isinstance(event, WindowEvent)]
+    assert [round((event.stopped_ns - event.started_ns) / 1e9, 3) for event in events] == [1.0] * 5
+    assert {(event.first_step, event.last_step) for event in events} == {(None, None)}
+
+
+def test_processes_in_step_open_at_whole_multiples_of_the_period(recording: Recording, now: FakeTime) -> None:
+    now.now_s = 1003.7
+    recorder = recording.windows(FakeProfiler())
+    windows = _windows(recorder, recording, in_step=True)
+    assert _tick(windows, recorder, now, 1032) == [1010, 1020, 1030]
+    windows.finish()
+
+
+def test_a_window_that_fills_the_memory_closes_and_later_ones_are_shorter(recording: Recording, now: FakeTime) -> None:
+    recorder = recording.windows(FakeProfiler())
+    windows = _windows(recorder, recording)
+    now.now_s += 2
+    windows.tick()
+    assert recorder.recorded is not None
+    before = recorder.recorded.rss_before_bytes
+    now.now_s += 0.5
+    assert not windows.watch_memory(before + 100 * MB)
+    windows.watch_memory(before + 101 * MB)
+    assert recorder.recorded is None
+    recorder.wait()
+    assert _tick(windows, recorder, now, 1008) == [1006]
+    windows.finish()
+    first, second = (event for event in read_events(recording.folder.events) if isinstance(event, WindowEvent))
+    assert first.shortened
+    assert (second.stopped_ns - second.started_ns) / 1e9 == pytest.approx(0.4, abs=0.11)
+
+
+def test_while_the_script_profiles_itself_no_window_opens_and_a_sentence_says_so(
+    recording: Recording, now: FakeTime
+) -> None:
+    profiler = RefusingProfiler(AlreadyExistsError())
+    recorder = recording.windows(profiler)
+    windows = _windows(recorder, recording)
+    assert _tick(windows, recorder, now, 1025) == []
+    windows.finish()
+    assert profiler.asked == 4
+    assert _notes(recording) == [BUSY]
+
+
+def test_a_paused_recorder_opens_nothing_until_it_is_resumed(recording: Recording, now: FakeTime) -> None:
+    recorder = recording.windows(FakeProfiler())
+    windows = _windows(recorder, recording)
+    now.now_s = 1002
+    windows.tick()
+    assert recorder.recorded is not None
+    recorder.pause()
+    assert recorder.recorded is None
+    assert _tick(windows, recorder, now, 1008) == []
+    recorder.resume()
+    assert _tick(windows, recorder, now, 1009)
+    windows.finish()
+    assert len(recording.folder.windows()) == 2
+
+
+def test_a_full_disk_ends_the_windows_and_not_the_job(recording: Recording, now: FakeTime) -> None:
+    profiler = RefusingProfiler(OSError(errno.ENOSPC, "No space left on device"))
+    recorder = recording.windows(profiler)
+    windows = _windows(recorder, recording)
+    assert _tick(windows, recorder, now, 1030) == []
+    windows.finish()
+    assert profiler.asked == 1
+    assert "disk is full" in _notes(recording)[0]
