@@ -17,7 +17,9 @@ from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Results, Source
 from pipeline_lab.analysis.trace_parts import Axis, fold
 from pipeline_lab.analysis.verdict_rules import judge
+from pipeline_lab.analysis.written_words import NOT_WRITTEN
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.written import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
 
 NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."
@@ -34,6 +36,7 @@ class JobResults:
     profiler_cost: ProfilerCost | Unavailable
     live_model: LiveModel | Unavailable
     job_load: JobLoad | Unavailable
+    written: WrittenPipeline | Unavailable
     other_cpu_percent: float | None
 
 
@@ -47,6 +50,7 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
         profiler_cost=Unavailable(NO_WINDOWS),
         live_model=Unavailable(NO_MODEL),
         job_load=Unavailable(NO_LOAD),
+        written=Unavailable(NOT_WRITTEN),
         other_cpu_percent=None,
     )
 

@@ -47,7 +47,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "step_breakdown": _part(diagnosis.step_breakdown, _step_breakdown),
         "calibration": _part(diagnosis.calibration, _calibration),
         "idle_gaps": _part(diagnosis.idle_gaps, _idle_gaps),
-        "tf_data": _part(diagnosis.tf_data, write_tf_data),
+        "tf_data": _part(diagnosis.tf_data, lambda found: write_tf_data(found, diagnosis.written)),
         "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
         "memory": _part(diagnosis.memory, _memory),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),

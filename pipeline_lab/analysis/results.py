@@ -18,6 +18,7 @@ from pipeline_lab.analysis.tf_data.results import TfData
 from pipeline_lab.analysis.verdict import Finding, Verdict
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.written import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
 
 
@@ -70,6 +71,7 @@ class Results:
     profiler_cost: ProfilerCost | Unavailable
     live_model: LiveModel | Unavailable
     job_load: JobLoad | Unavailable
+    written: WrittenPipeline | Unavailable
     other_cpu_percent: float | None = None
 
 

@@ -22,7 +22,8 @@ from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.inputs import Progress, window_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
-from pipeline_lab.errors import StoreError, TraceReadError
+from pipeline_lab.analysis.written_words import NOT_KEPT
+from pipeline_lab.errors import StoreError, TraceReadError, Unavailable
 from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files
 from pipeline_lab.runs.store import RunFolder, read_record
@@ -118,6 +119,7 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
         job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
+        written=job.written or Unavailable(NOT_KEPT),
         other_cpu_percent=float(np.nanmean(other)) if np.isfinite(other).any() else None,
     )
 

@@ -30,6 +30,7 @@ from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, PathS
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
 from pipeline_lab.trace.schema import Salvage
 
 _CLASSES: dict[str, type[Any]] = {
@@ -64,6 +65,8 @@ _CLASSES: dict[str, type[Any]] = {
         TfData,
         Unavailable,
         Verdict,
+        WrittenPipeline,
+        WrittenStage,
     )
 }
 _ENUMS: dict[str, type[StrEnum]] = {kind.__name__: kind for kind in (Confidence, GapCause, StageOrigin, VerdictClass)}

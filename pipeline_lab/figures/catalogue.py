@@ -11,6 +11,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.buffers import buffers_over_time, parallelism_over_time
 from pipeline_lab.figures.comparison import (
     idle_by_run,
     idle_difference,
@@ -24,6 +25,7 @@ from pipeline_lab.figures.memory import memory_over_time
 from pipeline_lab.figures.race import race_intervals, race_steps
 from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
 from pipeline_lab.figures.sampling import file_shares, sampling_over_time
+from pipeline_lab.figures.stages import critical_path, pipeline_stages
 from pipeline_lab.figures.stalls import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.steps import learning, step_time
 from pipeline_lab.figures.theme import Mode
@@ -36,6 +38,7 @@ class Section(StrEnum):
     """The parts of a run's page, in their order."""
 
     STALLS = "Input stalls"
+    PIPELINE = "Pipeline"
     GAPS = "Idle gaps"
     SAMPLING = "File sampling"
     MEMORY = "Memory"
@@ -72,6 +75,23 @@ def _stall_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
 def _wait_distribution(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     stalls = diagnosis.input_stalls
     return stalls if isinstance(stalls, Unavailable) else wait_distribution(stalls, mode)
+
+
+def _pipeline_stages(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return pipeline_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
+
+
+def _critical_path(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    tf_data = diagnosis.tf_data
+    return tf_data if isinstance(tf_data, Unavailable) else critical_path(tf_data, mode)
+
+
+def _buffers_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return buffers_over_time(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
+
+
+def _parallelism_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return parallelism_over_time(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
 
 
 def _device_timeline(diagnosis: Diagnosis, mode: Mode) -> Drawing:
@@ -136,6 +156,31 @@ CHARTS: tuple[Chart, ...] = (
         Section.STALLS,
         "How many waits were how long; lines mark the median and the 95th percentile.",
         _wait_distribution,
+    ),
+    Chart(
+        "pipeline-stages",
+        Section.PIPELINE,
+        "One bar per stage of the pipeline that ran, what asks on top, what reads at the bottom: the thread time of one "
+        "batch, coloured by how much of the wait the stage caused, with what was written for it below its name.",
+        _pipeline_stages,
+    ),
+    Chart(
+        "critical-path",
+        Section.PIPELINE,
+        "What was being done, by which stage, while the device idled for input; every moment counts once.",
+        _critical_path,
+    ),
+    Chart(
+        "buffers-over-time",
+        Section.PIPELINE,
+        "One panel per stage that keeps elements ready: how many there were, and how many there may be.",
+        _buffers_over_time,
+    ),
+    Chart(
+        "parallelism-over-time",
+        Section.PIPELINE,
+        "One panel per parallel stage: how many calls it was allowed to make at a time.",
+        _parallelism_over_time,
     ),
     Chart(
         "device-timeline",

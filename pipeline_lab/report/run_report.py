@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.analysis.pipeline_stages import join_stages
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.comparison.differences import flatten, flatten_options
@@ -160,10 +161,14 @@ def _chart_blocks(section: ChartSection, diagnosis: Diagnosis) -> tuple[Block, .
         )
         for chart in charts_of(section)
     )
-    return (*pictures, *_section_tables(section, diagnosis))
+    return (*pictures, *section_tables(section, diagnosis))
 
 
-def _section_tables(section: ChartSection, diagnosis: Diagnosis) -> list[Table]:
+def section_tables(section: ChartSection, diagnosis: Diagnosis) -> list[Table]:
+    """Return the tables that stand below a section's charts."""
+    if section is ChartSection.PIPELINE:
+        stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
+        return [] if isinstance(stages, Unavailable) else [run_tables.stages(stages)]
     if section is ChartSection.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
         return [run_tables.longest_waits(diagnosis.input_stalls)]
     if section is ChartSection.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):

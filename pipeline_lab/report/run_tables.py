@@ -8,6 +8,7 @@ import pyarrow as pa
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.pipeline_stages import PipelineStage
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
@@ -42,6 +43,39 @@ def longest_waits(stalls: InputStalls) -> Table:
         numeric=(0, 1, 2, 3),
         note=_left_out(len(rows), waits.num_rows, "waits"),
     )
+
+
+def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
+    """List the stages that ran, the outermost first, beside what was written."""
+    rows = tuple(
+        (
+            "\u2003" * stage.depth + stage.name,
+            " + ".join(stage.written) or (stage.origin.value if stage.origin else "–"),
+            format_duration(stage.work_ns),
+            f"{stage.visits_per_batch:.4g}",
+            "–" if stage.element_bytes is None else format_bytes(stage.element_bytes),
+            "–" if stage.parallelism is None else f"{stage.parallelism:.3g}",
+            _buffer(stage),
+            "–" if stage.exposed_ns is None else format_duration(stage.exposed_ns),
+        )
+        for stage in pipeline
+    )
+    return Table(
+        "Stages that ran",
+        ("Stage", "Written", "Per batch", "Elements", "Of size", "Parallel", "Buffered", "Exposed wait caused"),
+        rows,
+        numeric=(2, 3, 4, 5, 6, 7),
+        note="Per batch: thread time, and elements made for one batch.",
+        folded=True,
+    )
+
+
+def _buffer(stage: PipelineStage) -> str:
+    if stage.buffered_elements is None:
+        return "–"
+    limit = "" if stage.buffer_limit is None else f" of {stage.buffer_limit:.4g}"
+    size = "" if stage.buffered_bytes is None else f", {format_bytes(stage.buffered_bytes)}"
+    return f"{stage.buffered_elements:.4g}{limit}{size}"
 
 
 def idle_causes(gaps: IdleGaps) -> Table:
@@ -144,6 +178,7 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("sampling_over_time", diagnosis.file_sampling, "timeline"),
         ("memory", diagnosis.memory, "table"),
         ("windows", diagnosis.profiler_cost, "windows"),
+        ("stages_over_time", diagnosis.live_model, "timeline"),
     ):
         if not isinstance(part, Unavailable):
             found[name] = getattr(part, attribute)

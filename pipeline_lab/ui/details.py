@@ -6,8 +6,12 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.analysis.inputs import opened_files
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.report.run_report import section_tables
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.ui import contents
 from pipeline_lab.ui.routes import FILES, file_url, opened_url, window_url
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_bytes
@@ -34,6 +38,13 @@ def show(record: RunRecord, folder: RunFolder) -> None:
         st.subheader("Environment", anchor=False)
         st.table({"value": {name: _plain(value) for name, value in record.environment.items()}})
     show_files(folder)
+
+
+def show_tables(section: Section, diagnosis: Diagnosis) -> None:
+    """Show the tables of a section that can be folded; the others are in the reports."""
+    for number, table in enumerate(section_tables(section, diagnosis)):
+        if table.folded:
+            contents.show_block(table, f"{section.name}-{number}")
 
 
 def show_files(folder: RunFolder) -> None:

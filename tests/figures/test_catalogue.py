@@ -59,7 +59,7 @@ def test_a_long_run_is_bounded_and_says_so(chart):
     figure = draw(chart, LONG)
     assert marks(figure) <= 3000
     assert len(figure.layout.shapes) <= 101
-    joined = {"idle-by-cause", "step-parts", "wait-distribution"}
+    joined = {"idle-by-cause", "step-parts", "wait-distribution", "pipeline-stages"}
     assert chart.name in joined or notes_of(figure), "something was left out and the chart does not say so"
 
 

@@ -34,6 +34,7 @@ from pipeline_lab.analysis.tf_data.results import (
 )
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
 
 MS = 1_000_000
 STEP_NS = 50 * MS
@@ -322,6 +323,16 @@ def live_model(samples: int = 20) -> LiveModel:
     )
 
 
+def written() -> WrittenPipeline:
+    """Return what was written for the pipeline of :func:`tf_data`; TensorFlow put the prefetch in."""
+    stages = (
+        WrittenStage("BatchV2Dataset:7", "BatchDatasetV2", None, {"batch_size": 32}, (1,)),
+        WrittenStage("ParallelMapV2Dataset:6", "ParallelMapDatasetV2", "map_decode", {"num_parallel_calls": 2}, (2,)),
+        WrittenStage("TFRecordDataset:5", "TFRecordDataset", None, {}, ()),
+    )
+    return WrittenPipeline(stages, 2)
+
+
 def stage_work(name: str, parent: int | None, visits: float, self_ns: float, **changes: object) -> StageWork:
     """Build a stage of a pipeline whose stages follow each other; ``parent`` is the index of the one before."""
     names = ("Root", "Prefetch", "MapAndBatch")[: 0 if parent is None else parent + 1]
@@ -377,6 +388,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "memory": memory(),
         "profiler_cost": profiler_cost(),
         "live_model": live_model(),
+        "written": written(),
         "job_load": JobLoad(cores=2.0, pool_threads=2, cpu_ns_per_step=40.0 * MS, other_cores=0.1),
         "findings": (
             Finding(
@@ -406,6 +418,7 @@ def bare_diagnosis() -> Diagnosis:
         "profiler_cost",
         "live_model",
         "job_load",
+        "written",
     )
     return diagnosis(
         **dict.fromkeys(names, nothing),

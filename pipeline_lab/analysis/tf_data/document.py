@@ -3,15 +3,15 @@
 from typing import Any
 
 from pipeline_lab.analysis.tf_data.results import CriticalPath, Stage, TfData
+from pipeline_lab.analysis.written_words import label
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
 from pipeline_lab.units import NS_PER_MS
 
 Document = dict[str, Any]
 
-NOT_WRITTEN = Unavailable("A trace tells what ran, not what was written; the options of a run of Pipeline Lab do.")
 
-
-def write_tf_data(pipeline: TfData) -> Document:
+def write_tf_data(pipeline: TfData, written: WrittenPipeline | Unavailable) -> Document:
     """Return the stages that ran and what the job waited for; times in ms, shares in percent."""
     path = pipeline.critical_path
     return {
@@ -19,7 +19,9 @@ def write_tf_data(pipeline: TfData) -> Document:
         "critical_path": path.to_json() if isinstance(path, Unavailable) else _critical_path(pipeline, path),
         "bottleneck": None if pipeline.bottleneck is None else pipeline.stages[pipeline.bottleneck].path,
         "ran": [stage.path for stage in pipeline.stages],
-        "written": NOT_WRITTEN.to_json(),
+        "written": written.to_json()
+        if isinstance(written, Unavailable)
+        else [_written(stage) for stage in written.stages],
         "observed_ms": pipeline.observed_ns / NS_PER_MS,
         "threadpool_size": pipeline.threadpool_size,
         "threadpool_busy_percent": _percent(pipeline.pool_busy_share),
@@ -27,6 +29,10 @@ def write_tf_data(pipeline: TfData) -> Document:
         "ram_budget_bytes": pipeline.ram_budget_bytes,
         "ram_used_bytes": pipeline.ram_used_bytes,
     }
+
+
+def _written(stage: WrittenStage) -> Document:
+    return {"call": label(stage), "node": stage.name or None, "inputs": list(stage.inputs)}
 
 
 def _stage(stage: Stage) -> Document:

@@ -49,6 +49,7 @@ for section, tab in zip(Section, tabs, strict=False):
     if tab.open:
         with tab:
             charts.show_section(section, diagnosis)
+            details.show_tables(section, diagnosis)
 if tabs[-3].open:
     with tabs[-3]:
         timeline.show(folder)
