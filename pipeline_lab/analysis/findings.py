@@ -14,7 +14,7 @@ from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 SKEW_BEYOND_CHANCE = 0.05
-"""Share of the samples in the wrong file, beyond what chance gives, that is worth a finding."""
+"""Share of the samples above their file's share, beyond what chance gives, that is worth a finding."""
 
 LOW_COVERAGE_PERCENT = 90.0
 """Of the records, after an epoch's worth of samples."""

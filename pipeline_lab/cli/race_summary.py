@@ -25,7 +25,7 @@ def _lines(race: Race) -> Iterator[RenderableType]:
             yield Text(f"! {warning}", style="yellow")
     yield Text(f"{race.kept_rounds} of {race.rounds} rounds counted{_load(race)}.\n")
     table = Table(box=None, pad_edge=False)
-    for title in ("", "step", "wait", "CPU s per 1000", "loss", "accuracy", "wrong file"):
+    for title in ("", "step", "wait", "CPU s per 1000", "loss", "accuracy", "beyond share"):
         table.add_column(title, justify="left" if not title else "right")
     for arm in race.arms:
         table.add_row(Text(arm.name), *_numbers(arm))
@@ -39,10 +39,10 @@ def _numbers(arm: ArmResult) -> Iterator[str]:
     yield f"{arm.cpu_s_per_1000:.3g}"
     yield "–" if isinstance(loss, Unavailable) else f"{loss:.3g}"
     yield "–" if isinstance(accuracy, Unavailable) else format_percent(100 * accuracy)
-    yield _wrong_file(arm.sampling)
+    yield _beyond_share(arm.sampling)
 
 
-def _wrong_file(sampling: FileSampling | Unavailable) -> str:
+def _beyond_share(sampling: FileSampling | Unavailable) -> str:
     if isinstance(sampling, Unavailable) or sampling.total_variation is None:
         return "–"
     return format_percent(100 * sampling.total_variation)

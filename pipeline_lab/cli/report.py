@@ -17,7 +17,9 @@ def report(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="Where to write it; CSV and Parquet make a folder, or a zip if it ends in .zip."
+            "--output",
+            "-o",
+            help="Where to write it, missing folders included; CSV and Parquet make a folder, or a zip if it ends in .zip.",
         ),
     ],
     format_name: Annotated[

@@ -86,8 +86,15 @@ def _definitions() -> list[tuple[str, str, str, str, str, Read]]:
             (f"idle_{cause.value}_ms", f"Idle per step: {title}", "ms", "gaps", "lower", _idle_ms(cause))
             for cause, title in _CAUSES.items()
         ),
-        ("wrong_file_percent", "Samples in the wrong file", "%", "sampling", "lower", _sampling(_wrong_file)),
-        ("wrong_file_by_chance_percent", "The same, by chance alone", "%", "sampling", "", _sampling(_by_chance)),
+        (
+            "beyond_share_percent",
+            "Samples beyond their file's share",
+            "%",
+            "sampling",
+            "lower",
+            _sampling(_beyond_share),
+        ),
+        ("beyond_share_by_chance_percent", "The same, by chance alone", "%", "sampling", "", _sampling(_by_chance)),
         ("coverage_percent", "Records used", "%", "sampling", "higher", _sampling(_coverage)),
         (
             "unopened_files",
@@ -213,7 +220,7 @@ def _per_step_ms(total_ns: int, steps: Steps) -> Value:
     return total_ns / training_steps / NS_PER_MS if training_steps else NO_STEPS
 
 
-def _wrong_file(sampling: FileSampling) -> Value:
+def _beyond_share(sampling: FileSampling) -> Value:
     if sampling.total_variation is None:
         return Unavailable("The records of each file were not counted, so the expected shares are unknown.")
     return 100.0 * sampling.total_variation

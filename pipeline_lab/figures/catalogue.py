@@ -279,7 +279,7 @@ COMPARISON_CHARTS: tuple[ComparisonChart, ...] = (
     ComparisonChart(
         "sampling-by-run",
         Section.SAMPLING,
-        "For each run the share of samples that lie in the wrong file, with what chance alone would give.",
+        "For each run the samples that were more than their file's share, with what chance alone would give.",
         sampling_by_run,
     ),
     ComparisonChart("memory-by-run", Section.MEMORY, "Peak resident memory of each run's job.", memory_by_run),

@@ -111,12 +111,12 @@ def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure |
 
 def sampling_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw how far each run's samples were from an even draw, with what chance alone would give."""
-    distance = comparison.find_measure("wrong_file_percent")
-    chance = comparison.find_measure("wrong_file_by_chance_percent")
+    distance = comparison.find_measure("beyond_share_percent")
+    chance = comparison.find_measure("beyond_share_by_chance_percent")
     if distance is None:
         return Unavailable("No run has expected shares of its files; launch runs with the lab, or count the records.")
     labels = run_labels(comparison.runs)
-    figure = rows_figure("Samples in the wrong file", mode, "Share of the samples (%)", len(labels))
+    figure = rows_figure("Samples beyond their file's share", mode, "Share of the samples (%)", len(labels))
     add_bars(figure, labels, _values(distance), "observed", "busy", mode, unit="%")
     if chance is not None:
         figure.add_scatter(

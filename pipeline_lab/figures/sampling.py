@@ -95,7 +95,7 @@ def _grid(sampling: FileSampling, files: list[str], starts: IntArray) -> tuple[F
 def _note_distance(figure: go.Figure, sampling: FileSampling) -> None:
     if sampling.total_variation is None:
         return
-    sentence = f"{format_percent(100 * sampling.total_variation)} of the samples lie in the wrong file"
+    sentence = f"{format_percent(100 * sampling.total_variation)} of the samples were more than their file's share"
     if sampling.total_variation_ideal is not None:
         sentence += f"; chance alone would give {format_percent(100 * sampling.total_variation_ideal)}"
     add_note(figure, sentence + ".")

@@ -89,7 +89,7 @@ def _sampling_rows(sampling: FileSampling) -> list[Row]:
     if sampling.total_variation is not None:
         ideal = sampling.total_variation_ideal
         chance = "" if ideal is None else f" (chance alone {format_percent(100 * ideal)})"
-        rows.append(("Samples in the wrong file", format_percent(100 * sampling.total_variation) + chance))
+        rows.append(("Samples beyond their file's share", format_percent(100 * sampling.total_variation) + chance))
     if sampling.coverage_percent is not None:
         rows.append(("Records used", format_percent(sampling.coverage_percent)))
     return rows

@@ -157,14 +157,14 @@ def _arm_rows(race: Race) -> Table:
             f"{arm.cpu_s_per_1000:.3g} s",
             _number(arm.loss),
             _number(arm.accuracy, percent=True),
-            "–" if _wrong_file(arm) is None else format_percent(100 * (_wrong_file(arm) or 0)),
+            "–" if _beyond_share(arm) is None else format_percent(100 * (_beyond_share(arm) or 0)),
         )
         for arm in race.arms
     )
     idle = race.arms[0].idle.reason
     return Table(
         "Arms",
-        ("Arm", "Step", "Wait", "CPU time per 1000 examples", "Loss", "Accuracy", "Samples in the wrong file"),
+        ("Arm", "Step", "Wait", "CPU time per 1000 examples", "Loss", "Accuracy", "Samples beyond their file's share"),
         rows,
         numeric=(1, 2, 3, 4, 5, 6),
         note=idle,
@@ -177,7 +177,7 @@ def _number(value: float | Unavailable, *, percent: bool = False) -> str:
     return format_percent(100 * value) if percent else f"{value:.3g}"
 
 
-def _wrong_file(arm: ArmResult) -> float | None:
+def _beyond_share(arm: ArmResult) -> float | None:
     return None if isinstance(arm.sampling, Unavailable) else arm.sampling.total_variation
 
 
@@ -212,5 +212,5 @@ def _arm_numbers(arm: ArmResult) -> dict[str, Any]:
         "cpu_s_per_1000_examples": arm.cpu_s_per_1000,
         "loss": None if isinstance(loss, Unavailable) else loss,
         "accuracy": None if isinstance(accuracy, Unavailable) else accuracy,
-        "total_variation": _wrong_file(arm),
+        "total_variation": _beyond_share(arm),
     }

@@ -54,6 +54,13 @@ def with_baseline(ids: list[str], baseline: str | None) -> list[str]:
     return ids if baseline is None else [baseline, *(each for each in ids if each != baseline)]
 
 
+def offer_race(store: RunStore, folders: list[RunFolder]) -> None:
+    """Offer what settles the question that runs recorded apart leave open; logs from elsewhere cannot race."""
+    can_race = [folder.id for folder in folders if store.read(folder.id).options is not None]
+    if len(can_race) == len(folders) and st.button("Race these against each other", key="compare-race"):
+        links.open_race([f"run:{run_id}" for run_id in can_race])
+
+
 def can_be_compared(record: RunRecord) -> bool:
     """Say whether a run may stand beside others: a race holds its own comparison, a live run has no end yet."""
     return not record.status.state.is_live and not is_race(record.options)

@@ -11,10 +11,10 @@ from pipeline_lab.ui.origin import PARAMETER
 
 # Not "pages": Streamlit would take a folder of that name beside main.py for its older kind of multipage app.
 _PAGES = Path(__file__).with_name("app_pages")
-HOME, NEW_RUN, UPLOAD, RUNS, RUN, COMPARE = (
-    str(_PAGES / name) for name in ("home.py", "new_run.py", "upload.py", "runs.py", "run.py", "compare.py")
+HOME, NEW_RUN, UPLOAD, RUNS, RUN, COMPARE, RACE = (
+    str(_PAGES / name) for name in ("home.py", "new_run.py", "upload.py", "runs.py", "run.py", "compare.py", "race.py")
 )
-RUNS_PARAMETER = "runs"
+RUNS_PARAMETER, ARMS_PARAMETER = "runs", "arms"
 
 
 def open_run(run_id: str) -> NoReturn:
@@ -25,6 +25,11 @@ def open_run(run_id: str) -> NoReturn:
 def open_comparison(run_ids: list[str]) -> NoReturn:
     """Leave this page for the comparison of these runs, the baseline first."""
     st.switch_page(COMPARE, query_params={RUNS_PARAMETER: ",".join(run_ids)})
+
+
+def open_race(arms: list[str]) -> NoReturn:
+    """Leave this page for the start of a race between these arms, the baseline first."""
+    st.switch_page(RACE, query_params={ARMS_PARAMETER: ",".join(arms)})
 
 
 def open_new_run(options: RunOptions, origin: str) -> NoReturn:

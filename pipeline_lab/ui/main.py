@@ -18,6 +18,7 @@ page = st.navigation(
         st.Page(links.UPLOAD, title="Open a log", url_path="open", help="Diagnose a profile log of any job."),
         st.Page(links.RUNS, title="Runs", url_path="runs", help="Every run: search, open, tag, delete."),
         st.Page(links.COMPARE, title="Compare", url_path="compare", help="Recorded runs side by side."),
+        st.Page(links.RACE, title="Race", url_path="race", help="Pipelines take turns: which is faster?"),
         st.Page(links.RUN, title="Run", url_path="run", help="One run: verdict, charts, options, source."),
     ],
     position="top",

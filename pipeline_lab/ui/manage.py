@@ -25,6 +25,8 @@ def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
                 links.open_run(record.id)
         if can_start_another(record) and st.button("Copy into a new run", key=f"{key}-copy"):
             links.open_new_run(read_options(record.options or {}), f"run:{record.id}")
+        if can_start_another(record) and st.button("Race this against …", key=f"{key}-race"):
+            links.open_race([f"run:{record.id}"])
         if is_own:
             with st.popover("Rename or tag", key=f"{key}-edit"):
                 _show_name_and_tags(store, record, key)

@@ -44,6 +44,21 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
         assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
 
 
+def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
+    visit(page, f"{server.url}/race?arms=preset:baseline,preset:optimised")
+    page.screenshot(path=shots / "race-form.png")
+    page.get_by_label("Pairs").fill("20")
+    page.keyboard.press("Tab")
+    settle(page)
+    page.get_by_role("button", name="Start the race").click()
+    expect(page.get_by_text(re.compile(r"Racing: \d+ rounds"))).to_be_visible()
+    race = page.url
+    page.goto("about:blank")
+    visit(page, race)
+    expect(page.get_by_role("heading", name=re.compile("optimised is faster than baseline"))).to_be_visible()
+    page.screenshot(path=shots / "race-over.png")
+
+
 def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
     *_, runs = made
     visit(page, f"{server.url}/run?run={runs[0].id}")

@@ -27,6 +27,7 @@ with st.container(border=True, key="differences"):
     st.subheader(escape(differences.title), anchor=False)
     contents.show_section(differences, "differences")
 contents.show_warnings(content)
+compare_form.offer_race(store, folders)
 contents.show_answer(content.answer)
 contents.show_tabs(tuple(sections), "compare-section")
 export_links.show([folder.id for folder in folders])

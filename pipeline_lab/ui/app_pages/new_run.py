@@ -7,7 +7,7 @@ from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
-from pipeline_lab.ui import advice, cache, form, links, origin, state
+from pipeline_lab.ui import advice, cache, form, links, origin, race_form, state
 from pipeline_lab.ui.text import escape
 
 st.title("New run", anchor=False)
@@ -42,6 +42,8 @@ with right:
         st.error(f"Not ready to launch. {escape(problem)}")
     if st.button("Launch", type="primary", disabled=options is None, width="stretch", key="launch") and options:
         links.open_run(launch(cache.store(), options).id)
+    if st.button("Race against …", disabled=options is None, width="stretch", key="race-form"):
+        links.open_race([race_form.FORM])
     if options is not None:
         advice.show_advice(options)
         st.markdown("**pipeline.py** — the file that will run")
