@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import time
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.processor_load import ProcessorLoad
 
 _SLOWED = 0x08 | 0x20 | 0x40 | 0x80
 """NVML's reasons for lower clocks that are trouble: hardware slowdown, software and hardware heat, power brake."""
@@ -36,23 +36,16 @@ class LoadMeter:
         self._gpu: Any = None
         if is_gpu:
             self._open_gpu()
-        self.start()
+        self._processor = ProcessorLoad()
 
     def start(self) -> None:
-        self._begun = self._read()
+        self._processor.lap()
 
     def read(self) -> BlockLoad:
         """Return the load since the start."""
-        elapsed_s, own_s, busy_s = (now - then for now, then in zip(self._read(), self._begun, strict=True))
-        others_s = max(0.0, busy_s - own_s)
-        percent = min(100.0, 100 * others_s / (elapsed_s * self._cores)) if elapsed_s > 0 else 0.0
-        return BlockLoad(round(own_s * 1e9), percent, self._is_throttled())
-
-    def _read(self) -> tuple[float, float, float]:
-        machine = psutil.cpu_times()
-        stolen = getattr(machine, "steal", 0.0)
-        busy_s = machine.user + machine.nice + machine.system + machine.irq + machine.softirq + stolen
-        return time.perf_counter(), time.process_time(), busy_s
+        use = self._processor.lap()
+        percent = min(100.0, 100 * use.others_s / (use.elapsed_s * self._cores))
+        return BlockLoad(round(use.own_s * NS_PER_S), percent, self._is_throttled())
 
     def _is_throttled(self) -> bool:
         if self._nvml is None:

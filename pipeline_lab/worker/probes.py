@@ -2,41 +2,16 @@
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from pipeline_lab.runs.tables import RESOURCES, TableWriter
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.memory import ResidentMemory
+from pipeline_lab.worker.processor_load import ProcessorLoad
 
 SAMPLE_PERIOD_S = 0.5
-
-
-class ProcessorLoad:
-    """Processor time since the last reading, split into this process and all others; 100 percent is one core."""
-
-    def __init__(self) -> None:
-        self._process = psutil.Process()
-        self._last = self._read()
-
-    def read_percent(self) -> tuple[float, float]:
-        """Return the load of this process and that of all others."""
-        now = self._read()
-        elapsed_s, own_s, busy_s = (new - old for new, old in zip(now, self._last, strict=True))
-        self._last = now
-        if elapsed_s <= 0:
-            return 0.0, 0.0
-        return 100 * own_s / elapsed_s, max(0.0, 100 * (busy_s - own_s) / elapsed_s)
-
-    def _read(self) -> tuple[float, float, float]:
-        own = self._process.cpu_times()
-        machine = psutil.cpu_times()
-        busy_s = machine.user + machine.system + machine.irq + machine.softirq
-        return time.perf_counter(), own.user + own.system, busy_s
 
 
 class GpuLoad:
@@ -84,7 +59,8 @@ def sample_resources(
             while not end.wait(SAMPLE_PERIOD_S):
                 rss_bytes = memory.read_bytes()
                 is_flushing = on_sample(rss_bytes)
-                own_percent, other_percent = processor.read_percent()
+                use = processor.lap()
+                own_percent, other_percent = (100 * each / use.elapsed_s for each in (use.own_s, use.others_s))
                 table.append(clock.now_ns(), rss_bytes, own_percent, other_percent, *gpu.read(), is_flushing)
         except OSError as error:
             errors.append(error)

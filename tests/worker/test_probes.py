@@ -9,7 +9,8 @@ from pipeline_lab.runs.tables import RESOURCES, read_table
 from pipeline_lab.worker import probes
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.memory import ResidentMemory, return_free_memory
-from pipeline_lab.worker.probes import GpuLoad, ProcessorLoad, open_resources, sample_resources
+from pipeline_lab.worker.probes import GpuLoad, open_resources, sample_resources
+from pipeline_lab.worker.processor_load import ProcessorLoad, ProcessorUse
 
 
 def test_resident_memory_grows_by_what_is_taken() -> None:
@@ -25,7 +26,7 @@ def test_resident_memory_grows_by_what_is_taken() -> None:
 def test_load_is_split_into_own_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([(0.0, 10.0, 100.0), (2.0, 11.0, 104.0)])  # clock, own, machine: one of four seconds is ours
     monkeypatch.setattr(ProcessorLoad, "_read", lambda _: next(readings))
-    assert ProcessorLoad().read_percent() == (50.0, 150.0)
+    assert ProcessorLoad().lap() == ProcessorUse(elapsed_s=2.0, own_s=1.0, others_s=3.0)
 
 
 def test_without_a_gpu_its_columns_stay_empty() -> None:
