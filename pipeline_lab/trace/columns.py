@@ -4,19 +4,28 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from pipeline_lab.trace import wire
 from pipeline_lab.trace.budget import PER_EVENT, Budget
 from pipeline_lab.trace.layout import DamagedError, LineBytes, PlaneBytes
+from pipeline_lab.trace.mapping import release_pages
 from pipeline_lab.trace.schema import IndexArray, IntArray, Line, Plane
+from pipeline_lab.trace.scratch import empty_on_disk
 from pipeline_lab.trace.stats import EventStats
 from pipeline_lab.trace.wire import ByteArray
 
 STRIDE = 16
 """Events per remembered position: finding a stat walks over at most this many."""
 WORTH_A_THREAD = 100_000
+MOST_IN_MEMORY = 1 << 24
+"""Events of a trace whose columns stay in memory; those of a larger one lie in temporary files that are mapped."""
+WORTH_A_FILE = 1 << 16
+
+Columns = tuple[IntArray, IntArray, IndexArray]
+"""Start, duration (both ns) and name index of a line's events while they are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +88,13 @@ def read_planes(
     todo = [(name, part, line) for name, parts in merged.items() for part in parts for line in part.plane.lines]
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
+    room = partial(_empty_columns, on_disk=events > MOST_IN_MEMORY)
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if events < WORTH_A_THREAD or workers < 2:
-        lines = [read_line(data, part, line) for _, part, line in todo]
+        lines = [read_line(data, part, line, room) for _, part, line in todo]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            lines = list(pool.map(lambda job: read_line(data, job[1], job[2]), todo))
+            lines = list(pool.map(lambda job: read_line(data, job[1], job[2], room), todo))
     names = [name for name, _, _ in todo]
     return tuple(
         _merge(name, parts, [line for owner, line in zip(names, lines, strict=True) if owner == name])
@@ -102,14 +112,24 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
     return Lookup(table, unique, order)
 
 
-def read_line(data: ByteArray, part: Part, line: LineBytes) -> Line:
-    """Read one line's events; names that the plane does not know get the index -1."""
+def read_line(data: ByteArray, part: Part, line: LineBytes, room: Callable[[int], Columns]) -> Line:
+    """Read one line's events; names that the plane does not know get the index -1.
+
+    Args:
+        data: The file.
+        part: The line's plane.
+        line: Where its events lie.
+        room: Makes columns for a number of events.
+    """
+    columns = room(line.events)
     if line.offsets is not None:
-        filled = _fill_scattered(data, part, line, line.offsets)
+        filled = _fill_scattered(data, part, line, line.offsets, columns)
     else:
-        filled = _fill(data, part, line, STRIDE)
+        filled = _fill(data, part, line, STRIDE, columns)
         if len(filled.start_ns) < line.events:
-            filled = _fill(data, part, line, 1)
+            filled = _fill(data, part, line, 1, columns)
+    for column in columns:
+        release_pages(column)
     plane = part.plane
     stats = EventStats(
         data,
@@ -124,8 +144,7 @@ def read_line(data: ByteArray, part: Part, line: LineBytes) -> Line:
     return Line(line.id, line.name, filled.start_ns, filled.duration_ns, filled.name_index, stats)
 
 
-def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int) -> Filled:
-    columns = _empty_columns(line.events)
+def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int, columns: Columns) -> Filled:
     offsets = np.empty(-(-line.events // stride), np.int64)
     base_ns, bounds = part.base_ns(line.timestamp_ns), (line.begin, line.stop)
     written, end = wire.fill_events(data, bounds, base_ns, part.lookup.arrays, columns, offsets, stride)
@@ -134,19 +153,20 @@ def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int) -> Filled:
     return _filled(columns, written, offsets, stride)
 
 
-def _fill_scattered(data: ByteArray, part: Part, line: LineBytes, offsets: IntArray) -> Filled:
-    columns = _empty_columns(len(offsets))
+def _fill_scattered(data: ByteArray, part: Part, line: LineBytes, offsets: IntArray, columns: Columns) -> Filled:
     base_ns = part.base_ns(line.timestamp_ns)
     written = wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
     return _filled(columns, written, offsets, 1)
 
 
-def _filled(columns: tuple[IntArray, IntArray, IndexArray], count: int, offsets: IntArray, stride: int) -> Filled:
+def _filled(columns: Columns, count: int, offsets: IntArray, stride: int) -> Filled:
     start, duration, name_index = columns
     return Filled(start[:count], duration[:count], name_index[:count], offsets, stride)
 
 
-def _empty_columns(count: int) -> tuple[IntArray, IntArray, IndexArray]:
+def _empty_columns(count: int, *, on_disk: bool) -> Columns:
+    if on_disk and count >= WORTH_A_FILE:
+        return empty_on_disk(count, np.int64), empty_on_disk(count, np.int64), empty_on_disk(count, np.int32)
     return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.wire import ByteArray
@@ -34,8 +35,11 @@ def map_file(file: BinaryIO, name: str) -> ByteArray:
         ) from error
 
 
-def release_pages(data: ByteArray) -> None:
-    """Let the system take back the pages that a scan has touched; reading them again brings them back."""
+def release_pages(data: NDArray[np.generic]) -> None:
+    """Let the system take back the pages of a mapped file that a scan has touched; reading brings them back.
+
+    An array that lies in memory stays there.
+    """
     base: object = data.base
     mapped = base.obj if isinstance(base, memoryview) else None
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):

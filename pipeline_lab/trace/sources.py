@@ -16,6 +16,7 @@ from pathlib import Path
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
 from pipeline_lab.trace import chrome, derived, legacy, xplane
 from pipeline_lab.trace.schema import Salvage, Trace
+from pipeline_lab.trace.scratch import PREFIX, scratch_folder
 from pipeline_lab.trace.unpacking import expand, is_archive, unpack
 
 MAX_FILES = 200_000
@@ -138,7 +139,7 @@ def find_traces(path: Path) -> Iterator[TraceSource]:
     if path.is_dir():
         yield _search(path, path)
     elif is_archive(path):
-        with tempfile.TemporaryDirectory(prefix="pipeline-lab-") as name:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=scratch_folder()) as name:
             folder = Path(name)
             cut = unpack(path, folder)
             found = _search(_only_folder(folder), path)

@@ -6,7 +6,6 @@ import os
 import stat
 import struct
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import IO, BinaryIO
 
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.mapping import map_file
+from pipeline_lab.trace.scratch import scratch_file
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.units import format_bytes
 
@@ -81,7 +81,7 @@ def _expand(file: BinaryIO, name: str, allowance: Allowance, layers: int) -> Exp
         return Expanded(map_file(file, name), "")
     if not layers:
         raise TraceReadError(f"{name} is compressed more than {MAX_LAYERS} times over; unpack it first.")
-    with tempfile.TemporaryFile(prefix="pipeline-lab-") as plain:
+    with scratch_file() as plain:
         cut = _gunzip(file, plain, allowance)
         if not plain.tell():
             raise TraceReadError(f"{name} is compressed, and nothing in it can be unpacked; copy it again.")
@@ -185,7 +185,7 @@ def _zip_directory_bytes(file: BinaryIO) -> int:
 
 
 def _unpack_tar(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -> str:
-    with tempfile.TemporaryFile(prefix="pipeline-lab-") as plain:
+    with scratch_file() as plain:
         magic = file.read(2)
         file.seek(0)
         cut = _gunzip(file, plain, allowance) if magic == GZIP_MAGIC else ""

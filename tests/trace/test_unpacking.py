@@ -195,6 +195,6 @@ def test_an_entry_without_a_name_is_a_sentence(tmp_path: Path, folder: Path) -> 
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(unpacking.tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     expand(write(tmp_path / "f", gzip.compress(CONTENT)))
     assert not list(scratch.iterdir())
