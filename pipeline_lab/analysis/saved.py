@@ -28,7 +28,8 @@ from pipeline_lab.runs.store import RunFolder, samples_folder
 ANALYSIS_VERSION = 8
 """Raised whenever the same inputs may give another diagnosis."""
 
-_DOCUMENT = "diagnosis.json"
+DOCUMENT = "diagnosis.json"
+"""Name of the file that holds a diagnosis."""
 _CROSS_CHECK = "xprof.json"
 _ERROR = "error.txt"
 _PROGRESS = "progress.json"
@@ -95,7 +96,7 @@ class SavedDiagnosis:
         tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
         content = write_result(diagnosis, tables)
         document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "tables": tables.name, "diagnosis": content}
-        write_json(folder / _DOCUMENT, document)
+        write_json(folder / DOCUMENT, document)
         (folder / _ERROR).unlink(missing_ok=True)
         for old in folder.glob("tables-*"):
             if old != tables:
@@ -176,7 +177,7 @@ class SavedDiagnosis:
                         return found
         return None
 
-    def _documents(self, name: str = _DOCUMENT) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def _documents(self, name: str = DOCUMENT) -> Iterator[tuple[Path, dict[str, Any]]]:
         for folder in self._folders:
             with contextlib.suppress(OSError, ValueError):
                 document = json.loads((folder / name).read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import Activity
@@ -59,6 +60,11 @@ class Steps:
     def length_ns(self) -> IntArray:
         """Length of each step, shape (count,)."""
         return tables.ints(self.table, "end_ns") - tables.ints(self.table, "start_ns")
+
+    @property
+    def training_step_ns(self) -> NDArray[np.float64]:
+        """Time per training step of each marked one, which may hold several (``steps_per_execution``), shape (count,)."""
+        return self.length_ns / (self.steps_per_marker or 1.0)
 
 
 def analyse(activity: Activity) -> Steps:

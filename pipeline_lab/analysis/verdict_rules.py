@@ -38,7 +38,7 @@ class Losses:
 
     Attributes:
         by_class: Each loss under the class that it would give the run.
-        step_ns: Median step.
+        step_ns: Median training step.
         device_name: What works: ``the device`` or ``the training computation`` (host compute).
     """
 
@@ -92,7 +92,7 @@ def measure_losses(results: Results) -> Losses | None:
     hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
     by_class[VerdictClass.HOST_CONTENTION] = min(working, hidden)
     name = "the device" if has_device else "the training computation"
-    return Losses(by_class, float(np.median(steps.length_ns)), name)
+    return Losses(by_class, float(np.median(steps.training_step_ns)), name)
 
 
 def classify(losses: Losses) -> VerdictClass:

@@ -122,12 +122,6 @@ _CAUSES = {
 }
 
 
-def trace_step_ns(steps: Steps) -> FloatArray:
-    """Return the length of each marked step, ns per training step, shape (steps,)."""
-    lengths = steps.table.column("end_ns").to_numpy() - steps.table.column("start_ns").to_numpy()
-    return np.asarray(lengths / (steps.steps_per_marker or 1.0), np.float64)
-
-
 def _of(part: Part | Unavailable, read: Callable[[Part], Value]) -> Value:
     return part if isinstance(part, Unavailable) else read(part)
 
@@ -145,7 +139,7 @@ def _step_percentile(percent: int) -> Read:
         job = diagnosis.job_steps
         if not isinstance(job, Unavailable):
             return (job.median_ns if percent == 50 else job.p95_ns) / NS_PER_MS
-        return _of(diagnosis.steps, lambda steps: _percentile_ms(trace_step_ns(steps), percent))
+        return _of(diagnosis.steps, lambda steps: _percentile_ms(steps.training_step_ns, percent))
 
     return read
 
@@ -156,7 +150,7 @@ def _mean_step(diagnosis: Diagnosis) -> Value:
         return job.total_ns / job.count / NS_PER_MS if job.count else NO_STEPS
     return _of(
         diagnosis.steps,
-        lambda steps: float(trace_step_ns(steps).mean()) / NS_PER_MS if steps.count else NO_STEPS,
+        lambda steps: float(steps.training_step_ns.mean()) / NS_PER_MS if steps.count else NO_STEPS,
     )
 
 

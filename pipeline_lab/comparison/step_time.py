@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.comparison.measures import trace_step_ns
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.effective_sample import MIN_EFFECTIVE, difference_interval, estimate_mean
 from pipeline_lab.statistics.outcome import Outcome
@@ -91,7 +90,7 @@ def step_times(diagnosis: Diagnosis, basis: str) -> StepTimes | Unavailable:
     """
     if basis == "trace":
         steps = diagnosis.steps
-        return steps if isinstance(steps, Unavailable) else StepTimes(basis, trace_step_ns(steps))
+        return steps if isinstance(steps, Unavailable) else StepTimes(basis, steps.training_step_ns)
     job = diagnosis.job_steps
     return job if isinstance(job, Unavailable) else StepTimes(basis, _job_times(job, unprofiled=basis == "unprofiled"))
 

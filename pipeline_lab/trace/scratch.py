@@ -15,7 +15,7 @@ from pipeline_lab.errors import TraceReadError
 from pipeline_lab.units import format_bytes
 
 PREFIX = "pipeline-lab-"
-_ON_DISK = "/var/tmp"
+_ON_DISK = "/var/tmp"  # noqa: S108 - a folder for nameless files
 
 Number = TypeVar("Number", bound=np.generic)
 

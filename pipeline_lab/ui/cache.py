@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline_lab.analysis import job_steps, tables
+from pipeline_lab.analysis.saved import DOCUMENT, SavedDiagnosis
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
-from pipeline_lab.runs.tables import STEPS, read_table
+from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
 from pipeline_lab.units import NS_PER_MS
 
 Fingerprint = tuple[int, int]
@@ -18,7 +21,7 @@ class RunSummary:
     """Two numbers of a run for lists; None while it has no measured step.
 
     Attributes:
-        step_ms: Median time from one step's start to the next one's.
+        step_ms: Median time from one step's start to the next one's; of a log the median recorded step.
         wait_percent: Share of that time that went into waiting for input.
     """
 
@@ -41,17 +44,28 @@ def fingerprint(path: Path) -> Fingerprint:
 
 
 def summary(folder: RunFolder) -> RunSummary:
-    """Return a run's step time and wait share from its steps table."""
-    return _summary(folder.steps, fingerprint(folder.steps))
+    """Return step time and wait share: a run's from its steps table, a log's from its saved diagnosis."""
+    saved = folder.analysis / DOCUMENT
+    if folder.opened.is_dir():
+        return _of_log(folder.path, fingerprint(saved))
+    return _of_run(folder.steps, fingerprint(folder.steps))
 
 
 @lru_cache(maxsize=20_000)
-def _summary(path: Path, _fingerprint: Fingerprint) -> RunSummary:
-    table = read_table(path, STEPS)
-    measured = ~table.column("warmup").to_numpy()
-    start, wait = (table.column(name).to_numpy()[measured] for name in ("start_ns", "wait_ns"))
-    if len(start) < 2:
+def _of_run(path: Path, _fingerprint: Fingerprint) -> RunSummary:
+    try:
+        steps = job_steps.measure(read_table(path, STEPS), tables.empty(SAMPLES), 0)
+    except TraceIncompleteError:
         return RunSummary(None, None)
-    total_ns = float(start[-1] - start[0])
-    step_ms = float(np.median(np.diff(start))) / NS_PER_MS
-    return RunSummary(step_ms, 100.0 * float(wait[:-1].sum()) / total_ns if total_ns else None)
+    waited = 100.0 * steps.wait_total_ns / steps.total_ns if steps.total_ns else None
+    return RunSummary(steps.median_ns / NS_PER_MS, waited)
+
+
+@lru_cache(maxsize=20_000)
+def _of_log(path: Path, _fingerprint: Fingerprint) -> RunSummary:
+    diagnosis = SavedDiagnosis(path).load()
+    if diagnosis is None or isinstance(diagnosis.steps, Unavailable):
+        return RunSummary(None, None)
+    stalls = diagnosis.input_stalls
+    waited = None if isinstance(stalls, Unavailable) else stalls.wait_percent
+    return RunSummary(float(np.median(diagnosis.steps.training_step_ns)) / NS_PER_MS, waited)

@@ -98,7 +98,7 @@ def _step_time(diagnosis: Diagnosis) -> str | Unavailable:
         return format_duration(job.median_ns)
     if isinstance(steps, Unavailable) or not steps.count:
         return job
-    return format_duration(float(np.median(steps.length_ns)))
+    return format_duration(float(np.median(steps.training_step_ns)))
 
 
 def _input_wait(diagnosis: Diagnosis) -> str | Unavailable:

@@ -12,6 +12,7 @@ from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
 from pipeline_lab.analysis.verdict_rules import Losses, classify, judge
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
+from pipeline_lab.units import format_duration
 from tests.support import results
 
 NO_CALIBRATION = Unavailable("Not calibrated.")
@@ -144,3 +145,10 @@ def test_a_narrow_margin_lowers_the_confidence():
 def test_a_wait_worth_acting_on_is_not_hidden_by_larger_losses_that_are_not():
     shares = {VerdictClass.INPUT_BOUND: 18.0, VerdictClass.DISPATCH_BOUND: 19.0, VerdictClass.IDLE_OTHER: 19.0}
     assert classify(Losses(shares, 1e6, "the device")) is VerdictClass.INPUT_BOUND
+
+
+def test_several_steps_per_execution_are_judged_by_the_training_step():
+    four_in_one = replace(results.steps(100), steps_per_marker=4.0)
+    verdict = judged(divided(input_wait=60, device_compute=40), steps=four_in_one)
+    assert verdict.evidence[0].value == format_duration(results.STEP_NS / 4)
+    assert format_duration(results.STEP_NS * 0.6 / 4) in verdict.sentence
