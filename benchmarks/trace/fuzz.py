@@ -23,7 +23,6 @@ from pathlib import Path
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
 from pipeline_lab.trace.derived import read_derived
-from pipeline_lab.trace.legacy import read_legacy
 from pipeline_lab.trace.sources import open_traces
 from tests.support.xspace import XSpace, chunk, number
 from tests.trace.checks import assert_consistent
@@ -60,7 +59,7 @@ def sound_files() -> Iterator[Seed]:
     yield Seed("log.zip", zip_file(), read_all)
     yield Seed("log.tar", tar_file("w"), read_all)
     yield Seed("log.tar.gz", tar_file("w:gz"), read_all)
-    yield Seed("local.trace", legacy_trace(), lambda path: assert_consistent(read_legacy(path)))
+    yield Seed("local.trace", legacy_trace(), read_all)
     yield Seed("h.input_pipeline.pb", derived_file(), lambda path: read_derived(path) and None)
 
 
