@@ -6,7 +6,7 @@ They lie in ``TMPDIR``, or else in ``/var/tmp``, which is kept on disk where ``/
 import mmap
 import os
 import tempfile
-from typing import IO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,9 @@ def scratch_folder() -> str:
     return os.environ.get("TMPDIR") or on_disk
 
 
-def scratch_file() -> IO[bytes]:
+def scratch_file() -> BinaryIO:
     """Open a file that exists only while it is open or mapped."""
-    return tempfile.TemporaryFile(prefix=PREFIX, dir=scratch_folder())
+    return cast(BinaryIO, tempfile.TemporaryFile(prefix=PREFIX, dir=scratch_folder()))
 
 
 def empty_on_disk(count: int, kind: type[Number]) -> NDArray[Number]:

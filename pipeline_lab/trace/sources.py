@@ -7,7 +7,7 @@ readable kind is taken, the raw trace before what was made from it.
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -43,7 +43,6 @@ class SourceKind(StrEnum):
     RUN = "run"
     XPLANE = "xplane"
     TRACE_JSON = "trace_json"
-    LEGACY = "legacy"
     DERIVED = "derived"
     LOGDIR = "logdir"
 
@@ -53,7 +52,15 @@ _ENDINGS = (
     (re.compile(r"(?P<host>.*?)\.?trace\.json(\.gz)?"), FileKind.TRACE_JSON),
     (re.compile(r"(?P<host>.*?)\.trace(\.gz)?"), FileKind.LEGACY),
 )
+_ARCHIVE = re.compile(r"[^.].*\.(zip|tar|tgz|tar\.gz)")
 _ORDER = {kind: rank for rank, kind in enumerate(FileKind)}
+
+
+_KIND_OF_FILE = {
+    FileKind.XPLANE: SourceKind.XPLANE,
+    FileKind.TRACE_JSON: SourceKind.TRACE_JSON,
+    FileKind.LEGACY: SourceKind.TRACE_JSON,  # the same trace events, in binary
+}
 
 
 @dataclass(frozen=True)
@@ -136,16 +143,52 @@ def find_traces(path: Path) -> Iterator[TraceSource]:
     """
     if not path.exists():
         raise TraceReadError(f"{path} does not exist.")
-    if path.is_dir():
-        yield _search(path, path)
-    elif is_archive(path):
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=scratch_folder()) as name:
-            folder = Path(name)
-            cut = unpack(path, folder)
-            found = _search(_only_folder(folder), path)
-            yield replace(found, notes=(*found.notes, cut)) if cut else found
-    else:
+    archives = [path] if path.is_file() else _archives_in(path)
+    if not path.is_dir() and not is_archive(path):
         yield _single(path)
+    elif not archives:
+        yield _search([Place(path)], path)
+    else:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=scratch_folder()) as name:
+            places, problems = _unpack_all(archives, Path(name), alone=archives == [path])
+            found = _search([Place(path)] * path.is_dir() + places, path)
+            yield replace(found, notes=(*found.notes, *problems))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder to search.
+
+    Attributes:
+        root: The folder.
+        window: Name for what lies directly in it: that of the archive it came from, empty without one.
+    """
+
+    root: Path
+    window: str = ""
+
+
+def _archives_in(folder: Path) -> list[Path]:
+    """Return the archives that lie directly in a folder, as where several files were uploaded together."""
+    return [path for path in sorted(folder.iterdir()) if _ARCHIVE.fullmatch(path.name) and is_archive(path)]
+
+
+def _unpack_all(archives: list[Path], scratch: Path, *, alone: bool) -> tuple[list[Place], list[str]]:
+    """Unpack each archive into a folder of its own; one of several that cannot be unpacked is told of."""
+    places, problems = [], []
+    for number, archive in enumerate(archives):
+        folder = scratch / str(number)
+        folder.mkdir()
+        try:
+            cut = unpack(archive, folder)
+        except TraceReadError as error:
+            if alone:
+                raise
+            problems.append(str(error))
+            continue
+        places.append(Place(_only_folder(folder), "" if alone else archive.name.split(".")[0]))
+        problems += [cut] if cut else []
+    return places, problems
 
 
 def open_traces(path: Path) -> Iterator[Trace]:
@@ -204,22 +247,23 @@ def _single(path: Path) -> TraceSource:
         raise TraceReadError(f"{path.name} is a TensorBoard events file, which holds no profile; {HOW_TO_RECORD}.")
     kind, host = _classify(path) or (FileKind.XPLANE, path.name.split(".")[0])
     file = TraceFile(path, kind, "", host, path.stat().st_size)
-    return TraceSource(path, path, SourceKind(kind.value), (file,))
+    return TraceSource(path, path, _KIND_OF_FILE[kind], (file,))
 
 
-def _search(root: Path, path: Path) -> TraceSource:
+def _search(places: Sequence[Place], path: Path) -> TraceSource:
     files, stored, others = [], [], []
-    for found in _walk(root):
-        classified = _classify(found)
-        if derived.is_derived(found.name):
-            stored.append(found)
-        elif classified:
-            files.append(_trace_file(found, root, *classified))
-        else:
-            others.append(found)
+    for place in places:
+        for found in _walk(place.root):
+            classified = _classify(found)
+            if derived.is_derived(found.name):
+                stored.append(found)
+            elif classified:
+                files.append(_trace_file(found, place, *classified))
+            else:
+                others.append(found)
     notes = [
-        f"{file.path.relative_to(root)} is empty (0 bytes): TensorFlow leaves such a file when a capture grows past "
-        "2 GiB or is cut off."
+        f"{file.path.name} is empty (0 bytes): TensorFlow leaves such a file when a capture grows past 2 GiB or is cut "
+        "off."
         for file in files
         if not file.size_bytes
     ]
@@ -227,6 +271,7 @@ def _search(root: Path, path: Path) -> TraceSource:
     if not chosen and not stored:
         raise TraceReadError(_nothing(path, notes, others))
     kind = SourceKind.LOGDIR if chosen else SourceKind.DERIVED
+    root = places[0].root
     if (root / RUN_RECORD).is_file():
         kind = SourceKind.RUN
     return TraceSource(path, root, kind, chosen, tuple(stored), tuple(notes))
@@ -251,8 +296,9 @@ def _classify(path: Path) -> tuple[FileKind, str] | None:
     return None
 
 
-def _trace_file(path: Path, root: Path, kind: FileKind, host: str) -> TraceFile:
-    return TraceFile(path, kind, _window(path.parent.relative_to(root)), host, path.stat().st_size)
+def _trace_file(path: Path, place: Place, kind: FileKind, host: str) -> TraceFile:
+    window = _window(path.parent.relative_to(place.root)) or place.window
+    return TraceFile(path, kind, window, host, path.stat().st_size)
 
 
 def _window(folder: Path) -> str:

@@ -8,18 +8,20 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from pipeline_lab.errors import TraceReadError
+from pipeline_lab.trace import zip_salvage
 from pipeline_lab.trace.mapping import map_file
 from pipeline_lab.trace.scratch import scratch_file
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.units import format_bytes
 
-GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", zip_salvage.HEADER_MAGIC
 TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
 MAX_LAYERS = 3
 """How often a file may be compressed over again."""
@@ -144,7 +146,11 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
     cut = ""
     if _zip_directory_bytes(file) > MAX_DIRECTORY_BYTES:
         raise _too_many(name)
-    with zipfile.ZipFile(file) as archive:
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile:
+        return _salvage_zip(file, name, folder, allowance)
+    with archive:
         entries = archive.infolist()
         if len(entries) > MAX_ENTRIES:
             raise _too_many(name)
@@ -158,6 +164,21 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
                         _copy(source, target, allowance)
                 except UNPACKING_ERRORS as error:
                     cut = cut or f"{entry.filename[:200]} in {name} is damaged: {error}."
+    return _unless_nothing(cut, name, folder)
+
+
+def _salvage_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -> str:
+    """Unpack what stands before the place where a zip was cut off."""
+    cut = f"{name} is cut off: its list of entries is missing, and of the last entry maybe the end."
+    try:
+        for count, (entry, content) in enumerate(zip_salvage.entries(file)):
+            if count >= MAX_ENTRIES:
+                raise _too_many(name)
+            target = _target(folder, entry, name)
+            if not entry.endswith("/"):
+                _write(content, target, allowance)
+    except zlib.error as error:
+        cut = f"{name} is damaged, and its list of entries is missing: {error}."
     return _unless_nothing(cut, name, folder)
 
 
@@ -221,9 +242,13 @@ def _target(folder: Path, entry: str, archive: str) -> Path:
 
 
 def _copy(source: IO[bytes], target: Path, allowance: Allowance) -> None:
+    _write(iter(lambda: source.read(BLOCK), b""), target, allowance)
+
+
+def _write(blocks: Iterator[bytes], target: Path, allowance: Allowance) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as out:
-        while block := source.read(BLOCK):
+        for block in blocks:
             allowance.take(len(block))
             out.write(block)
 

@@ -209,3 +209,23 @@ def test_a_damaged_member_costs_only_itself(tmp_path: Path) -> None:
     with find_traces(packed) as source:
         assert "a" in [file.host for file in source.files]
         assert any("b.xplane.pb in log.zip is damaged" in note for note in source.notes)
+
+
+def test_archives_beside_other_files_are_searched_too(tmp_path: Path) -> None:
+    """As when several files are uploaded together."""
+    logdir(tmp_path / "packed", "w1", hosts=("a",))
+    space("lone").write(tmp_path / "packed2" / "b.xplane.pb", host="b")
+    log = logdir(tmp_path / "log", "w2", hosts=("a",))
+    shutil.make_archive(str(log / "one"), "zip", tmp_path / "packed")
+    shutil.make_archive(str(log / "two"), "gztar", tmp_path / "packed2")
+    (log / "broken.zip").write_bytes(b"PK\x03\x04 not really")
+    with find_traces(log) as source:
+        assert [(file.window, file.host) for file in source.files] == [("two", "b"), ("w1", "a"), ("w2", "a")]
+        assert [note.split(" is ")[0] for note in source.notes] == ["broken.zip"]
+        assert [file.read().event_count for file in source.files] == [1, 1, 1]
+
+
+def test_a_local_trace_counts_as_trace_events(tmp_path: Path) -> None:
+    (tmp_path / "local.trace").write_bytes(b"\0")
+    with find_traces(tmp_path / "local.trace") as source:
+        assert (source.kind, source.files[0].kind) == (SourceKind.TRACE_JSON, FileKind.LEGACY)
