@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline_lab.analysis.inputs import is_run
 from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs import opened
 from pipeline_lab.runs.store import RunFolder
 
 
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _cross_check_once(options.path, saved)
             if options.timeline:
                 _index_once(options.path, saved)
+    if is_run(options.path):
+        with contextlib.suppress(PipelineLabError, OSError):
+            opened.note_reading(RunFolder(options.path), failed[0] if failed else "")
     return 1 if failed else 0
 
 

@@ -10,18 +10,23 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, write_record
+from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, update_record, write_record
 
 TAG = "log"
 UNKEPT_S = 24 * 3600.0
 """How long a log stays that nobody keeps, and an arrival that never ended."""
 MAX_FILES = 200_000
 """Entries of a folder to look at; a log directory holds far fewer."""
+BLOCK = 16 << 20
+"""Bytes that are copied at a time."""
+Copied = Callable[[int, int], None]
+"""Told how many bytes have been copied, and how many there are."""
 _DEEPEST, _LONGEST = 12, 120
 _LOOSE = PurePosixPath("plugins", "profile", "opened")
 PART_OF_A_LOG = re.compile(
@@ -44,12 +49,13 @@ def place(name: str) -> PurePosixPath:
 
 
 def new_arrival(store: RunStore) -> Path:
-    """Make a folder for a log that is about to come.
+    """Make a folder for a log that is about to come; what nobody kept or finished goes first.
 
     Raises:
         StoreError: The store cannot be written.
     """
     arrival = store.arrivals / secrets.token_hex(16)
+    discard_stale(store, time.time())
     try:
         arrival.mkdir(parents=True)
     except OSError as error:
@@ -57,19 +63,28 @@ def new_arrival(store: RunStore) -> Path:
     return arrival
 
 
-def bring(path: Path, arrival: Path) -> None:
+def bring(path: Path, arrival: Path, copied: Copied | None = None) -> None:
     """Put a log of this machine into an arrival: linked where it lies on the same disk, else copied.
 
     Of a folder only what can belong to a log comes, so that checkpoints beside it stay where they are.
+
+    Args:
+        path: The log.
+        arrival: Where it goes.
+        copied: Told of every block that was copied; whatever it raises ends the copying.
 
     Raises:
         StoreError: There is nothing to bring, it cannot be read, or the disk is full.
     """
     try:
         files = [path] if path.is_file() else _log_files(path)
+        total, done = sum(file.stat().st_size for file in files), 0
         for file in files:
             inside = file.relative_to(path.parent).as_posix()
-            _take(file, arrival / place(inside))
+            for size_bytes in _take(file, arrival / place(inside)):
+                done += size_bytes
+                if copied is not None:
+                    copied(done, total)
     except OSError as error:
         raise StoreError(f"{error.filename or path} cannot be brought into the store: {error.strerror}.") from None
     if not files:
@@ -95,6 +110,18 @@ def adopt(store: RunStore, arrival: Path, name: str) -> RunFolder:
         shutil.rmtree(folder.path, ignore_errors=True)
         raise StoreError(f"Cannot write to the run store {store.root}: {error.strerror}.") from None
     return folder
+
+
+def note_reading(folder: RunFolder, problem: str) -> None:
+    """Note in an opened log's record whether it could be read; nothing happens to runs that were recorded here.
+
+    Args:
+        folder: The run.
+        problem: Why it could not, as a sentence; empty if it could.
+    """
+    state = RunState.FAILED if problem else RunState.DONE
+    if folder.opened.is_dir() and read_record(folder).status.state is not state:
+        update_record(folder, lambda record: replace(record, status=record.status.change(state, reason=problem)))
 
 
 def is_unkept(folder: RunFolder) -> bool:
@@ -142,7 +169,8 @@ def _walk(root: Path) -> Iterator[Path]:
         yield from (path for path in paths if path.is_file() and not path.is_symlink())
 
 
-def _take(file: Path, target: Path) -> None:
+def _take(file: Path, target: Path) -> Iterator[int]:
+    """Link or copy a file; yields the length of each block that was copied."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(file, target)
@@ -151,4 +179,7 @@ def _take(file: Path, target: Path) -> None:
             f"{file} has the same name as another file of the log once {target.name!r} is plain."
         ) from None
     except OSError:  # another disk, or one without links
-        shutil.copyfile(file, target)
+        with file.open("rb") as source, target.open("wb") as out:
+            while block := source.read(BLOCK):
+                out.write(block)
+                yield len(block)

@@ -5,6 +5,7 @@ import streamlit as st
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import server_paths, uploads
+from pipeline_lab.units import format_bytes
 
 PARAMETER = "opened"
 
@@ -25,9 +26,23 @@ def open_upload(store: RunStore, upload_id: str) -> None:
 
 
 def open_path(store: RunStore, path: str) -> None:
-    """Go on with a log of this machine."""
-    with st.spinner("Bringing the log into the store"):
-        folder = server_paths.open_path(store, path)
+    """Go on with a log of this machine.
+
+    Copying one from another disk takes a while. Its bar has a button beside it: like any other click that one starts
+    the page anew, which ends this run of it at the next block, and what was copied goes.
+    """
+    shown = st.empty()
+    with shown.container(border=True, key="copying"):
+        bar = st.progress(0.0, "Bringing the log into the store")
+        st.button("Cancel", key="cancel-copying")
+
+    def copied(done: int, total: int) -> None:
+        bar.progress(done / total, f"Copying the log: {format_bytes(done)} of {format_bytes(total)}")
+
+    try:
+        folder = server_paths.open_path(store, path, copied)
+    finally:
+        shown.empty()
     _go_on(folder)
 
 

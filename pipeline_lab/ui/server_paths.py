@@ -28,8 +28,13 @@ def problem() -> str:
     return "" if allowed or (allowed is None and _is_local()) else _OFF
 
 
-def open_path(store: RunStore, text: str) -> RunFolder:
+def open_path(store: RunStore, text: str, copied: opened.Copied) -> RunFolder:
     """Make a run of a trace file, a log directory, an archive or a run folder; a run of the store is itself.
+
+    Args:
+        store: Where the run goes.
+        text: The path as the user wrote it.
+        copied: As for :func:`~pipeline_lab.runs.opened.bring`.
 
     Raises:
         StoreError: It does not exist, may not be opened, or cannot be brought into the store.
@@ -39,7 +44,7 @@ def open_path(store: RunStore, text: str) -> RunFolder:
         return store.folder(path.name)
     arrival = opened.new_arrival(store)
     try:
-        opened.bring(path, arrival)
+        opened.bring(path, arrival, copied)
         return opened.adopt(store, arrival, path.name)
     finally:
         shutil.rmtree(arrival, ignore_errors=True)

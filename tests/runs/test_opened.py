@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened
+from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, update_record
 
 DAY_S = 24 * 3600
@@ -119,3 +120,42 @@ def test_no_name_leads_out(name: str) -> None:
     assert not placed.is_absolute()
     assert placed.parts
     assert all(part not in ("..", ".", "") and not part.startswith(".") and "\0" not in part for part in placed.parts)
+
+
+def test_a_log_that_cannot_be_read_is_listed_as_failed(store: RunStore) -> None:
+    log = opened.adopt(store, opened.new_arrival(store), "h")
+    opened.note_reading(log, "It is empty; record it again.")
+    assert store.read(log.id).status.state is RunState.FAILED
+    assert store.read(log.id).status.reason == "It is empty; record it again."
+    opened.note_reading(log, "")
+    assert (store.read(log.id).status.state, store.read(log.id).status.reason) == (RunState.DONE, "")
+
+
+def test_what_nobody_kept_goes_when_the_next_log_comes(store: RunStore) -> None:
+    old = opened.adopt(store, opened.new_arrival(store), "old")
+    age(old, by_s=2 * DAY_S)
+    opened.new_arrival(store)
+    assert store.runs() == []
+
+
+def test_copying_tells_how_far_it_is_and_can_be_ended(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other_disk(*_: Path) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", other_disk)
+    monkeypatch.setattr(opened, "BLOCK", 4)
+    log = tmp_path / "h.xplane.pb"
+    log.write_bytes(b"0123456789")
+    told: list[tuple[int, int]] = []
+    arrival = opened.new_arrival(store)
+    opened.bring(log, arrival, lambda done, total: told.append((done, total)))
+    assert told == [(4, 10), (8, 10), (10, 10)]
+    assert next(arrival.rglob("*.pb")).read_bytes() == b"0123456789"
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        opened.bring(log, opened.new_arrival(store), stop)

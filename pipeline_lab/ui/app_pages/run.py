@@ -34,7 +34,8 @@ if is_race(record.options):
 if record.status.state.is_live:
     live.show_live(folder, record.status.state)
     st.stop()
-ending.show_ending(record, folder)
+if not folder.opened.is_dir():  # why a log cannot be read its analysis says
+    ending.show_ending(record, folder)
 diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
 if diagnosis is None:
     details.show(record, folder)
