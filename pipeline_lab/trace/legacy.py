@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.budget import PER_NAME, Budget
 from pipeline_lab.trace.legacy_scan import MEMO, EventColumns, Scan, read_args
-from pipeline_lab.trace.mapping import map_path
 from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, Line, Plane, Salvage, Trace
 from pipeline_lab.trace.stats import as_float, as_int
 from pipeline_lab.trace.wire import ByteArray
@@ -32,26 +31,17 @@ _KERNEL_DETAILS = re.compile(r" (?:regs:|bytes:|\d+ bytes\b).*", re.DOTALL)
 _LABEL_STAT = re.compile(r"(\w+)=([^,]*)")
 
 
-def is_legacy(name: str) -> bool:
-    """Say whether a file of this name holds a trace of TensorFlow 1.14 to 2.1."""
-    return name.endswith(".trace")
-
-
-def read_legacy(path: Path, *, window: str = "") -> Trace:
-    """Read one `local.trace`.
+def read_legacy_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
+    """Read a serialised `Trace`.
 
     Args:
-        path: The file.
+        data: The file, shape (bytes,).
+        path: Where it came from.
         window: Name of the session folder it belongs to.
 
     Raises:
-        TraceReadError: The file cannot be opened, is empty, or holds no trace events.
+        TraceReadError: It holds no trace events.
     """
-    return read_legacy_bytes(map_path(path), path, window=window)
-
-
-def read_legacy_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
-    """Read a serialised `Trace`, shape (bytes,); ``path`` says where it came from."""
     budget = Budget(path.name, len(data))
     scan = Scan(data.tobytes(), budget)
     if not scan.events and (scan.bytes_lost or not any(device.name for device in scan.devices.values())):

@@ -6,7 +6,6 @@ holds it and several windows of a run can be put on one axis. Stats stay encoded
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -94,14 +93,6 @@ class Plane:
     def name_mask(self, matches: Callable[[str], bool]) -> BoolArray:
         """Return which names match, shape (len(names),); index it with a line's ``name_index`` to select events."""
         return np.fromiter((matches(name) for name in self.names), np.bool_, len(self.names))
-
-    @cached_property
-    def name_ids(self) -> dict[str, tuple[int, ...]]:
-        """Indices of each distinct name (names repeat under different ids)."""
-        ids: dict[str, list[int]] = {}
-        for index, name in enumerate(self.names):
-            ids.setdefault(name, []).append(index)
-        return {name: tuple(found) for name, found in ids.items()}
 
 
 @dataclass(frozen=True)

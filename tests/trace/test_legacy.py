@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.legacy import is_legacy, read_legacy, read_legacy_bytes
+from pipeline_lab.trace.legacy import read_legacy_bytes
 from pipeline_lab.trace.schema import Line, Trace
+from pipeline_lab.trace.sources import open_trace
 from tests.support.xspace import chunk, number
 
 PS_PER_US = 1_000_000
@@ -166,15 +167,13 @@ def test_devices_without_events_are_a_sound_trace() -> None:
 
 def test_the_host_is_in_the_file_name_unless_it_is_local() -> None:
     assert read(event("a", 0, 1), "vm-3.trace").host == "vm-3"
-    assert is_legacy("local.trace")
-    assert not is_legacy("vm.xplane.pb")
 
 
 def test_a_file_is_mapped(tmp_path: Path) -> None:
     path = tmp_path / "local.trace"
     path.write_bytes(event("a", 0, 1))
-    trace = read_legacy(path, window="2019-11-05_10-00-00")
-    assert (trace.event_count, trace.window, trace.size_bytes) == (1, "2019-11-05_10-00-00", path.stat().st_size)
+    trace = open_trace(path)
+    assert (trace.event_count, trace.size_bytes) == (1, path.stat().st_size)
 
 
 @pytest.mark.parametrize("content", [b"\x0a", b"\x0a\x00", b"hello, this is no trace at all", b"\x00" * 64])
@@ -186,7 +185,7 @@ def test_what_is_no_trace_gets_a_sentence(content: bytes) -> None:
 def test_an_empty_file_gets_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "local.trace").touch()
     with pytest.raises(TraceReadError, match="is empty"):
-        read_legacy(tmp_path / "local.trace")
+        open_trace(tmp_path / "local.trace")
 
 
 SOUND = [event(f"op{k}", 10 * k, 5, label=f"id={k}") for k in range(6)]

@@ -97,7 +97,6 @@ def test_names_may_repeat_under_different_ids_and_come_before_the_lines(tmp_path
     path.write_bytes(chunk(1, plane))
     [read] = read_xplane(path).planes
     assert [read.names[k] for k in read.lines[0].name_index] == ["x", "x", "y", ""]
-    assert read.name_ids["x"] == (0, 1)
 
 
 def test_counters_without_a_place_in_time_are_left_out(tmp_path: Path) -> None:
