@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _index_once(options.path, saved)
     if is_run(options.path):
         with contextlib.suppress(PipelineLabError, OSError):
-            opened.note_reading(RunFolder(options.path), failed[0] if failed else "")
+            opened.note_reading(RunFolder(options.path), failed[0] if failed and not saved.is_fresh else "")
     return 1 if failed else 0
 
 
