@@ -81,12 +81,11 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     """Switch to another workload: its defaults, and its own stages in the place of the old one's."""
     if draft.document["workload"]["kind"] == kind:
         return draft
-    foreign = _foreign_stages(kind)
-    place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in foreign), 1)
-    kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in foreign]
+    special = {stage for stages in OWN_STAGES.values() for stage in stages}
+    place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in special), 1)
+    kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in special]
     fresh = max(draft.stage_keys, default=-1) + 1
-    missing = [stage for stage in OWN_STAGES[kind] if stage not in {kept_stage["stage"] for kept_stage, _ in kept}]
-    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(missing)]
+    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(OWN_STAGES[kind])]
     pairs = kept[:place] + own + kept[place:]
     changed = draft.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
     document = {**changed.document, "workload": WORKLOAD_TYPES[kind]().model_dump(mode="json")}
@@ -98,13 +97,8 @@ def stages_to_offer(draft: Draft) -> list[str]:
     single = {"read", "parse", "augment", "map", "batch"}
     present = {stage["stage"] for stage in draft.stages}
     kind = draft.document["workload"]["kind"]
-    foreign = _foreign_stages(kind)
+    foreign = {stage for stages in OWN_STAGES.values() for stage in stages}.difference(OWN_STAGES[kind])
     return [stage for stage in STAGE_TYPES if stage not in foreign and not (stage in single and stage in present)]
-
-
-def _foreign_stages(kind: str) -> set[str]:
-    """Return the stages that only other workloads have a function for."""
-    return {stage for stages in OWN_STAGES.values() for stage in stages}.difference(OWN_STAGES[kind])
 
 
 def describe_stage(stage: Document) -> str:
