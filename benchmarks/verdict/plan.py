@@ -207,7 +207,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
         job(
             "large host copies",
             timed(element_bytes=(3_000_000, 4_000_000)[v], examples_per_file="1x48", compute_ms=2.0),
-            chain(batching=few),
+            [read, {"stage": "cache"}, REPEAT, few, PREFETCH],
             "input-bound",
             causes=("under-parallel", "cpu-bound"),
             stages=BATCHES,

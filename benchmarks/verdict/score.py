@@ -31,7 +31,7 @@ def report(answers: Answers) -> bool:
 
 def _print_table(answers: Answers) -> None:
     """Print planted against found, each as ``class/cause``."""
-    pairs = Counter((_label(job.verdict_class, job.causes), _found(job, answer)) for job, answer in answers)
+    pairs = Counter((_label(job.verdict_class, job.causes), _found(answer)) for job, answer in answers)
     width = max(len(planted) for planted, _ in pairs)
     print(f"\n{'planted':<{width}}  found")
     for planted in sorted({planted for planted, _ in pairs}):
@@ -44,6 +44,5 @@ def _label(verdict_class: str, causes: tuple[str, ...]) -> str:
     return f"{verdict_class}/{'|'.join(causes)}" if causes else verdict_class
 
 
-def _found(job: Planted, answer: Answer) -> str:
-    """Write the answer as it is labelled; a cause only where one was planted or the class has one."""
+def _found(answer: Answer) -> str:
     return _label(answer.verdict_class, (answer.cause,) if answer.cause else ())

@@ -6,18 +6,23 @@ from pipeline_lab.errors import Unavailable
 
 
 def suggest(
-    kind: VerdictClass, cause: str | None, lost_percent: float, calibration: Calibration | Unavailable
+    kind: VerdictClass,
+    cause: str | None,
+    stage: str | None,
+    lost_percent: float,
+    calibration: Calibration | Unavailable,
 ) -> tuple[Suggestion, ...]:
     """Return what to try, the most promising first.
 
     Args:
         kind: The verdict's class.
         cause: Its cause, if known.
+        stage: The blamed stage's iterator, if known.
         lost_percent: Share of the step that the class stands for; what a perfect cure would gain.
         calibration: Step and pipeline alone, if they were timed.
     """
     if kind is VerdictClass.INPUT_BOUND:
-        return _for_input(cause, calibration)
+        return _for_input(cause, stage, calibration)
     if kind is VerdictClass.IDLE_OTHER and cause == "checkpoint":
         return (
             Suggestion("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
@@ -35,7 +40,10 @@ def suggest(
     return (Suggestion(*_FIXED[kind]),) if kind in _FIXED else ()
 
 
-def _for_input(cause: str | None, calibration: Calibration | Unavailable) -> tuple[Suggestion, ...]:
+def _for_input(cause: str | None, stage: str | None, calibration: Calibration | Unavailable) -> tuple[Suggestion, ...]:
+    if cause in _INPUT and stage is not None:
+        change, why = _INPUT[cause]
+        return (Suggestion(change, why.format(stage=stage), _gain_to(calibration)),)
     faster = Suggestion(
         "Make the pipeline itself faster: parallel map, fewer and vectorised operations per example, a cache behind the "
         "expensive part, more files read at a time.",
@@ -57,6 +65,36 @@ def _gain_to(calibration: Calibration | Unavailable) -> float | None:
     """Return the most that input can gain: down to the step on a held batch."""
     return None if isinstance(calibration, Unavailable) else round(100.0 - calibration.utilisation_percent, 1)
 
+
+_INPUT = {
+    "source": (
+        "Read several files at a time: interleave(…, num_parallel_calls=tf.data.AUTOTUNE), or "
+        "TFRecordDataset(…, num_parallel_reads=…); a cache behind the reader where the data fits.",
+        "The step waits for {stage}, which makes the records.",
+    ),
+    "under-parallel": (
+        "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now.",
+        "The step waits for {stage} while threads and cores are free.",
+    ),
+    "pool-bound": (
+        "Raise options.threading.private_threadpool_size to what num_parallel_calls asks for; AUTOTUNE does not raise it.",
+        "Calls of {stage} wait in a queue for a thread while cores are free.",
+    ),
+    "cpu-bound": (
+        "Do less work per example: cache() behind the expensive part, whole batches in one call of map, smaller types or "
+        "images, preprocessing done once in advance; more threads will not help.",
+        "The cores are full, most of all with {stage}.",
+    ),
+    "ordering": (
+        "Set deterministic=False on the stage, or give it more parallel calls and threads.",
+        "Calls of {stage} differ so much in length that finished elements wait for slow ones.",
+    ),
+    "python-bound": (
+        "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
+        "in TensorFlow ops; threads do not help Python, processes do.",
+        "{stage} runs Python, and only one thread at a time can.",
+    ),
+}
 
 _FIXED = {
     VerdictClass.HOST_TO_DEVICE_BOUND: (

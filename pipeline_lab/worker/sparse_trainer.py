@@ -30,17 +30,21 @@ class SparseTrainer:
             self._tables = [tf.Variable(tf.random.normal(shape), trainable=False) for _ in range(workload.features)]
         with self._strategy.scope():
             self._layers = [_mirrored([width, HIDDEN_UNITS], width), _mirrored([HIDDEN_UNITS, 1], HIDDEN_UNITS)]
-        self._train = tf.function(self._train_on, reduce_retracing=True)
+        self._train: Any = None
 
     def distribute(self, dataset: Any) -> Any:
-        return self._strategy.experimental_distribute_dataset(dataset)
+        """Divide the batches, and fix what a step takes: sparse values differ in shape from batch to batch."""
+        distributed = self._strategy.experimental_distribute_dataset(dataset)
+        if self._train is None:
+            self._train = tf.function(self._train_on, input_signature=[distributed.element_spec])
+        return distributed
 
     def read_ids(self, batch: Batch) -> Any:
         parts = self._strategy.experimental_local_results(batch["id"])
         return np.concatenate([part.numpy().reshape(-1) for part in parts])
 
     def step(self, batch: Batch) -> Any:
-        return self._train({name: value for name, value in batch.items() if name != "id"})
+        return self._train(batch)
 
     def read(self, result: Any) -> tuple[float, float]:
         loss, accuracy = result

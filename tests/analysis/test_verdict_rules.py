@@ -6,15 +6,17 @@ import pytest
 
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.losses import Losses, classify
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
-from pipeline_lab.analysis.verdict_rules import Losses, classify, judge
+from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
 from pipeline_lab.units import format_duration
 from tests.support import results
 
+NO_PIPELINE = Unavailable("No stages.")
 NO_CALIBRATION = Unavailable("Not calibrated.")
 NOTHING = dict.fromkeys(
     (
@@ -38,6 +40,7 @@ def divided(**percent: int) -> StepBreakdown:
 
 
 def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **changes: object) -> Verdict:
+    changes = {"tf_data": NO_PIPELINE, **changes}
     return judge(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
 
 

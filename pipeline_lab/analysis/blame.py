@@ -1,0 +1,35 @@
+"""What an input-bound verdict blames: a stage of the pipeline, and why that stage is slow."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pipeline_lab.analysis.verdict import Evidence
+
+
+class InputCause(StrEnum):
+    """Why the next batch is not there in time."""
+
+    SOURCE = "source"
+    UNDER_PARALLEL = "under-parallel"
+    POOL_BOUND = "pool-bound"
+    CPU_BOUND = "cpu-bound"
+    ORDERING = "ordering"
+    PYTHON_BOUND = "python-bound"
+    NO_OVERLAP = "no-overlap"
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The stage that the job waits for, and the cause.
+
+    Attributes:
+        stage: Its iterator's name, such as ``ParallelMapV2``; None where the trace does not tell.
+        cause: None where the numbers do not show it.
+        evidence: The numbers behind both.
+        is_clear: Whether the stage fills most of the wait; a verdict on one that does not is less sure.
+    """
+
+    stage: str | None = None
+    cause: InputCause | None = None
+    evidence: tuple[Evidence, ...] = ()
+    is_clear: bool = True

@@ -1,0 +1,99 @@
+"""How a step divides among the classes of the verdict, and which of them gives the run its name.
+
+Thresholds are XProf's where it has them (``input_pipeline_analyzer``: 5 % of the step makes a job moderately, 20 %
+highly input-bound).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline_lab.analysis.findings import BUSY_MACHINE_PERCENT
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict import VerdictClass
+from pipeline_lab.errors import Unavailable
+
+MODERATE_PERCENT = 5.0
+"""A wait for input of this share of the step is worth acting on."""
+
+STRONG_PERCENT = 20.0
+"""Any other loss has to reach this share to give the run its name."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Where a step's time goes, percent of the step; what is not lost is the device at work.
+
+    Attributes:
+        by_class: Each loss under the class that it would give the run.
+        step_ns: Median training step.
+        device_name: What works: ``the device`` or ``the training computation`` (host compute).
+    """
+
+    by_class: dict[VerdictClass, float]
+    step_ns: float
+    device_name: str
+
+    @property
+    def device_percent(self) -> float:
+        return max(0.0, 100.0 - sum(self.by_class.values()))
+
+
+def measure_losses(results: Results) -> Losses | None:
+    """Divide the step among the classes; None if there are no steps at all."""
+    breakdown, steps, job = results.step_breakdown, results.steps, results.job_steps
+    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or not breakdown.total_ns:
+        if isinstance(job, Unavailable) or not job.total_ns:
+            return None
+        waiting = 100.0 * job.wait_total_ns / job.total_ns
+        by_class = {VerdictClass.INPUT_BOUND: waiting}
+        hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
+        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.median_ns, "the training step")
+    has_device = breakdown.device_compute_ns > 0
+    parts = {
+        VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
+        VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
+        VerdictClass.COMPILE_BOUND: breakdown.compile_ns,
+        VerdictClass.DISPATCH_BOUND: breakdown.dispatch_ns,
+        VerdictClass.IDLE_OTHER: breakdown.other_ns + (breakdown.host_compute_ns if has_device else 0),
+    }
+    by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
+    working = 100.0 - sum(by_class.values())
+    launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
+    hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
+    by_class[VerdictClass.HOST_CONTENTION] = min(working, hidden)
+    name = "the device" if has_device else "the training computation"
+    return Losses(by_class, float(np.median(steps.training_step_ns)), name)
+
+
+def classify(losses: Losses) -> VerdictClass:
+    """Choose the class: the largest of the losses that are large enough for their kind, else the device itself."""
+    large = {kind: percent for kind, percent in losses.by_class.items() if percent >= _needed_percent(kind)}
+    return max(large, key=large.__getitem__) if large else VerdictClass.DEVICE_BOUND
+
+
+def _needed_percent(kind: VerdictClass) -> float:
+    return MODERATE_PERCENT if kind is VerdictClass.INPUT_BOUND else STRONG_PERCENT
+
+
+def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:
+    """Return how much of the step's work the pipeline's competition for the processor explains, percent of the step.
+
+    That is what the work exceeds the step on a held batch by, but no more than the pipeline itself takes beyond what
+    shows as waiting. On a machine that others use, nothing is blamed on the pipeline.
+
+    Args:
+        results: For the calibration.
+        working: Share of the step without any known loss.
+        waiting: Share of the step in exposed input waits.
+    """
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None or is_machine_busy(results):
+        return 0.0
+    percent_per_ns = 100.0 / calibration.step_ns
+    excess = working - calibration.device_only_ns * percent_per_ns
+    return max(0.0, min(excess, calibration.pipeline_only_ns * percent_per_ns - waiting))
+
+
+def is_machine_busy(results: Results) -> bool:
+    return results.other_cpu_percent is not None and results.other_cpu_percent >= BUSY_MACHINE_PERCENT

@@ -1,0 +1,175 @@
+"""Why a stage is slow: pipelines of four stages seen for one second, whose step waits for 60 % of its 50 ms."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline_lab.analysis.blame import Blame
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.input_causes import RULES, find_blame
+from pipeline_lab.analysis.job_load import JobLoad
+from pipeline_lab.analysis.tables import build, empty
+from pipeline_lab.analysis.tf_data.results import (
+    HISTORY_TABLE,
+    POOL_TABLE,
+    UNSEEN,
+    CriticalPath,
+    Operation,
+    PathShare,
+    Stage,
+    StageOrigin,
+    Tally,
+    TfData,
+)
+from pipeline_lab.errors import Unavailable
+from tests.support import results
+
+MS = 1_000_000
+SECOND_NS = 1000 * MS
+SLEEPING = JobLoad(cores=4.0, pool_threads=8, cpu_ns_per_step=5.0 * MS, other_cores=0.0)
+UNCALIBRATED = Unavailable("Not calibrated.")
+
+
+def steady(latency_ms: float, count: int = 100, variation: float = 0.0) -> Tally:
+    """Return latencies with that mean and that spread over mean."""
+    mean = latency_ms * MS
+    return Tally(count, count * mean, count * mean * mean * (1 + variation**2))
+
+
+def stage(number: int, name: str, self_ms: int = 1, **changes: Any) -> Stage:
+    own: dict[str, Any] = {
+        "parent": number - 1 if number else None,
+        "node": "",
+        "path": name,
+        "origin": StageOrigin.WRITTEN,
+        "iterators": 1,
+        "observed_ns": SECOND_NS,
+        "calls": 100,
+        "elements": 100,
+        "self_ns": self_ms * MS,
+    }
+    return Stage(number=number, name=name, **{**own, **changes})
+
+
+def pipeline(*chain: Stage, blamed: int, pool: int = 8, busy_threads: float = 1.0, unseen_ms: int = 0) -> TfData:
+    """Return a pipeline in which one stage is behind 90 of 100 ms of exposed wait, or less if part of it is not seen."""
+    seen = (100 - unseen_ms) * MS
+    shares = (
+        PathShare(blamed, "own work", seen * 9 // 10, seen * 9 // 10),
+        PathShare(0, "own work", seen // 10, seen // 10),
+        PathShare(blamed, UNSEEN, unseen_ms * MS, unseen_ms * MS),
+    )
+    return TfData(
+        stages=chain,
+        critical_path=CriticalPath(100 * MS, 100 * MS, shares),
+        observed_ns=SECOND_NS,
+        threadpool_size=pool,
+        cpu_budget=4,
+        history=empty(HISTORY_TABLE),
+        pool=build(POOL_TABLE, 1, host="h", window=0, start_ns=0, end_ns=SECOND_NS, busy_threads=busy_threads),
+    )
+
+
+def with_map(*, prefetch: bool = True, **changes: Any) -> tuple[Stage, ...]:
+    """Return Root, Prefetch (or Repeat), a parallel map and a reader."""
+    return (
+        stage(0, "Root"),
+        stage(1, "Prefetch" if prefetch else "ForeverRepeat"),
+        stage(2, changes.pop("name", "ParallelMapV2"), **changes),
+        stage(3, "TFRecord"),
+    )
+
+
+def blame(pipeline: TfData, load: JobLoad = SLEEPING, calibration: object = UNCALIBRATED, wait: float = 0.6) -> Blame:
+    return find_blame(results.diagnosis(tf_data=pipeline, job_load=load, calibration=calibration), wait)
+
+
+# Two calls of 10 ms at a time for a second: 200 calls, 2,000 ms on threads, none of it in a queue.
+BUSY = {
+    "function_calls": 200,
+    "function_on_thread_ns": 2 * SECOND_NS,
+    "function_latency": steady(10, 200),
+    "parallelism": 2,
+}
+# Eight calls allowed, two threads: each takes 40 ms, of which it runs 10.
+QUEUED = {**BUSY, "function_latency": steady(40, 200), "parallelism": 8}
+# Eight slots; calls of 5 ms with a spread of twice that: one of eight slots is at work on average.
+UNSTEADY = {**BUSY, "function_on_thread_ns": SECOND_NS, "function_latency": steady(5, 200, 2.0), "parallelism": 8}
+PYTHON = {**BUSY, "operations": (Operation("PyFunc", 200, 2 * SECOND_NS),)}
+
+
+def test_a_map_whose_slots_are_all_at_work_is_under_parallel():
+    found = blame(pipeline(*with_map(**BUSY), blamed=2))
+    assert (found.stage, found.cause, found.is_clear) == ("ParallelMapV2", "under-parallel", True)
+    shown = {evidence.name: evidence.value for evidence in found.evidence}
+    assert shown["exposed wait behind ParallelMapV2"] == "90 % of it"
+    assert shown["calls under way at once"] == "2.0, 2 allowed"
+
+
+def test_calls_that_queue_for_a_full_pool_are_pool_bound():
+    full = pipeline(*with_map(**QUEUED), blamed=2, pool=2, busy_threads=1.9)
+    assert blame(full).cause == "pool-bound"
+    free = pipeline(*with_map(**QUEUED), blamed=2, pool=8, busy_threads=1.9)
+    assert blame(free).cause == "under-parallel"
+
+
+def test_full_cores_are_cpu_bound_whatever_the_pool_does():
+    full = pipeline(*with_map(**QUEUED), blamed=2, pool=2, busy_threads=2.0)
+    # steps of 50 ms on four cores of which others take two: 90 of 100 ms
+    load = JobLoad(cores=4.0, pool_threads=2, cpu_ns_per_step=90.0 * MS, other_cores=2.0)
+    assert blame(full, load).cause == "cpu-bound"
+
+
+def test_a_wide_spread_with_idle_slots_is_the_order():
+    assert blame(pipeline(*with_map(**UNSTEADY), blamed=2)).cause == "ordering"
+    loose = pipeline(*with_map(**UNSTEADY, deterministic=False), blamed=2)
+    assert blame(loose).cause == "under-parallel"
+
+
+def test_python_counts_only_if_it_keeps_a_core_busy():
+    python = pipeline(*with_map(**PYTHON), blamed=2)
+    assert blame(python).cause == "under-parallel"  # 5 ms of processor in a step of 50: the function sleeps
+    working = replace(SLEEPING, cpu_ns_per_step=45.0 * MS)
+    assert blame(python, working).cause == "python-bound"
+    generator = (stage(0, "Root"), stage(1, "Prefetch"), stage(2, "Generator", self_ms=900))
+    assert blame(pipeline(*generator, blamed=2), working).cause == "python-bound"
+
+
+@pytest.mark.parametrize("name", ["TFRecord", "Map"])
+def test_what_runs_once_for_each_file_is_the_source(name: str):
+    chain = (
+        stage(0, "Root"),
+        stage(1, "Prefetch"),
+        stage(2, "FlatMap"),
+        stage(3, name, self_ms=900),
+        stage(4, "TFRecord"),
+    )
+    assert blame(pipeline(*chain, blamed=3)).cause == "source"
+
+
+def test_without_a_stage_that_works_ahead_step_and_input_take_turns():
+    serial = with_map(name="Map", prefetch=False, self_ms=600)
+    turns = pipeline(*serial, blamed=2)
+    assert blame(turns).cause == "no-overlap"
+    assert blame(turns, wait=0.9).cause == "under-parallel"  # overlap would hide a tenth at most
+    assert blame(turns, calibration=Calibration(20e6, 30e6, 50e6)).cause == "no-overlap"
+    assert blame(turns, calibration=Calibration(20e6, 49e6, 50e6)).cause == "under-parallel"
+    ahead = pipeline(*with_map(name="Map", self_ms=600), blamed=2)
+    assert blame(ahead).cause == "under-parallel"
+
+
+def test_a_wait_that_the_trace_does_not_explain_is_blamed_on_the_longest_work():
+    chain = with_map(name="Map", self_ms=600)
+    found = blame(pipeline(*chain, blamed=1, unseen_ms=80))
+    assert (found.stage, found.cause) == ("Map", "under-parallel")
+
+
+def test_without_stages_only_the_calibration_speaks():
+    missing = Unavailable("No iterators in this trace.")
+    assert blame(missing, calibration=Calibration(20e6, 30e6, 50e6)) == Blame(cause=found_cause("no-overlap"))
+    assert blame(missing) == Blame()
+
+
+def found_cause(value: str) -> Any:
+    return next(cause for cause, _ in RULES if cause == value)
