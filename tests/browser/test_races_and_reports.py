@@ -47,7 +47,7 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
 def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
     visit(page, f"{server.url}/race?arms=preset:baseline,preset:optimised")
     page.screenshot(path=shots / "race-form.png")
-    page.get_by_label("Pairs").fill("20")
+    page.get_by_role("spinbutton", name="Pairs").fill("20")
     page.keyboard.press("Tab")
     settle(page)
     page.get_by_role("button", name="Start the race").click()
