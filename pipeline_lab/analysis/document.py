@@ -15,6 +15,7 @@ from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
@@ -178,13 +179,28 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "within_batch_entropy": sampling.within_batch_entropy,
         "worst_tenth": sampling.worst_tenth,
         "worst_tenth_ideal": sampling.worst_tenth_ideal,
+        "total_variation_limit": sampling.total_variation_limit,
+        "chi_square_per_df": sampling.chi_square_per_df,
+        "epochs_seen": sampling.epochs_seen,
+        "mixing": None if sampling.mixing is None else vars(sampling.mixing),
+        "mixing_ideal": None if sampling.mixing_ideal is None else vars(sampling.mixing_ideal),
+        "predicted": None if sampling.predicted is None else vars(sampling.predicted),
+        "labels": None if sampling.labels is None else _label_mix(sampling.labels),
+        "coverage": sampling.coverage.to_pylist(),
+        "epochs": sampling.epochs.to_pylist(),
+    }
+
+
+def _label_mix(mix: LabelMix) -> Document:
+    return {
+        "labels": mix.labels,
+        "batch_total_variation": mix.batch_total_variation,
+        "batch_total_variation_ideal": mix.batch_total_variation_ideal,
     }
 
 
 def _percent_shares(row: Document) -> Document:
-    return {
-        name: 100.0 * value if name.endswith("_share") and value is not None else value for name, value in row.items()
-    }
+    return {name: 100.0 * value if "_share" in name and value is not None else value for name, value in row.items()}
 
 
 def _memory(memory: Memory) -> Document:

@@ -1,20 +1,26 @@
 """Which file each example came from, beside what an even sample would be."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis import sample_history, tables
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.label_mix import LabelMix
+from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.files import DataFile
+from pipeline_lab.statistics.mixing import Mixing, batch_numbers, ideal_mixing, measure_mixing
+from pipeline_lab.statistics.reading_order import ReadingOrder
 from pipeline_lab.statistics.sampling import (
-    ideal_total_variation,
-    mean_batch_entropy,
+    chi_square_per_df,
+    even_total_variations,
+    first_uses,
     repeats_within_epochs,
     total_variation,
 )
@@ -23,26 +29,21 @@ FILE_TABLE = pa.schema(
     [
         ("file", pa.string()),
         ("records", pa.int64()),  # in the file, null if not counted
+        ("size_bytes", pa.int64()),  # of the file, null if not known
         ("reads", pa.int64()),  # records its reader produced inside the windows, null if the trace does not say
         ("samples", pa.int64()),  # examples that reached the model, null without the sample probe
         ("expected_share", pa.float64()),  # its records over all records, 0 to 1, null if not counted
+        ("expected_share_by_bytes", pa.float64()),  # its bytes over all bytes, 0 to 1, null if not known
         ("observed_share", pa.float64()),  # of the samples (of the reads if there are no samples), 0 to 1
+        ("predicted_share", pa.float64()),  # of so many samples in the order simulated from the options, null without
     ]
 )
 """One row per file; where the files are unknown, one row per reader index."""
-
-TIMELINE_TABLE = pa.schema(
-    [("file", pa.string()), ("bin", pa.int32()), ("step", pa.float64()), ("samples", pa.int64())]
-)
-"""Samples per file over the course of the run: at most 60 bins; ``step`` is the bin's middle. No row, no samples."""
 
 NO_SAMPLES = (
     "No file readers in this trace and no sample probe beside it; record while tf.data reads files (TFRecord, text or "
     "fixed-length records), or launch the job with the sample probe on."
 )
-MAX_BINS = 60
-MIN_TENTH = 30
-"""Samples that a tenth of the run must hold to be judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class FileSampling:
     Attributes:
         basis: ``samples`` when the probe counted examples, else ``reads``.
         table: One row per file, :data:`FILE_TABLE`.
-        timeline: Samples per file over the steps, :data:`TIMELINE_TABLE`; no rows without the probe.
+        timeline: Samples per file over the steps, ``sample_history.TIMELINE_TABLE``; no rows without the probe.
         total_variation: Half the sum of absolute differences of observed and expected shares, 0 to 1; None if the
             expected shares are unknown.
         total_variation_ideal: The mean of the same number for an even sample of the same size (simulated).
@@ -60,8 +61,16 @@ class FileSampling:
         coverage_percent: Distinct records used over all records, percent; None without the probe.
         duplicates: Examples that were used again within their epoch's worth of samples; None without the probe.
         within_batch_entropy: Mean entropy of the files inside one batch, bits; None without the probe.
-        worst_tenth, worst_tenth_ideal: Largest total variation of ten consecutive tenths of the samples, and the mean
-            of an even sample of that size; None without the probe. They show a mix that is right only in the end.
+        total_variation_limit: What 95 of 100 even samples of the same size stay below; None as the ideal is.
+        chi_square_per_df: Pearson's statistic over its degrees of freedom; None for one file, or as total_variation is.
+        epochs_seen: Samples over records; None without the probe.
+        mixing, mixing_ideal: How well the examples are mixed, and the same for a perfect shuffle; None without the
+            probe.
+        predicted: The mixing of the order that the options predict, without having read anything; None where the
+            options are not known or the simulation would be too long.
+        labels: Which labels the examples had; None where they have none.
+        coverage: How much of the data was used over the steps, ``sample_history.COVERAGE_TABLE``.
+        epochs: One row per epoch's worth of samples, ``sample_history.EPOCH_TABLE``.
     """
 
     basis: str
@@ -73,70 +82,133 @@ class FileSampling:
     coverage_percent: float | None
     duplicates: int | None
     within_batch_entropy: float | None = None
-    worst_tenth: float | None = None
-    worst_tenth_ideal: float | None = None
+    total_variation_limit: float | None = None
+    chi_square_per_df: float | None = None
+    epochs_seen: float | None = None
+    mixing: Mixing | None = None
+    mixing_ideal: Mixing | None = None
+    predicted: Mixing | None = None
+    labels: LabelMix | None = None
+    coverage: pa.Table = field(default_factory=lambda: tables.empty(COVERAGE_TABLE))
+    epochs: pa.Table = field(default_factory=lambda: tables.empty(EPOCH_TABLE))
+
+    @property
+    def worst_tenth(self) -> float | None:
+        """Largest total variation of ten consecutive tenths: it shows a mix that is right only in the end."""
+        return None if self.mixing is None else self.mixing.worst_tenth
+
+    @property
+    def worst_tenth_ideal(self) -> float | None:
+        """The same for an even sample."""
+        return None if self.mixing_ideal is None else self.mixing_ideal.worst_tenth
 
 
-def measure(files: Sequence[DataFile], samples: pa.Table, reads: FileReads) -> FileSampling:
+@dataclass(frozen=True)
+class _Distances:
+    """Whole-run distances from the expected shares; all None where these are unknown."""
+
+    total_variation: float | None = None
+    total_variation_ideal: float | None = None
+    total_variation_limit: float | None = None
+    chi_square_per_df: float | None = None
+
+
+Predict: TypeAlias = Callable[[IntArray, int], ReadingOrder | None]
+"""From the records of each file and a number of batches to the order that a pipeline's options give them."""
+
+
+def measure(
+    files: Sequence[DataFile],
+    samples: pa.Table,
+    reads: FileReads,
+    predict: Predict | None = None,
+    labels: LabelMix | None = None,
+) -> FileSampling:
     """Put files, samples and reads side by side.
 
     Args:
         files: The job's data files; none if they are not known.
         samples: What the probe noted, of schema ``runs.tables.SAMPLES``; no rows without the probe.
         reads: What the traces say, merged over all windows.
+        labels: Which labels the examples had, where they have any.
+        predict: Simulates the order from the options of the job, where they are known.
 
     Raises:
         TraceIncompleteError: There are neither samples nor reads.
     """
     if files and samples.num_rows:
-        return _by_samples(files, samples, _reads_of(files, reads))
+        sampling = replace(_by_samples(files, samples, _reads_of(files, reads)), labels=labels)
+        records = _records(files)
+        if predict is None or records is None:
+            return sampling
+        batches = len(np.unique(tables.ints(samples, "step")))
+        return _beside(sampling, predict(records, batches), records)
     if not reads.total:
         raise TraceIncompleteError(NO_SAMPLES)
     matched = _reads_of(files, reads)
     if files and matched is not None:
-        return _by_reads([file.path for file in files], matched, _records(files))
+        return _by_reads(_file_table(files, matched, None), matched, _records(files))
     readers = sorted(reads.by_file | reads.by_reader)
     counts = np.array([reads.by_file.get(name, 0) + reads.by_reader.get(name, 0) for name in readers], np.int64)
-    return _by_reads(readers, counts, None)
+    return _by_reads(_file_table([DataFile(name, None, 0) for name in readers], counts, None), counts, None)
 
 
 def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | None) -> FileSampling:
-    file, record = tables.ints(samples, "file"), tables.ints(samples, "record")
+    step, file, record = (tables.ints(samples, name) for name in ("step", "file", "record"))
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
+    names = [each.path for each in files]
     records = _records(files)
-    distance, ideal = _distances(counts, records)
-    coverage = duplicates = worst = worst_ideal = None
-    if records is not None:
-        worst, worst_ideal = _worst_tenth(file, records)
-        ids = file * (int(record.max()) + 1) + record
-        coverage = 100.0 * len(np.unique(ids)) / int(records.sum())
-        duplicates = repeats_within_epochs(ids, int(records.sum()))
-    return FileSampling(
+    sampling = FileSampling(
         basis="samples",
-        table=_file_table([file.path for file in files], records, reads, counts, counts),
-        timeline=_timeline(files, tables.ints(samples, "step"), file),
-        total_variation=distance,
-        total_variation_ideal=ideal,
+        table=_file_table(files, reads, counts),
+        timeline=sample_history.over_steps(names, step, file),
         unopened=int((counts == 0).sum()),
-        coverage_percent=coverage,
-        duplicates=duplicates,
-        worst_tenth=worst,
-        worst_tenth_ideal=worst_ideal,
-        within_batch_entropy=mean_batch_entropy(tables.ints(samples, "step"), file),
+        coverage_percent=None,
+        duplicates=None,
+        within_batch_entropy=float(batch_numbers(step, file, np.full(len(files), 1 / len(files)))[0].mean()),
+        **vars(_distances(counts, records)),
+    )
+    if records is None:
+        return sampling
+    total = int(records.sum())
+    ids = file * (int(record.max()) + 1) + record
+    batch_size = int(np.median(np.unique(step, return_counts=True)[1]))
+    return replace(
+        sampling,
+        coverage_percent=100.0 * len(np.unique(ids)) / total,
+        duplicates=repeats_within_epochs(ids, total),
+        epochs_seen=len(file) / total,
+        mixing=measure_mixing(step, file, record, records),
+        mixing_ideal=ideal_mixing(batch_size, len(file), records),
+        coverage=sample_history.coverage(step, file, ids, total),
+        epochs=sample_history.epochs(file, ids, records),
     )
 
 
-def _by_reads(names: Sequence[str], counts: IntArray, records: IntArray | None) -> FileSampling:
-    distance, ideal = _distances(counts, records)
+def _beside(sampling: FileSampling, order: ReadingOrder | None, records: IntArray) -> FileSampling:
+    """Put what was predicted beside what came."""
+    if order is None or not len(order.file):
+        return sampling
+    shares = np.bincount(order.file, minlength=len(records)) / len(order.file)
+    ids = (np.cumsum(records) - records)[order.file] + order.record
+    covered = np.searchsorted(first_uses(ids), tables.ints(sampling.coverage, "samples")) * 100.0 / int(records.sum())
+    return replace(
+        sampling,
+        predicted=measure_mixing(order.batch, order.file, order.record, records),
+        table=tables.fill(sampling.table, "predicted_share", shares),
+        coverage=tables.fill(sampling.coverage, "predicted_percent", covered),
+    )
+
+
+def _by_reads(table: pa.Table, counts: IntArray, records: IntArray | None) -> FileSampling:
     return FileSampling(
         basis="reads",
-        table=_file_table(names, records, counts, None, counts),
+        table=table,
         timeline=tables.empty(TIMELINE_TABLE),
-        total_variation=distance,
-        total_variation_ideal=ideal,
         unopened=None if records is None else int((counts == 0).sum()),
         coverage_percent=None,
         duplicates=None,
+        **vars(_distances(counts, records)),
     )
 
 
@@ -148,19 +220,17 @@ def _records(files: Sequence[DataFile]) -> IntArray | None:
     return np.array(records, np.int64)
 
 
-def _distances(counts: IntArray, records: IntArray | None) -> tuple[float | None, float | None]:
+def _distances(counts: IntArray, records: IntArray | None) -> _Distances:
     if records is None or not counts.any():
-        return None, None
-    return total_variation(counts, records / records.sum()), ideal_total_variation(records, int(counts.sum()))
-
-
-def _worst_tenth(file: IntArray, records: IntArray) -> tuple[float | None, float | None]:
-    if len(file) < 10 * MIN_TENTH:
-        return None, None
-    tenths = np.array_split(file, 10)
-    counts = [np.bincount(tenth, minlength=len(records)).astype(np.int64) for tenth in tenths]
-    worst = max(total_variation(count, records / records.sum()) for count in counts)
-    return worst, ideal_total_variation(records, len(tenths[0]))
+        return _Distances()
+    shares = records / records.sum()
+    even = even_total_variations(records, int(counts.sum()))
+    return _Distances(
+        total_variation(counts, shares),
+        float(even.mean()),
+        float(np.percentile(even, 95)),
+        chi_square_per_df(counts, shares),
+    )
 
 
 def _reads_of(files: Sequence[DataFile], reads: FileReads) -> IntArray | None:
@@ -180,33 +250,20 @@ def _reads_of(files: Sequence[DataFile], reads: FileReads) -> IntArray | None:
     return counts
 
 
-def _file_table(
-    names: Sequence[str], records: IntArray | None, reads: IntArray | None, samples: IntArray | None, basis: IntArray
-) -> pa.Table:
+def _file_table(files: Sequence[DataFile], reads: IntArray | None, samples: IntArray | None) -> pa.Table:
+    records, sizes = _records(files), np.array([file.size_bytes for file in files], np.int64)
+    basis = reads if samples is None else samples
+    assert basis is not None
     return tables.build(
         FILE_TABLE,
-        len(names),
-        file=list(names),
+        len(files),
+        file=[file.path for file in files],
         records=records,
+        size_bytes=sizes if sizes.any() else None,
         reads=reads,
         samples=samples,
         expected_share=None if records is None else records / records.sum(),
+        expected_share_by_bytes=sizes / sizes.sum() if sizes.any() else None,
         observed_share=basis / max(1, int(basis.sum())),
-    )
-
-
-def _timeline(files: Sequence[DataFile], step: IntArray, file: IntArray) -> pa.Table:
-    first, after = int(step.min()), int(step.max()) + 1
-    bins = min(MAX_BINS, after - first)
-    edges = np.linspace(first, after, bins + 1)
-    index = np.searchsorted(edges, step, side="right") - 1
-    keys, counts = np.unique(index * len(files) + file, return_counts=True)
-    number, which = np.divmod(keys, len(files))
-    return tables.build(
-        TIMELINE_TABLE,
-        len(keys),
-        file=[files[row].path for row in which],
-        bin=number,
-        step=(edges[number] + edges[number + 1] - 1) / 2,
-        samples=counts,
+        predicted_share=None,
     )

@@ -2,24 +2,14 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.sampling_findings import duplicates, low_coverage, sampling_skew, weak_shuffle
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
-SKEW_BEYOND_CHANCE = 0.05
-"""Share of the samples above their file's share, beyond what chance gives, that is worth a finding."""
-
-LOW_COVERAGE_PERCENT = 90.0
-"""Of the records, after an epoch's worth of samples."""
-
-REPEATED_PERCENT = 1.0
 RETRACING_PERCENT = 5.0
 PROFILER_SLOWDOWN_PERCENT = 10.0
 BUSY_MACHINE_PERCENT = 50.0
@@ -101,81 +91,6 @@ def _kept_apart(results: Results) -> Finding | None:
     )
 
 
-def _sampling_skew(results: Results) -> Finding | None:
-    sampling = results.file_sampling
-    if isinstance(sampling, Unavailable) or sampling.total_variation is None:
-        return None
-    ideal = sampling.total_variation_ideal or 0.0
-    if sampling.basis != "samples":
-        return None
-    if sampling.total_variation < ideal + SKEW_BEYOND_CHANCE:
-        return _skew_in_between(sampling)
-    return Finding(
-        "sampling-skew",
-        f"The files were not sampled by their size: {format_percent(100 * sampling.total_variation)} of the examples "
-        f"were more than their file's share, where an even sample would have {format_percent(100 * ideal)}.",
-        (
-            Evidence("total variation", f"{sampling.total_variation:.3f}"),
-            Evidence("of an even sample", f"{ideal:.3f}"),
-        ),
-    )
-
-
-def _skew_in_between(sampling: FileSampling) -> Finding | None:
-    worst, ideal = sampling.worst_tenth, sampling.worst_tenth_ideal
-    if worst is None or ideal is None or worst < ideal + 2 * SKEW_BEYOND_CHANCE:
-        return None
-    return Finding(
-        "sampling-skew",
-        f"The files' shares are right only over the whole run: in its worst tenth {format_percent(100 * worst)} of the "
-        f"examples were more than their file's share, where an even sample would have {format_percent(100 * ideal)}.",
-        (Evidence("total variation, worst tenth", f"{worst:.3f}"), Evidence("of an even sample", f"{ideal:.3f}")),
-    )
-
-
-def _low_coverage(results: Results) -> Finding | None:
-    sampling = results.file_sampling
-    if isinstance(sampling, Unavailable) or sampling.coverage_percent is None:
-        return None
-    samples, records = tables.ints(sampling.table, "samples"), tables.ints(sampling.table, "records")
-    evidence = (
-        Evidence("records used", format_percent(sampling.coverage_percent)),
-        Evidence("samples", format_count(samples.sum())),
-        Evidence("records", format_count(records.sum())),
-    )
-    missed = np.power(1.0 - records / records.sum(), samples.sum())[records > 0].sum()
-    if (unopened := int(((samples == 0) & (records > 0)).sum())) and missed < 0.5:
-        return Finding(
-            "low-coverage",
-            f"{unopened} of {len(samples)} files gave no example, although so many samples spread evenly would have "
-            "reached every file; shuffle the file names, or read more files at a time.",
-            evidence,
-        )
-    if samples.sum() >= records.sum() and sampling.coverage_percent < LOW_COVERAGE_PERCENT:
-        return Finding(
-            "low-coverage",
-            f"After an epoch's worth of samples only {format_percent(sampling.coverage_percent)} of the records had "
-            "been used; the others never reached the model.",
-            evidence,
-        )
-    return None
-
-
-def _duplicates(results: Results) -> Finding | None:
-    sampling = results.file_sampling
-    if isinstance(sampling, Unavailable) or not sampling.duplicates:
-        return None
-    percent = 100.0 * sampling.duplicates / tables.ints(sampling.table, "samples").sum()
-    if percent < REPEATED_PERCENT:
-        return None
-    return Finding(
-        "duplicates",
-        f"{format_percent(percent)} of the examples were used again before their epoch was over, while others had to "
-        "wait; repeat behind the shuffle, and not inside an interleave.",
-        (Evidence("repeated examples", format_count(sampling.duplicates)),),
-    )
-
-
 def _retracing(results: Results) -> Finding | None:
     breakdown, steps = results.step_breakdown, results.steps
     if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or steps.count < 2:
@@ -249,9 +164,10 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     _stored_analysis,
     _first_step_only,
     _kept_apart,
-    _sampling_skew,
-    _low_coverage,
-    _duplicates,
+    sampling_skew,
+    weak_shuffle,
+    low_coverage,
+    duplicates,
     _retracing,
     _shortened_windows,
     _profiler_overhead,

@@ -12,6 +12,7 @@ from pipeline_lab.analysis import (
     file_sampling,
     job_load,
     job_steps,
+    label_mix,
     live_model,
     memory,
     profiler_cost,
@@ -19,15 +20,20 @@ from pipeline_lab.analysis import (
 )
 from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
 from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.file_sampling import Predict
 from pipeline_lab.analysis.inputs import Progress, window_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.analysis.written_words import NOT_KEPT
-from pipeline_lab.errors import StoreError, TraceReadError, Unavailable
+from pipeline_lab.errors import OptionsError, StoreError, TraceReadError, Unavailable
+from pipeline_lab.options.race import is_race
+from pipeline_lab.options.run import read_options
+from pipeline_lab.options.workload import GeneratorWorkload
+from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.runs.tables import MODEL, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import LABELS, MODEL, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
 from pipeline_lab.trace.xplane import read_xplane
 
@@ -38,12 +44,14 @@ class JobTables:
 
     steps: pa.Table
     samples: pa.Table
+    labels: pa.Table
     resources: pa.Table
     model: pa.Table | None
     written: WrittenPipeline | None
     environment: dict[str, Any]
     events: list[Event]
     files: list[DataFile]
+    predict: Predict | None
 
     @property
     def origin_epoch_ns(self) -> int | None:
@@ -92,13 +100,30 @@ def read_job(folder: RunFolder) -> JobTables:
     return JobTables(
         steps=read_table(folder.steps, STEPS),
         samples=read_table(folder.samples, SAMPLES),
+        labels=read_table(folder.labels, LABELS),
         resources=read_table(folder.resources, RESOURCES),
         model=read_table(folder.model, MODEL) if folder.model.exists() else None,
         written=read_written(folder.written),
         environment=_environment(folder),
         events=read_events(folder.events),
         files=read_files(folder.files),
+        predict=_prediction(folder),
     )
+
+
+def _prediction(folder: RunFolder) -> Predict | None:
+    """Return how to predict the run's order, or None where its options are not those of a single pipeline."""
+    try:
+        record = read_record(folder)
+        if record.options is None or is_race(record.options):
+            return None
+        options = read_options(record.options)
+    except (OptionsError, StoreError):
+        return None
+    if isinstance(options.workload, GeneratorWorkload):
+        return None
+    cores = max(1, int(record.environment.get("machine_cores") or 1))
+    return lambda records, batches: predict_order(options.pipeline, records, batches, cores=cores)
 
 
 def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
@@ -114,7 +139,9 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
     return JobResults(
         job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
         calibration=attempt(lambda: calibration.measure(events, steps)),
-        file_sampling=attempt(lambda: file_sampling.measure(job.files, job.samples, reads)),
+        file_sampling=attempt(
+            lambda: file_sampling.measure(job.files, job.samples, reads, job.predict, label_mix.measure(job.labels))
+        ),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns)),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),

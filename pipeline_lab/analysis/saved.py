@@ -243,6 +243,7 @@ def _inputs(path: Path) -> list[Path]:
         tables = [
             folder.steps,
             folder.samples,
+            folder.labels,
             folder.resources,
             folder.model,
             folder.written,

@@ -20,6 +20,7 @@ from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
@@ -31,6 +32,7 @@ from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggest
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
+from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.trace.schema import Salvage
 
 _CLASSES: dict[str, type[Any]] = {
@@ -49,8 +51,10 @@ _CLASSES: dict[str, type[Any]] = {
         InputStalls,
         JobLoad,
         JobSteps,
+        LabelMix,
         LiveModel,
         Memory,
+        Mixing,
         Operation,
         PathShare,
         ProfilerCost,

@@ -24,7 +24,7 @@ from pipeline_lab.figures.idle import idle_by_cause, step_parts
 from pipeline_lab.figures.memory import memory_over_time
 from pipeline_lab.figures.race import race_intervals, race_steps
 from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
-from pipeline_lab.figures.sampling import file_shares, sampling_over_time
+from pipeline_lab.figures.sampling import coverage_over_time, file_shares, labels_over_time, sampling_over_time
 from pipeline_lab.figures.stages import critical_path, pipeline_stages
 from pipeline_lab.figures.stalls import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.steps import learning, step_time
@@ -123,6 +123,30 @@ def _sampling_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return sampling_over_time(sampling, mode)
 
 
+def _coverage_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    sampling = diagnosis.file_sampling
+    if isinstance(sampling, Unavailable):
+        return sampling
+    if not sampling.coverage.num_rows:
+        return Unavailable(
+            "How much of the data was used is only known with the sample probe and with files whose records were "
+            "counted; switch `sample_probe` on and launch the job again."
+        )
+    return coverage_over_time(sampling, mode)
+
+
+def _labels_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    sampling = diagnosis.file_sampling
+    if isinstance(sampling, Unavailable):
+        return sampling
+    if sampling.labels is None:
+        return Unavailable(
+            "The labels of the examples are not known: the workload has none, or the sample probe was off; switch "
+            "`sample_probe` on and launch a workload with labels, such as `images`."
+        )
+    return labels_over_time(sampling.labels, mode)
+
+
 def _memory_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     memory = diagnosis.memory
     return memory if isinstance(memory, Unavailable) else memory_over_time(memory, diagnosis.profiler_cost, mode)
@@ -193,7 +217,8 @@ CHARTS: tuple[Chart, ...] = (
     Chart(
         "file-shares",
         Section.SAMPLING,
-        "Each file's share of the samples as a bar, and the share that its size would give it as a mark.",
+        "Each file's share of the samples as a bar, the share that its size would give it as a mark with the range of even "
+        "samples, and the share that the options predict as a ring.",
         _file_shares,
     ),
     Chart(
@@ -201,6 +226,18 @@ CHARTS: tuple[Chart, ...] = (
         Section.SAMPLING,
         "A heat map of how many examples came from each file in the course of the run.",
         _sampling_over_time,
+    ),
+    Chart(
+        "coverage-over-time",
+        Section.SAMPLING,
+        "How much of the data the run had used by each step, beside shuffled epochs and what the options predict.",
+        _coverage_over_time,
+    ),
+    Chart(
+        "labels-over-time",
+        Section.SAMPLING,
+        "A heat map of how many examples of each label came in the course of the run.",
+        _labels_over_time,
     ),
     Chart(
         "memory-over-time",

@@ -4,13 +4,20 @@ from pathlib import PurePath
 
 import numpy as np
 import plotly.graph_objects as go
+import pyarrow as pa
 
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.label_mix import LabelMix
+from pipeline_lab.analysis.sample_history import MAX_POINTS
 from pipeline_lab.figures.aggregate import FloatArray, IntArray, column, group_size, group_starts
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.statistics.sampling import share_spread
 from pipeline_lab.units import format_percent
 
 MAX_FILES = 48
+Z_90 = 1.645
+"""Standard deviations of a normal distribution that hold 90 of 100 samples, both ways."""
+
 LABEL_LENGTH = 18
 
 
@@ -33,12 +40,24 @@ def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
         marker={"color": colour("busy", mode), "line": {"width": 0}},
         hovertemplate="%{x}: %{y:.3g} % observed<extra></extra>",
     )
+    predicted = 100 * column(sampling.table, "predicted_share")
+    if not np.isnan(predicted).all():
+        figure.add_scatter(
+            x=labels,
+            y=_group_sum(predicted, starts),
+            name="predicted",
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 8, "line": {"width": 2}, "color": colour("host_operation", mode)},
+            hovertemplate="%{x}: %{y:.3g} % predicted<extra></extra>",
+        )
     if not np.isnan(expected).all():
+        spread = _even_range(sampling, starts)
         figure.add_scatter(
             x=labels,
             y=_group_sum(expected, starts),
             name="expected by size",
             mode="markers",
+            error_y={"type": "data", "array": spread, "thickness": 2, "width": 0, "color": colour("input_wait", mode)},
             marker={
                 "symbol": "line-ew",
                 "size": 22 if len(starts) <= 16 else 10,
@@ -59,12 +78,40 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
     )
     if group_size(starts) > 1:
         add_note(figure, f"Each row joins {group_size(starts)} neighbouring files.")
-    counts, steps = _grid(sampling, files, starts)
+    counts, steps = _grid(sampling.timeline, files, starts)
+    _add_heat(figure, counts, steps, _labels(files, starts), "File", mode)
+    return figure
+
+
+def labels_over_time(mix: LabelMix, mode: Mode = "light") -> go.Figure:
+    """Draw as a heat map how many examples of each label came in the course of the run."""
+    labels = sorted(set(mix.table.column("label").to_pylist()), key=int)
+    starts = group_starts(len(labels), MAX_FILES)
+    figure = new_figure(
+        "Samples per label over the run", mode, "Step", "", height=150 + max(120, min(22 * len(starts), 420))
+    )
+    add_note(
+        figure,
+        f"A batch's labels are {format_percent(100 * mix.batch_total_variation)} off those of the run; even batches of "
+        f"this size would be {format_percent(100 * mix.batch_total_variation_ideal)} off.",
+    )
+    if group_size(starts) > 1:
+        add_note(figure, f"Each row joins {group_size(starts)} neighbouring labels.")
+    counts, steps = _grid(mix.table, labels, starts)
+    names = labels if group_size(starts) == 1 else [labels[start] for start in starts]
+    _add_heat(figure, counts, steps, names, "Label", mode)
+    return figure
+
+
+def _add_heat(
+    figure: go.Figure, counts: FloatArray, steps: FloatArray, rows: list[str], row_title: str, mode: Mode
+) -> None:
+    scale = THEMES[mode].scale
     figure.add_heatmap(
         z=counts,
         x=steps,
-        y=_labels(files, starts),
-        colorscale=[[i / (len(THEMES[mode].scale) - 1), shade] for i, shade in enumerate(THEMES[mode].scale)],
+        y=rows,
+        colorscale=[[index / (len(scale) - 1), shade] for index, shade in enumerate(scale)],
         zmin=0,
         xgap=1,
         ygap=1,
@@ -75,21 +122,54 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
         },
         hovertemplate="%{y} around step %{x:.0f}: %{z} samples<extra></extra>",
     )
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False, title_text="File")
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False, title_text=row_title)
     figure.update_xaxes(showgrid=False)
+
+
+def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
+    """Draw how much of the data was used by each step, beside shuffled epochs and what the options predict."""
+    figure = new_figure("How much of the data was used", mode, "Step", "Records used at least once (%)")
+    highest = np.nanmax([column(sampling.coverage, name).max() for name in ("records_percent", "even_percent")])
+    figure.update_yaxes(range=[0, 1.08 * highest])
+    steps = column(sampling.coverage, "step")
+    lines = (
+        ("used", "records_percent", {"color": colour("busy", mode), "width": 2.5}),
+        ("shuffled epochs", "even_percent", {"color": colour("expected", mode), "width": 1.5, "dash": "dot"}),
+        ("predicted", "predicted_percent", {"color": colour("host_operation", mode), "dash": "dash"}),
+    )
+    for name, values, line in lines:
+        if not np.isnan(shown := column(sampling.coverage, values)).all():
+            figure.add_scatter(
+                x=steps,
+                y=shown,
+                name=name,
+                mode="lines",
+                line=line,
+                hovertemplate=f"step %{{x}}: %{{y:.3g}} % {name}<extra></extra>",
+            )
+    opened, files = int(column(sampling.coverage, "files").max()), sampling.table.num_rows
+    add_note(figure, f"{opened} of {files} files gave an example.")
+    if len(steps) >= MAX_POINTS:
+        add_note(figure, f"Drawn at {len(steps)} of the run's steps.")
     return figure
 
 
-def _grid(sampling: FileSampling, files: list[str], starts: IntArray) -> tuple[FloatArray, FloatArray]:
-    timeline = sampling.timeline
+def _grid(timeline: pa.Table, rows: list[str], starts: IntArray) -> tuple[FloatArray, FloatArray]:
     bins = column(timeline, "bin").astype(np.int64)
     steps = np.zeros(bins.max() + 1 if len(bins) else 0)
     steps[bins] = column(timeline, "step")
-    row_of = {file: index // group_size(starts) for index, file in enumerate(files)}
-    rows = np.array([row_of[file] for file in timeline.column("file").to_pylist()], np.int64)
+    row_of = {row: index // group_size(starts) for index, row in enumerate(rows)}
+    places = np.array([row_of[row] for row in timeline.column(0).to_pylist()], np.int64)
     counts = np.zeros((len(starts), len(steps)))
-    np.add.at(counts, (rows, bins), column(timeline, "samples"))
+    np.add.at(counts, (places, bins), column(timeline, "samples"))
     return counts, steps
+
+
+def _even_range(sampling: FileSampling, starts: IntArray) -> FloatArray:
+    """Return how far 90 of 100 even samples of this size stray from the expected share, percent, shape (groups,)."""
+    counts = column(sampling.table, "samples" if sampling.basis == "samples" else "reads")
+    records = _group_sum(column(sampling.table, "records"), starts).astype(np.int64)
+    return 100 * Z_90 * share_spread(records, max(1, int(np.nansum(counts))))
 
 
 def _note_distance(figure: go.Figure, sampling: FileSampling) -> None:
@@ -97,8 +177,10 @@ def _note_distance(figure: go.Figure, sampling: FileSampling) -> None:
         return
     sentence = f"{format_percent(100 * sampling.total_variation)} of the samples were more than their file's share"
     if sampling.total_variation_ideal is not None:
-        sentence += f"; chance alone would give {format_percent(100 * sampling.total_variation_ideal)}"
+        sentence += f"; an even sample of this size has {format_percent(100 * sampling.total_variation_ideal)}"
     add_note(figure, sentence + ".")
+    if sampling.epochs_seen is not None and sampling.epochs_seen < 1:
+        add_note(figure, f"The run saw {format_percent(100 * sampling.epochs_seen)} of an epoch.")
 
 
 def _group_sum(shares: FloatArray, starts: IntArray) -> FloatArray:

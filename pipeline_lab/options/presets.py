@@ -149,6 +149,31 @@ SAMPLED_BY_SIZE = _preset(
     ),
 )
 
+EQUAL_SHARDS = _preset(
+    "equal-shards",
+    "What if the data of `unequal-files` is written again as shards of equal size? Interleaved as before, each file is "
+    "used at the same rate to the end.",
+    _UNEQUAL.model_copy(update={"examples_per_file": (2000,) * 3}),
+    UNEQUAL_FILES.options.pipeline,
+)
+
+COVERING_SHUFFLE = _preset(
+    "covering-shuffle",
+    "What does a shuffle buffer that covers the data do for `unequal-files`? All 6000 examples are mixed, for the price "
+    "of reading them all before the first batch.",
+    _UNEQUAL,
+    PipelineOptions(
+        stages=_stages(
+            ReadStage(mode="interleave", cycle_length=3),
+            ShuffleStage(buffer_size=6000),
+            RepeatStage(),
+            MapStage(),
+            BatchStage(size=32),
+            PrefetchStage(),
+        ),
+    ),
+)
+
 SPARSE = _preset(
     "sparse",
     "What fills the gaps between the steps of a job with sparse features? 17 of them, four replicas that share each "
@@ -172,6 +197,8 @@ PRESETS: tuple[Preset, ...] = (
     PYTHON_BETWEEN_STEPS,
     UNEQUAL_FILES,
     SAMPLED_BY_SIZE,
+    EQUAL_SHARDS,
+    COVERING_SHUFFLE,
     SPARSE,
     GENERATOR,
 )

@@ -1,6 +1,11 @@
 """Rules about amounts: what buffers and caches hold, whether they are large enough, whether the data is."""
 
-from collections.abc import Callable, Iterator
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
 
 from pipeline_lab.options.pipeline import (
     BatchStage,
@@ -13,13 +18,15 @@ from pipeline_lab.options.pipeline import (
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
-from pipeline_lab.units import format_bytes, format_count
+from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.units import format_bytes, format_count, format_percent
 
 
 def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
-    read = options.pipeline.find("read")
-    sizes = options.file_sizes
-    if sizes is None or len(sizes) < 2 or not isinstance(read, ReadStage) or read.mode != "sequential":
+    read, sizes, records = options.pipeline.find("read"), options.file_sizes, options.records
+    if sizes is None or records is None or len(sizes) < 2:
+        return
+    if not isinstance(read, ReadStage) or read.mode != "sequential":
         return
     elements = elements_behind(options)
     for index, stage in stages_of(options, ShuffleStage):
@@ -31,8 +38,69 @@ def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
                 index,
                 f"The buffer holds {format_count(buffer_examples)} examples, less than the largest file "
                 f"({format_count(max(sizes))}), and files are read one after the other: at any time the model sees one "
-                "or two files; interleave the files or use a larger buffer.",
+                f"or two files; interleave the files or use a larger buffer. {_to_cover(records, elements[index])}",
             )
+        elif (filling := _files_that_fill(sizes, buffer_examples)) < len(sizes):
+            yield Finding(
+                "weak-shuffle",
+                Weight.ADVICE,
+                index,
+                f"The buffer of {format_count(buffer_examples)} examples fills from the first {filling} of "
+                f"{len(sizes)} files, and files are read one after the other, so the first batches hold nothing else; "
+                f"interleave the files or visit them in a new order each epoch. {_to_cover(records, elements[index])}",
+            )
+
+
+def _files_that_fill(sizes: Sequence[int], examples: int) -> int:
+    """Return how many files, one after the other, it takes to fill a buffer."""
+    return bisect_left(list(accumulate(sizes)), examples) + 1
+
+
+def _to_cover(records: int, element: Element) -> str:
+    size = "" if element.example_bytes is None else f", {format_bytes(records * element.example_bytes)}"
+    return f"A buffer that covers the data would hold {format_count(records)} examples{size}."
+
+
+def _buffer_larger_than_data(options: RunOptions) -> Iterator[Finding]:
+    records, elements = options.records, elements_behind(options)
+    repeats = [index for index, _ in stages_of(options, RepeatStage)]
+    for index, stage in stages_of(options, ShuffleStage):
+        examples = stage.buffer_size * elements[index].examples
+        if records is None or examples <= records or any(place < index for place in repeats):
+            continue
+        yield Finding(
+            "buffer-beyond-data",
+            Weight.FACT,
+            index,
+            f"The buffer has room for {format_count(examples)} examples, but the data has only "
+            f"{format_count(records)}: every epoch is shuffled perfectly, the first batch waits until all of them are "
+            "read, and the rest of the room is never used.",
+        )
+
+
+def _what_the_run_sees(options: RunOptions) -> Iterator[Finding]:
+    sizes, training = options.file_sizes, options.training
+    if sizes is None or training.steps is None or len(sizes) < 2:
+        return
+    records = np.array(sizes, np.int64)
+    order = predict_order(options.pipeline, records, training.steps + training.warmup_steps, cores=os.cpu_count() or 1)
+    if order is None or not len(order.file):
+        return
+    different = len(np.unique((np.cumsum(records) - records)[order.file] + order.record))
+    opened = len(np.unique(order.file))
+    yield Finding(
+        "coverage",
+        Weight.FACT if opened == len(sizes) else Weight.ADVICE,
+        None,
+        f"The run will take {format_count(len(order.file))} examples, "
+        f"{format_percent(100 * len(order.file) / records.sum())} of an epoch: "
+        f"{format_percent(100 * different / records.sum())} of the records, from {opened} of {len(sizes)} files"
+        + (
+            "."
+            if opened == len(sizes)
+            else "; train for more steps, or read more files at a time, to use what is left."
+        ),
+    )
 
 
 def _unequal_files(options: RunOptions) -> Iterator[Finding]:
@@ -117,7 +185,9 @@ def _holds(kind: str, index: int, subject: str, count: int, element: Element) ->
 
 SIZE_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _weak_shuffle,
+    _buffer_larger_than_data,
     _unequal_files,
+    _what_the_run_sees,
     _too_little_data,
     _held_in_memory,
     _ragged_batches,

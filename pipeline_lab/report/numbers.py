@@ -12,6 +12,7 @@ from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 Part = TypeVar("Part")
@@ -91,7 +92,21 @@ def _sampling_rows(sampling: FileSampling) -> list[Row]:
         chance = "" if ideal is None else f" (chance alone {format_percent(100 * ideal)})"
         rows.append(("Samples beyond their file's share", format_percent(100 * sampling.total_variation) + chance))
     if sampling.coverage_percent is not None:
-        rows.append(("Records used", format_percent(sampling.coverage_percent)))
+        seen = sampling.epochs_seen
+        epochs = "" if seen is None else f" ({seen:.3g} epochs' worth of examples)"
+        rows.append(("Records used", format_percent(sampling.coverage_percent) + epochs))
+    if sampling.mixing is not None and sampling.mixing_ideal is not None:
+        rows += _mixing_rows(sampling.mixing, sampling.mixing_ideal)
+    return rows
+
+
+def _mixing_rows(mixing: Mixing, ideal: Mixing) -> list[Row]:
+    entropy = f"{mixing.batch_entropy:.2f} bits (a perfect shuffle {ideal.batch_entropy:.2f})"
+    moved = f"{format_percent(100 * mixing.displacement)} of what a random order moves them"
+    rows = [("Files inside a batch, entropy", entropy), ("Examples moved from their stored place", moved)]
+    if mixing.worst_tenth is not None and ideal.worst_tenth is not None:
+        worst = f"{format_percent(100 * mixing.worst_tenth)} (by chance {format_percent(100 * ideal.worst_tenth)})"
+        rows.append(("Beyond their file's share, worst tenth", worst))
     return rows
 
 

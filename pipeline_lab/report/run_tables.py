@@ -176,6 +176,8 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("idle_gaps", diagnosis.idle_gaps, "gaps"),
         ("files", diagnosis.file_sampling, "table"),
         ("sampling_over_time", diagnosis.file_sampling, "timeline"),
+        ("sampling_coverage", diagnosis.file_sampling, "coverage"),
+        ("sampling_epochs", diagnosis.file_sampling, "epochs"),
         ("memory", diagnosis.memory, "table"),
         ("windows", diagnosis.profiler_cost, "windows"),
         ("stages_over_time", diagnosis.live_model, "timeline"),

@@ -67,6 +67,10 @@ class RunFolder:
         return self.path / "samples.arrows"
 
     @property
+    def labels(self) -> Path:
+        return self.path / "labels.arrows"
+
+    @property
     def resources(self) -> Path:
         return self.path / "resources.arrows"
 

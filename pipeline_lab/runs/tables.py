@@ -29,6 +29,9 @@ STEPS = pa.schema(
 SAMPLES = pa.schema([("step", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
 """One row per example that reached the model: index into ``files.json`` and record number inside the file."""
 
+LABELS = pa.schema([("step", pa.int32()), ("label", pa.int64()), ("examples", pa.int32())])
+"""One row per step and label in its batch; no rows where the examples have no label."""
+
 RESOURCES = pa.schema(
     [
         ("time_ns", pa.int64()),  # epoch

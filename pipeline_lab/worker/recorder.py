@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.runs.tables import SAMPLES, STEPS, TableWriter
+import numpy as np
+
+from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.trainer import Trainer
@@ -32,6 +34,7 @@ class StepRecorder:
         self._clock, self._trainer, self._lags = job.clock, trainer, is_gpu
         self._steps = TableWriter(job.folder.steps, STEPS)
         self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
+        self._labels = TableWriter(job.folder.labels, LABELS) if has_ids else None
         self._pending: tuple[StepTimes, Any] | None = None
 
     def record(self, times: StepTimes, result: Any) -> None:
@@ -49,10 +52,14 @@ class StepRecorder:
             self._finish(*pending)
 
     def record_samples(self, step: int, batch: Any) -> None:
-        """Note file and record of each example of a batch."""
-        if self._samples is not None:
+        """Note file and record of each example of a batch, and how often each label is in it."""
+        if self._samples is not None and self._labels is not None:
             ids = self._trainer.read_ids(batch)
             self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
+            labels = self._trainer.read_labels(batch)
+            if labels is not None:
+                values, counts = np.unique(labels, return_counts=True)
+                self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
 
     def close(self) -> None:
         """Read what is still on its way and end the tables."""
@@ -60,8 +67,9 @@ class StepRecorder:
             self.catch_up()
         finally:
             self._steps.close()
-            if self._samples is not None:
-                self._samples.close()
+            for table in (self._samples, self._labels):
+                if table is not None:
+                    table.close()
 
     def _finish(self, times: StepTimes, result: Any) -> None:
         loss, accuracy = self._trainer.read(result)

@@ -16,6 +16,9 @@ class Trainer(Protocol):
     def read_ids(self, batch: Batch) -> Any:
         """Return the ids of a batch's examples as an array, shape (batch,)."""
 
+    def read_labels(self, batch: Batch) -> Any:
+        """Return the labels of a batch's examples as an array of whole numbers, or None if they have none."""
+
     def step(self, batch: Batch) -> Any:
         """Train on a batch; the result may still be on its way on a GPU."""
 
@@ -40,6 +43,9 @@ class OneDeviceTrainer:
 
     def read_ids(self, batch: Batch) -> Any:
         return batch["id"].numpy().reshape(-1)
+
+    def read_labels(self, batch: Batch) -> Any:
+        return None if "label" not in batch else batch["label"].numpy().reshape(-1)
 
     def weights(self) -> list[Any]:
         return []

@@ -30,14 +30,45 @@ def test_a_sound_run_has_no_findings():
     assert kinds() == []
 
 
+def sentence(sampling: FileSampling) -> str:
+    (found,) = find_all(results.diagnosis(file_sampling=sampling))
+    return found.sentence
+
+
 def test_files_that_are_not_sampled_by_size():
+    skewed = sampled([100, 300], [(n % 2, n // 2 % (100, 300)[n % 2]) for n in range(400)])
+    assert kinds(file_sampling=skewed)[0] == "sampling-skew"
+
+
+def test_skew_among_the_files_that_a_part_of_an_epoch_reads_side_by_side():
     skewed = sampled([1000, 3000], [(n % 2, n // 2) for n in range(400)])
     assert kinds(file_sampling=skewed) == ["sampling-skew"]
+    assert sentence(skewed).startswith("This run saw only 10 % of an epoch, but the files that it read were not")
 
 
 def test_a_mix_that_is_right_only_in_the_end():
+    thirds_then_halves = [(n % 2, n // 2) for n in range(400)] + [(1, 200 + n) for n in range(400)]
+    assert kinds(file_sampling=sampled([200, 600], thirds_then_halves)) == ["sampling-skew"]
+
+
+def test_files_one_after_another():
     in_turn = sampled([500, 500], [(n // 500, n % 500) for n in range(1000)])
-    assert kinds(file_sampling=in_turn) == ["sampling-skew"]
+    assert kinds(file_sampling=in_turn) == ["weak-shuffle"]
+
+
+def test_the_start_of_an_epoch_is_not_blamed_for_the_files_to_come():
+    two_of_three = sampled([300, 300, 300], [(n // 300, n % 300) for n in range(500)])
+    assert kinds(file_sampling=two_of_three) == ["weak-shuffle", "low-coverage"]
+    found = find_all(results.diagnosis(file_sampling=two_of_three))
+    assert all(one.sentence.startswith("This run saw only 55.6 % of an epoch") for one in found)
+
+
+def test_a_handful_of_samples_proves_nothing():
+    assert kinds(file_sampling=sampled([1000, 1000, 1000], [(0, 0), (0, 1), (1, 0)])) == []
+
+
+def test_one_file_in_its_stored_order():
+    assert kinds(file_sampling=sampled([400], [(0, n) for n in range(400)])) == ["weak-shuffle"]
 
 
 def test_files_that_are_never_reached():

@@ -106,3 +106,25 @@ def test_advice_is_a_sentence_about_a_stage_that_is_there(options: RunOptions) -
     for finding in lint_pipeline(options):
         assert finding.sentence.endswith(".")
         assert finding.stage is None or 0 <= finding.stage < len(options.pipeline.stages)
+
+
+def test_a_buffer_of_ten_thousand_over_300_files_of_4096_fills_from_three_files():
+    options = _options(READ, ShuffleStage(buffer_size=10_000), REPEAT, PARSE, BATCH, PREFETCH, sizes=(4096,) * 300)
+    sentence = _find(options, "weak-shuffle").sentence
+    assert "fills from the first 3 of 300 files" in sentence
+    # a record is 85 % of 3 × 32 × 32 bytes and 64 more: 2675 bytes, times 1,228,800
+    assert sentence.endswith("would hold 1,228,800 examples, 3.29 GB.")
+
+
+def test_the_coverage_of_a_run_is_told_before_it_runs():
+    # 205 batches of 10 are 2,050 of 3,000 examples; files are read in order, the third is not reached
+    options = _options(READ, REPEAT, PARSE, BATCH, PREFETCH, sizes=(1000, 1050, 950))
+    found = _find(options, "coverage")
+    assert "2,050 examples, 68.3 % of an epoch: 68.3 % of the records, from 2 of 3 files;" in found.sentence
+    assert found.weight is Weight.ADVICE
+    assert _find(_options(READ, REPEAT, PARSE, BATCH, PREFETCH), "coverage").sentence.endswith("from 2 of 2 files.")
+
+
+def test_two_hundred_images_and_a_larger_buffer():
+    options = _options(READ, SHUFFLE, REPEAT, PARSE, BATCH, PREFETCH, sizes=(200,))
+    assert "the data has only 200" in _find(options, "buffer-beyond-data").sentence

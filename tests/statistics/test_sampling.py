@@ -4,9 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.statistics.sampling import (
+    chi_square_per_df,
+    distinct_within_epochs,
+    even_counts,
+    first_uses,
     ideal_total_variation,
-    mean_batch_entropy,
     repeats_within_epochs,
+    share_spread,
     total_variation,
 )
 
@@ -30,9 +34,24 @@ def test_repeats_count_only_within_an_epoch():
     assert repeats_within_epochs(np.array([0, 1, 1, 2, 2, 2]), 3) == 3
 
 
-def test_a_batch_of_two_files_in_equal_parts_has_one_bit():
-    # batch 0 holds files 0 and 1 (1 bit), batch 1 only file 2 (0 bits)
-    assert mean_batch_entropy(np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2])) == 0.5
+def test_the_spread_of_a_share_is_that_of_drawing_without_replacement():
+    # 3 of 6 records, shares 1/3 and 2/3: variance of the count is 3·(1/3)(2/3)·(3/5) = 0.4
+    assert share_spread(np.array([2, 4]), 3) == pytest.approx([np.sqrt(0.4) / 3] * 2)
+    assert share_spread(np.array([2, 4]), 12).tolist() == [0, 0]
+    counts = even_counts(np.array([200, 400]), 300, draws=2000)
+    assert (counts / 300).std(axis=0) == pytest.approx(share_spread(np.array([200, 400]), 300), rel=0.1)
+
+
+def test_chi_square_is_one_where_counts_miss_by_their_standard_deviation():
+    # expected 50 and 50, observed 55 and 45: 25/50 + 25/50 = 1, one degree of freedom
+    assert chi_square_per_df(np.array([55, 45]), np.array([0.5, 0.5])) == 1
+    assert chi_square_per_df(np.array([5, 0]), np.array([1.0, 0.0])) is None
+
+
+def test_distinct_records_are_counted_per_epoch_and_first_uses_are_found():
+    ids = np.array([0, 1, 1, 2, 2, 2, 0])
+    assert distinct_within_epochs(ids, 3).tolist() == [2, 1, 1]
+    assert first_uses(ids).tolist() == [0, 1, 3]
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=5), st.integers(1, 400))

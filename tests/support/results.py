@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.file_sampling import FILE_TABLE, TIMELINE_TABLE, FileSampling
+from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
+from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import STAGE_TIMELINE, LiveModel, StageWork
 from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, LABEL_TABLE, TIMELINE_TABLE
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import STEP_TABLE, Steps
 from pipeline_lab.analysis.tf_data.results import (
@@ -187,10 +189,13 @@ def file_sampling(files: int = 8, bins: int = 40, probe: bool = True) -> FileSam
         {
             "file": names,
             "records": records,
+            "size_bytes": 100 * records,
             "reads": samples + 3,
             "samples": samples if probe else [None] * files,
             "expected_share": records / records.sum(),
+            "expected_share_by_bytes": records / records.sum(),
             "observed_share": samples / samples.sum(),
+            "predicted_share": samples / samples.sum(),
         },
         schema=FILE_TABLE,
     )
@@ -203,6 +208,18 @@ def file_sampling(files: int = 8, bins: int = 40, probe: bool = True) -> FileSam
         },
         schema=TIMELINE_TABLE,
     )
+    point = np.arange(bins)
+    coverage = pa.table(
+        {
+            "step": 5 * point + 4,
+            "samples": (point + 1) * (int(samples.sum()) // bins),
+            "records_percent": 84.0 * (point + 1) / bins,
+            "even_percent": np.minimum(100.0, 110.0 * (point + 1) / bins),
+            "files": np.minimum(files, 2 + point),
+            "predicted_percent": 83.0 * (point + 1) / bins,
+        },
+        schema=COVERAGE_TABLE,
+    )
     distance = 0.5 * float(np.abs(samples / samples.sum() - records / records.sum()).sum())
     return FileSampling(
         "samples" if probe else "reads",
@@ -213,7 +230,22 @@ def file_sampling(files: int = 8, bins: int = 40, probe: bool = True) -> FileSam
         0,
         84.0 if probe else None,
         120 if probe else None,
+        coverage=coverage if probe else COVERAGE_TABLE.empty_table(),
+        labels=labels(10 if files <= 8 else 100, bins) if probe else None,
     )
+
+
+def labels(count: int, bins: int) -> LabelMix:
+    table = pa.table(
+        {
+            "label": [str(label) for label in range(count) for _ in range(bins)],
+            "bin": list(range(bins)) * count,
+            "step": [5.0 * b + 2 for b in range(bins)] * count,
+            "samples": [(label + b) % 4 for label in range(count) for b in range(bins)],
+        },
+        schema=LABEL_TABLE,
+    )
+    return LabelMix(table, count, 0.21, 0.18)
 
 
 def memory(points: int = 240) -> Memory:
@@ -394,7 +426,7 @@ def diagnosis(**changes: object) -> Diagnosis:
             Finding(
                 "sampling-skew",
                 "Files are not sampled by size.",
-                (Evidence("In the wrong file", "8 %"), Evidence("Chance alone", "1.2 %")),
+                (Evidence("Beyond their file's share", "8 %"), Evidence("Chance alone", "1.2 %")),
             ),
         ),
         "verdict": verdict(),

@@ -9,7 +9,7 @@ import pytest
 from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.run import RunOptions, set_option
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
-from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, read_table
 from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.loop import TrainingLoop
@@ -83,6 +83,16 @@ def test_samples_name_file_and_record(tmp_path: Path) -> None:
     _train(job, _batches())
     rows = read_table(job.folder.samples, SAMPLES).to_pylist()
     assert [tuple(row.values()) for row in rows] == [(0, 3, 0), (0, 4, 0), (1, 3, 1), (1, 4, 1), (2, 3, 2), (2, 4, 2)]
+
+
+def test_labels_are_counted_per_step_where_there_are_any(tmp_path: Path) -> None:
+    job = make_job(tmp_path, _options(1))
+    _train(job, ({**batch, "label": Ids(7, step % 2 * 7)} for step, batch in enumerate(_batches())))
+    rows = read_table(job.folder.labels, LABELS).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(0, 0, 1), (0, 7, 1), (1, 7, 2), (2, 0, 1), (2, 7, 1)]
+    unlabelled = make_job(tmp_path / "other", _options(1))
+    _train(unlabelled, _batches())
+    assert read_table(unlabelled.folder.labels, LABELS).num_rows == 0
 
 
 def test_data_that_ends_early_is_a_note_and_a_normal_end(tmp_path: Path) -> None:

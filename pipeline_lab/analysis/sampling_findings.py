@@ -1,0 +1,205 @@
+"""What is worth knowing about where the examples came from.
+
+A short run is judged by what it could have seen: distances count beyond what an even sample of the same size shows by
+chance, and a run that did not see a whole epoch is not blamed for the files that it has not reached yet.
+"""
+
+import numpy as np
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict import Evidence, Finding
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.statistics.mixing import Mixing
+from pipeline_lab.statistics.sampling import total_variation
+from pipeline_lab.units import format_count, format_percent
+
+SKEW_BEYOND_CHANCE = 0.05
+"""Share of the samples that is more than their file's share, beyond what chance gives, that is worth a finding."""
+
+NEIGHBOURS_BEYOND_CHANCE = 0.1
+STORED_ORDER = 0.5
+"""Displacement of the examples, where a random order has 1 and the stored one 0."""
+
+LOW_COVERAGE_PERCENT = 90.0
+"""Of the records, after an epoch's worth of samples."""
+
+REPEATED_PERCENT = 1.0
+
+
+def sampling_skew(results: Results) -> Finding | None:
+    """Say that files were not sampled by their size: over the run, or in a part of it."""
+    sampling = _of_samples(results.file_sampling)
+    if sampling is None:
+        return None
+    if not _is_uneven(sampling):
+        return _skew_in_between(sampling)
+    if _is_whole_epoch(sampling):
+        return _skew("The files were not sampled by their size", sampling, sampling.total_variation)
+    opened = _variation_of_opened(sampling)
+    if not _is_steady(sampling) or opened < (sampling.total_variation_ideal or 0.0) + SKEW_BEYOND_CHANCE:
+        return None
+    return _skew(f"{_saw(sampling)}, but the files that it read were not sampled by their size", sampling, opened)
+
+
+def weak_shuffle(results: Results) -> Finding | None:
+    """Say that the examples come nearly in the order in which they are stored."""
+    sampling = _of_samples(results.file_sampling)
+    mixing, ideal = (None, None) if sampling is None else (sampling.mixing, sampling.mixing_ideal)
+    if sampling is None or mixing is None or ideal is None or mixing.worst_tenth is None:
+        return None
+    opened = sampling.table.num_rows - (sampling.unopened or 0)
+    if _is_uneven(sampling) and not _is_whole_epoch(sampling) and not _is_steady(sampling):
+        return Finding(
+            "weak-shuffle",
+            f"{_saw(sampling)}, and its files came one after another: {opened} of {sampling.table.num_rows} have given "
+            f"an example so far, and {format_percent(100 * (mixing.drift or 0.0))} of the second half of the run is "
+            "made up differently from the first; interleave the files, or use a larger shuffle buffer.",
+            _order_evidence(mixing, ideal),
+        )
+    if _is_worst_tenth_uneven(mixing, ideal) and _follow_each_other(mixing, ideal):
+        return Finding(
+            "weak-shuffle",
+            "Files come one after another, so that their shares are right only over the whole run: in its worst tenth "
+            f"{format_percent(100 * mixing.worst_tenth)} of the examples were more than their file's share, where an "
+            f"even sample would have {format_percent(100 * (ideal.worst_tenth or 0.0))}; interleave the files, or use "
+            "a larger shuffle buffer.",
+            _order_evidence(mixing, ideal),
+        )
+    if mixing.displacement < STORED_ORDER and not _is_worst_tenth_uneven(mixing, ideal):
+        return Finding(
+            "weak-shuffle",
+            "The examples come nearly in the order in which they are stored: their places move by only "
+            f"{format_percent(100 * mixing.displacement)} of what a random order would move them; use a larger shuffle "
+            "buffer.",
+            _order_evidence(mixing, ideal),
+        )
+    return None
+
+
+def low_coverage(results: Results) -> Finding | None:
+    """Say that files or records that should have been reached were not."""
+    sampling = results.file_sampling
+    if isinstance(sampling, Unavailable) or sampling.coverage_percent is None:
+        return None
+    samples, records = tables.ints(sampling.table, "samples"), tables.ints(sampling.table, "records")
+    evidence = (
+        Evidence("records used", format_percent(sampling.coverage_percent)),
+        Evidence("samples", format_count(samples.sum())),
+        Evidence("records", format_count(records.sum())),
+    )
+    missed = np.power(1.0 - records / records.sum(), samples.sum())[records > 0].sum()
+    if (unopened := int(((samples == 0) & (records > 0)).sum())) and missed < 0.5:
+        begin = "" if _is_whole_epoch(sampling) else f"{_saw(sampling)}, and "
+        return Finding(
+            "low-coverage",
+            f"{begin}{unopened} of {len(samples)} files gave no example, although so many samples spread evenly would "
+            "have reached every file; shuffle the file names, or read more files at a time.",
+            evidence,
+        )
+    if samples.sum() >= records.sum() and sampling.coverage_percent < LOW_COVERAGE_PERCENT:
+        return Finding(
+            "low-coverage",
+            f"After an epoch's worth of samples only {format_percent(sampling.coverage_percent)} of the records had "
+            "been used; the others never reached the model.",
+            evidence,
+        )
+    return None
+
+
+def duplicates(results: Results) -> Finding | None:
+    """Say that records were used again before their epoch was over."""
+    sampling = results.file_sampling
+    if isinstance(sampling, Unavailable) or not sampling.duplicates:
+        return None
+    percent = 100.0 * sampling.duplicates / tables.ints(sampling.table, "samples").sum()
+    if percent < REPEATED_PERCENT:
+        return None
+    return Finding(
+        "duplicates",
+        f"{format_percent(percent)} of the examples were used again before their epoch was over, while others had to "
+        "wait; repeat behind the shuffle, and not inside an interleave.",
+        (Evidence("repeated examples", format_count(sampling.duplicates)),),
+    )
+
+
+def _of_samples(sampling: FileSampling | Unavailable) -> FileSampling | None:
+    if isinstance(sampling, Unavailable) or sampling.basis != "samples" or sampling.total_variation is None:
+        return None
+    return sampling
+
+
+def _is_uneven(sampling: FileSampling) -> bool:
+    ideal, limit = sampling.total_variation_ideal or 0.0, sampling.total_variation_limit or 0.0
+    return (sampling.total_variation or 0.0) >= max(ideal + SKEW_BEYOND_CHANCE, limit)
+
+
+def _is_whole_epoch(sampling: FileSampling) -> bool:
+    return sampling.epochs_seen is None or sampling.epochs_seen >= 1
+
+
+def _is_steady(sampling: FileSampling) -> bool:
+    """Say whether both halves of the run are made up alike, so that more of the epoch would look the same."""
+    mixing, ideal = sampling.mixing, sampling.mixing_ideal
+    if mixing is None or ideal is None or mixing.drift is None:
+        return False
+    return mixing.drift < (ideal.drift or 0.0) + 2 * SKEW_BEYOND_CHANCE
+
+
+def _variation_of_opened(sampling: FileSampling) -> float:
+    """Return the distance from the shares of the files that gave an example at all."""
+    samples, records = tables.ints(sampling.table, "samples"), tables.ints(sampling.table, "records")
+    opened = samples > 0
+    return total_variation(samples[opened], records[opened] / records[opened].sum())
+
+
+def _is_worst_tenth_uneven(mixing: Mixing, ideal: Mixing) -> bool:
+    if mixing.worst_tenth is None or ideal.worst_tenth is None:
+        return False
+    return mixing.worst_tenth >= ideal.worst_tenth + 2 * SKEW_BEYOND_CHANCE
+
+
+def _follow_each_other(mixing: Mixing, ideal: Mixing) -> bool:
+    if mixing.same_file_neighbours is None or ideal.same_file_neighbours is None:
+        return False
+    return mixing.same_file_neighbours >= ideal.same_file_neighbours + NEIGHBOURS_BEYOND_CHANCE
+
+
+def _skew_in_between(sampling: FileSampling) -> Finding | None:
+    mixing, ideal = sampling.mixing, sampling.mixing_ideal
+    if (
+        mixing is None
+        or ideal is None
+        or not _is_worst_tenth_uneven(mixing, ideal)
+        or _follow_each_other(mixing, ideal)
+    ):
+        return None
+    worst, even = mixing.worst_tenth or 0.0, ideal.worst_tenth or 0.0
+    return Finding(
+        "sampling-skew",
+        f"The files' shares are right only over the whole run: in its worst tenth {format_percent(100 * worst)} of the "
+        f"examples were more than their file's share, where an even sample would have {format_percent(100 * even)}.",
+        (Evidence("total variation, worst tenth", f"{worst:.3f}"), Evidence("of an even sample", f"{even:.3f}")),
+    )
+
+
+def _skew(begin: str, sampling: FileSampling, distance: float | None) -> Finding:
+    ideal = sampling.total_variation_ideal or 0.0
+    return Finding(
+        "sampling-skew",
+        f"{begin}: {format_percent(100 * (distance or 0.0))} of the examples were more than their file's share, where "
+        f"an even sample would have {format_percent(100 * ideal)}.",
+        (Evidence("total variation", f"{distance:.3f}"), Evidence("of an even sample", f"{ideal:.3f}")),
+    )
+
+
+def _saw(sampling: FileSampling) -> str:
+    return f"This run saw only {format_percent(100 * (sampling.epochs_seen or 0.0))} of an epoch"
+
+
+def _order_evidence(mixing: Mixing, ideal: Mixing) -> tuple[Evidence, ...]:
+    return (
+        Evidence("file entropy of a batch", f"{mixing.batch_entropy:.2f} of {ideal.batch_entropy:.2f} bits"),
+        Evidence("displacement, random order 1", f"{mixing.displacement:.2f}"),
+    )
