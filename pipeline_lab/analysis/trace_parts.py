@@ -99,7 +99,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         else attempt(lambda: input_stalls.analyse(activity, found)),
         step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.analyse(activity, found),
         idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
-        tf_data=attempt(lambda: tf_data.analyse(activity)),
+        tf_data=attempt(lambda: tf_data.analyse(activity, None if isinstance(found, Unavailable) else found)),
         reads=file_reads.analyse(trace),
     )
 

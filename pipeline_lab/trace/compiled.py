@@ -13,7 +13,14 @@ import platformdirs
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SOURCES = ("trace/wire.py", "trace/damage.py", "trace/json_scan.py", "analysis/tf_data/nesting.py")
+SOURCES = (
+    "trace/wire.py",
+    "trace/damage.py",
+    "trace/json_scan.py",
+    "analysis/tf_data/nesting.py",
+    "analysis/tf_data/linking.py",
+    "analysis/tf_data/walk.py",
+)
 """The files of the package that hold compiled functions."""
 
 

@@ -2,3 +2,4 @@
 
 from pipeline_lab.analysis.tf_data.fold import analyse as analyse
 from pipeline_lab.analysis.tf_data.fold import merge as merge
+from pipeline_lab.analysis.tf_data.results import TfData as TfData

@@ -23,7 +23,7 @@ class Role(IntEnum):
     CONSUME = 4
     """A stage takes an element out of its buffer."""
     FUNCTION = 5
-    """A stage calls the user's function."""
+    """A stage calls the user's function and waits for its result."""
     NESTED_FUNCTION = 6
     """A function calls another one, or is called."""
     PROCESS = 7
@@ -32,6 +32,10 @@ class Role(IntEnum):
     """A thread hands over the result of a function."""
     OPERATION = 9
     """One op."""
+    OUTER_WAIT = 10
+    """Wraps a wait; stands in for it in captures without the inner event."""
+    BACKGROUND_FUNCTION = 11
+    """A stage's own thread starts the user's function and goes on."""
 
 
 def role_of(name: str) -> Role:
@@ -39,10 +43,12 @@ def role_of(name: str) -> Role:
     if name.startswith("Iterator::"):
         return Role.ITERATOR
     kind = event_names.host_kind(name)
-    if kind & (event_names.Kind.WAIT | event_names.Kind.OUTER_WAIT):
+    if kind & event_names.Kind.WAIT:
         return Role.WAIT
+    if kind & event_names.Kind.OUTER_WAIT:
+        return Role.OUTER_WAIT
     if kind & event_names.Kind.INPUT_FUNCTION:
-        return Role.FUNCTION
+        return Role.BACKGROUND_FUNCTION if name.endswith("::RunAsync") else Role.FUNCTION
     if name == "FunctionRun":
         return Role.NESTED_FUNCTION
     if name == "ExecutorState::Process":

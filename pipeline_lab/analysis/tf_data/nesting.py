@@ -37,3 +37,11 @@ def is_nested_order(start: Int64Array, end: Int64Array) -> bool:
         if start[row] < start[row - 1] or (start[row] == start[row - 1] and end[row] > end[row - 1]):
             return False
     return True
+
+
+@compiled
+def inherit(parent: Int32Array, stage: Int32Array) -> None:
+    """Give every event without a stage that of the event around it."""
+    for row in range(len(stage)):
+        if stage[row] < 0 and parent[row] >= 0:
+            stage[row] = stage[parent[row]]

@@ -8,6 +8,7 @@ place. Only the inputs of a zip or a concatenation keep theirs: these are datase
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,11 @@ class Places:
     places: tuple[Place, ...]
     of_name: NDArray[np.int32]
     of_shared_name: NDArray[np.int32]
+
+    @cached_property
+    def above(self) -> NDArray[np.int32]:
+        """Index of the place above each one, ``NO_STAGE`` for a root."""
+        return np.array([NO_STAGE if place.parent is None else place.parent for place in self.places], np.int32)
 
 
 def is_shared(line_name: str) -> bool:

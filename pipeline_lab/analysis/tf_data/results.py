@@ -196,6 +196,11 @@ UNSEEN = "not in this trace"
 OWN_WORK = "own work"
 """The stage's own code, outside of the user's function."""
 
+OTHER_OPERATIONS = "other operations"
+"""Ops inside the user's function that TensorFlow writes no events for, as they are cheap."""
+HANDOVER = "handing over"
+"""The element is there and goes to the job."""
+
 
 @dataclass(frozen=True)
 class PathShare:
@@ -203,7 +208,8 @@ class PathShare:
 
     Attributes:
         stage: Number of the stage, or None for what belongs to none.
-        what: An op's type (``DecodeJpeg``), or :data:`QUEUEING`, :data:`UNSEEN`, :data:`OWN_WORK`.
+        what: An op's type (``DecodeJpeg``), or :data:`QUEUEING`, :data:`UNSEEN`, :data:`OWN_WORK`,
+            :data:`OTHER_OPERATIONS`, :data:`HANDOVER`.
         wait_ns: How much of the waits it fills.
         exposed_ns: How much of that left the device idle.
     """

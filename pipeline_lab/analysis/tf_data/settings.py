@@ -15,7 +15,7 @@ from pipeline_lab.analysis.tf_data.results import StageOrigin
 from pipeline_lab.analysis.tf_data.threads import Threads
 from pipeline_lab.trace.schema import Line
 
-SAMPLED_CALLS = 2_000
+SAMPLED_CALLS = 500
 """Calls of one stage in one trace whose stats are read."""
 NOT_TOLD = -1
 MB = 1_000_000
@@ -49,11 +49,8 @@ class Calls:
 
     def ints(self, stat: str) -> IntArray:
         """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
-        values = np.full(len(self.rows), NOT_TOLD, np.int64)
-        for line, at in self._by_line():
-            found, known = line.stats.ints(self._events(at), stat)
-            values[at] = np.where(known, found, NOT_TOLD)
-        return values
+        values, known = self.threads.ints(self.rows, stat)
+        return np.where(known, values, NOT_TOLD)
 
     def last(self, stat: str) -> int | None:
         """Return the last value that was told, or None."""

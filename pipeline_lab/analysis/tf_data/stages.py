@@ -1,5 +1,6 @@
 """The stages of the pipeline that ran, and what each of them did."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,19 +11,31 @@ from pipeline_lab.analysis.tf_data.places import Place
 from pipeline_lab.analysis.tf_data.results import Stage, Tally
 from pipeline_lab.analysis.tf_data.settings import NOT_TOLD, Calls, dataset_of, element_bytes, origin_of
 from pipeline_lab.analysis.tf_data.threads import Threads
+from pipeline_lab.analysis.tf_data.work import Work
 
 
-def describe_stages(threads: Threads, rows: list[IntArray], calls: list[Calls], observed_ns: int) -> tuple[Stage, ...]:
+def describe_stages(
+    threads: Threads, rows: list[IntArray], calls: list[Calls], work: Work, observed_ns: int
+) -> tuple[Stage, ...]:
     """Describe every stage of one trace, in the order of the tree.
 
     Args:
         threads: The trace's events.
         rows: The rows of each stage's calls.
         calls: Those of each stage whose stats are read.
+        work: What each stage did.
         observed_ns: Length of the window.
     """
     return tuple(
-        _describe(number, place, threads, own_rows, own_calls, observed_ns)
+        replace(
+            _describe(number, place, threads, own_rows, own_calls, observed_ns),
+            self_ns=int(work.self_ns[number]),
+            blocked_ns=int(work.blocked_ns[number]),
+            function_calls=int(work.function_calls[number]),
+            function_on_thread_ns=int(work.on_thread_ns[number]),
+            function_latency=work.latency[number],
+            operations=work.operations[number],
+        )
         for number, (place, own_rows, own_calls) in enumerate(zip(threads.places.places, rows, calls, strict=True))
     )
 
@@ -50,7 +63,7 @@ def _describe(number: int, place: Place, threads: Threads, rows: IntArray, calls
         observed_ns=observed_ns,
         calls=len(rows),
         elements=len(rows),
-        self_ns=int(threads.own_ns[rows].sum()),
+        self_ns=0,
         parallelism=calls.last("parallelism"),
         cycle_length=calls.last("cycle_length"),
         autotuned=calls.claim("autotune"),

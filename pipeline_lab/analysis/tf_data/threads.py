@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline_lab.analysis.event_names import is_tf_data_pool
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data import nesting
 from pipeline_lab.analysis.tf_data.kinds import Role, role_of
 from pipeline_lab.analysis.tf_data.places import NO_STAGE, Places, find_places, is_shared
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.schema import Line, Plane
+
+_IN_ANY_POOL = (Role.NESTED_FUNCTION, Role.PROCESS, Role.DONE, Role.OPERATION)
 
 IndexArray = NDArray[np.int32]
 RoleArray = NDArray[np.int8]
@@ -60,6 +63,30 @@ class Threads:
     def rows(self, role: Role) -> IntArray:
         return np.flatnonzero(self.role == role)
 
+    def thread_of(self, rows: IntArray) -> IntArray:
+        """Return the number of the thread on which each row lies."""
+        return np.searchsorted(self.bounds, rows, side="right") - 1
+
+    def recorded_end_ns(self, rows: IntArray) -> IntArray:
+        """Return when these rows ended as it was recorded, beyond the event around it too."""
+        end = np.empty(len(rows), np.int64)
+        thread = self.thread_of(rows)
+        for number in np.unique(thread).tolist():
+            at = np.flatnonzero(thread == number)
+            line, events = self.lines[number], self.event[rows[at]]
+            end[at] = line.start_ns[events] + line.duration_ns[events]
+        return end
+
+    def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Return a stat of these rows, and which of them have it."""
+        values, known = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+        thread = self.thread_of(rows)
+        for number in np.unique(thread).tolist():
+            at = np.flatnonzero(thread == number)
+            events = self.event[rows[at]].astype(np.int64)
+            values[at], known[at] = self.lines[number].stats.ints(events, stat)
+        return values, known
+
 
 def read_threads(host: Plane | None) -> Threads:
     """Collect the events of a host that belong to tf.data.
@@ -70,7 +97,7 @@ def read_threads(host: Plane | None) -> Threads:
     roles = np.fromiter(map(role_of, host.names), np.int8, len(host.names)) if host else np.zeros(0, np.int8)
     if host is None or not (roles == Role.ITERATOR).any():
         raise TraceIncompleteError(NO_ITERATORS)
-    lines = [line for line in host.lines if line.count and roles[line.name_index].any()]
+    lines = _input_threads(host, roles)
     places = _find_places(host, lines, roles)
     threads = [_read_thread(line, roles, places) for line in lines]
     counts = [len(thread[0]) for thread in threads]
@@ -81,6 +108,13 @@ def read_threads(host: Plane | None) -> Threads:
     first = np.repeat(bounds[:-1], counts).astype(np.int32)
     parent = np.where(parent >= 0, parent + first, np.int32(-1))
     return Threads(tuple(lines), bounds, places, start, end, own, parent, role, place, name, event)
+
+
+def _input_threads(host: Plane, roles: RoleArray) -> list[Line]:
+    """Return the threads on which tf.data has events; where it has a pool of its own, no other pool runs functions."""
+    has_pool = any(is_tf_data_pool(line.name) for line in host.lines)
+    of_stages = (roles != Role.NONE) & ~np.isin(roles, _IN_ANY_POOL) if has_pool else roles != Role.NONE
+    return [line for line in host.lines if of_stages[line.name_index].any() or is_tf_data_pool(line.name)]
 
 
 def _find_places(host: Plane, lines: list[Line], roles: RoleArray) -> Places:

@@ -1,0 +1,139 @@
+"""Follow elements back: which event made what a stage waited for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.tf_data import linking
+from pipeline_lab.analysis.tf_data.functions import Functions
+from pipeline_lab.analysis.tf_data.kinds import Role, is_asynchronous
+from pipeline_lab.analysis.tf_data.places import NO_STAGE
+from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+
+SHORT_NS = 2_000
+"""A stage that gets its element sooner has not waited for it."""
+NONE = -1
+_ANY = -1  # the id of an element that TensorFlow did not number
+_STAGES = np.uint64(1_000_003)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Of every row of the threads, shape (n,).
+
+    Attributes:
+        ready_ns: Until when a stage's call waits for the stage's own threads; 0 if it does not.
+        source: The row that made the element it waits for, ``NONE`` if that is not in the trace.
+        source_thread: In that case the thread that makes such elements, ``NONE`` if no thread is known to.
+        call: The call of a function that a row waits for, or that makes the row's element; ``NONE`` for others.
+    """
+
+    ready_ns: IntArray
+    source: IndexArray
+    source_thread: IndexArray
+    call: IndexArray
+
+
+def find_links(threads: Threads, functions: Functions) -> Links:
+    """Find what every stage with threads of its own waited for."""
+    links = Links(
+        np.zeros(threads.count, np.int64),
+        np.full(threads.count, NONE, np.int32),
+        np.full(threads.count, NONE, np.int32),
+        np.full(threads.count, NONE, np.int32),
+    )
+    _link_calls(threads, functions, links)
+    element_of = _find_waiting(threads, links)
+    waiting = np.flatnonzero(links.ready_ns)
+    makers, maker_stage = _find_makers(threads, functions)
+    done = threads.end_ns[makers]
+    call = links.call[makers]
+    in_call = call >= 0
+    done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
+    stage = functions.stage[waiting].astype(np.int64)
+    element = element_of[waiting]
+    numbered = element != _ANY
+    found = np.full(len(waiting), NONE, np.int64)
+    until = links.ready_ns[waiting] + SHORT_NS
+    found[numbered] = _last_done(
+        _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, element_of[makers]), done
+    )
+    # Not numbered (an interleave, TensorFlow before 2.4): the last one that was done when the wait was over.
+    found[~numbered] = _last_done(stage[~numbered], until[~numbered], maker_stage, done)
+    is_found = found != NONE
+    links.source[waiting[is_found]] = makers[found[is_found]]
+    lost = np.flatnonzero(~is_found)
+    thread = _threads_of(threads, makers, maker_stage, stage[lost])
+    links.source_thread[waiting[lost]] = thread
+    return links
+
+
+def _link_calls(threads: Threads, functions: Functions, links: Links) -> None:
+    numbers = np.arange(len(functions.row), dtype=np.int32)
+    waits = threads.role[functions.row] == Role.FUNCTION
+    links.call[functions.row[waits]] = numbers[waits]
+    makes = functions.maker >= 0
+    links.call[functions.maker[makes]] = numbers[makes]
+
+
+def _find_waiting(threads: Threads, links: Links) -> IntArray:
+    """Mark the calls that wait; return the element that each row takes or makes, ``_ANY`` where it is not numbered."""
+    waits = np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_)
+    rows = threads.rows(Role.ITERATOR)
+    rows = rows[waits[threads.place[rows]]]
+    has_inner = np.zeros(threads.count, np.bool_)
+    inner = threads.parent[threads.rows(Role.ITERATOR)]
+    has_inner[inner[inner >= 0]] = True
+    rows = rows[~has_inner[rows]]
+    links.ready_ns[rows] = threads.end_ns[rows]
+
+    element = np.full(threads.count, _ANY, np.int64)
+    consumed = threads.rows(Role.CONSUME)
+    consumed = consumed[threads.parent[consumed] >= 0]
+    around = threads.parent[consumed]
+    around, consumed = around[links.ready_ns[around] > 0], consumed[links.ready_ns[around] > 0]
+    links.ready_ns[around] = threads.start_ns[consumed]
+    short = rows[links.ready_ns[rows] - threads.start_ns[rows] < SHORT_NS]
+    links.ready_ns[short] = 0
+    waited = links.ready_ns[around] > 0
+    ids, known = threads.ints(consumed[waited], "element_id")
+    element[around[waited]] = np.where(known, ids, _ANY)
+    if waited.any():
+        produced = threads.rows(Role.PRODUCE)
+        ids, known = threads.ints(produced, "element_id")
+        element[produced] = np.where(known, ids, _ANY)
+    return element
+
+
+def _find_makers(threads: Threads, functions: Functions) -> tuple[IntArray, IntArray]:
+    """Return the rows that make elements, and the stage that each makes one for.
+
+    Where a stage's own are not recorded these are the outermost calls of the stage below it.
+    """
+    makers = threads.rows(Role.PRODUCE)
+    makers = makers[functions.stage[makers] != NO_STAGE]
+    stage = functions.stage[makers].astype(np.int64)
+    outer = np.flatnonzero((threads.role == Role.ITERATOR) & (threads.parent < 0))
+    above = threads.places.above[threads.place[outer]].astype(np.int64)
+    silent = (above != NO_STAGE) & ~np.isin(above, stage)
+    return np.concatenate((makers, outer[silent])), np.concatenate((stage, above[silent]))
+
+
+def _last_done(wanted: IntArray, until: IntArray, keys: IntArray, done: IntArray) -> IntArray:
+    """Return for each wanted key the index of the last maker with that key that was done in time, or ``NONE``."""
+    order = np.lexsort((done, keys))
+    found = np.empty(len(wanted), np.int64)
+    linking.find_makers(wanted, until, keys[order], done[order], found)
+    return np.where(found == NONE, NONE, order[found]) if len(order) else np.full(len(wanted), NONE, np.int64)
+
+
+def _threads_of(threads: Threads, makers: IntArray, maker_stage: IntArray, stage: IntArray) -> IntArray:
+    """Return a thread that makes elements for each of these stages, ``NONE`` where none is known to."""
+    known = dict(zip(maker_stage[::-1].tolist(), threads.thread_of(makers)[::-1].tolist(), strict=True))
+    return np.fromiter((known.get(number, NONE) for number in stage.tolist()), np.int64, len(stage))
+
+
+def _key(stage: IntArray, element: IntArray) -> IntArray:
+    """Mix stage and element into one number; ids of different iterators of a stage come from one clock."""
+    return (element.view(np.uint64) * _STAGES + stage.astype(np.uint64)).view(np.int64)

@@ -1,0 +1,159 @@
+"""The stages of the pipeline that ran, and the numbers of each."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.analysis import tables, tf_data
+from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, StageOrigin, Tally
+from pipeline_lab.analysis.trace_parts import analyse_trace
+from pipeline_lab.trace.sources import open_traces
+from tests.analysis.tf_data.pipelines import (
+    DONE,
+    OWN_THREAD,
+    POOL,
+    PROCESS,
+    RUN_ASYNC,
+    analysed,
+    built,
+    call,
+    prefetched,
+    serial_map,
+    shares,
+    stage,
+)
+from tests.support.traces import WAIT, host, line, trace
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def test_self_time_leaves_out_what_a_stage_called_waited_for_and_handed_to_its_function() -> None:
+    pipeline = analysed(*serial_map())
+    found = stage(pipeline, "Map")
+    assert [stage.path for stage in pipeline.stages] == ["Root", "Root::Map", "Root::Map::TFRecord"]
+    assert [stage.parent for stage in pipeline.stages] == [None, 0, 1]
+    assert (found.self_ns, found.function_calls, found.function_on_thread_ns) == (10_000, 1, 40_000)
+    assert (found.function_latency_ns, found.queueing_ns) == (60_000, 20_000)
+    assert found.operations == (Operation("DecodeJpeg", 1, 30_000),)
+    assert found.work_ns == 50_000
+
+
+def test_a_prefetch_is_blocked_until_its_element_comes() -> None:
+    pipeline = analysed(*prefetched())
+    prefetch = stage(pipeline, "Prefetch")
+    assert (prefetch.blocked_ns, prefetch.self_ns) == (95_000, 5_000)
+    assert (prefetch.buffer_limit, prefetch.buffer_mean, prefetch.empty_share) == (2, 0.0, 1.0)
+    assert (stage(pipeline, "BatchV2").self_ns, stage(pipeline, "TFRecord").self_ns) == (50_000, 20_000)
+
+
+def test_the_latency_of_a_function_in_the_background_ends_with_its_result() -> None:
+    # Two calls of 10 and 30: mean 20, standard deviation 10.
+    pipeline = analysed(
+        line(OWN_THREAD,
+             ("ParallelMapProduce", 0, 10), call("ParallelMapV2::Range", 0, 5), (RUN_ASYNC, 5, 5, {"id": 1}),
+             ("ParallelMapProduce", 20, 10), call("ParallelMapV2::Range", 20, 5), (RUN_ASYNC, 25, 5, {"id": 2})),
+        line(POOL, (PROCESS, 7, 4, {"id": 1}), (DONE, 14, 1, {"id": 1}), (PROCESS, 26, 20, {"id": 2}), (DONE, 54, 1, {"id": 2})),
+    )  # fmt: skip
+    found = stage(pipeline, "ParallelMapV2")
+    assert found.function_latency == Tally(2, 40_000.0, 1_000_000_000.0)
+    assert found.function_latency.variation == pytest.approx(0.5)
+    assert found.function_on_thread_ns == 26_000
+    assert found.parallelism_used == pytest.approx(40 / 55)
+
+
+def test_readers_of_many_files_are_one_stage() -> None:
+    pipeline = analysed(
+        line("python", *(call(f"ParallelInterleaveV4[{k}]::FlatMap[0]::TFRecord", 10 * k, 5, id=k + 1, name=f"TFRecordDataset:{k}") for k in range(3)))
+    )  # fmt: skip
+    found = stage(pipeline, "TFRecord")
+    assert (found.path, found.calls, found.iterators) == ("Root::ParallelInterleaveV4::FlatMap::TFRecord", 3, 3)
+    assert found.node == "TFRecordDataset"
+
+
+def test_inputs_of_a_zip_stay_apart() -> None:
+    pipeline = analysed(line("python", call("Zip[0]::Range", 0, 5), call("Zip[1]::Range", 5, 5)))
+    assert [stage.calls for stage in pipeline.stages if stage.name == "Range"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "node", "origin"),
+    [
+        ("Map", "MapDataset:1", StageOrigin.WRITTEN),
+        ("ParallelMapV2", "ParallelMapDatasetV2:1", StageOrigin.WRITTEN),
+        ("ParallelMapV2", "MapDataset:1", StageOrigin.PARALLELISED),
+        ("MapAndBatch", "fused(ParallelMapDatasetV2:27,BatchDatasetV2:28)", StageOrigin.FUSED),
+        ("Prefetch", "inject/prefetch_RepeatDataset/_13", StageOrigin.INJECTED),
+    ],
+)
+def test_what_tensorflow_made_of_a_stage_shows_in_its_name(kind: str, node: str, origin: StageOrigin) -> None:
+    assert stage(analysed(line("python", call(kind, 0, 5, name=node))), kind).origin is origin
+
+
+def test_bytes_follow_from_types_and_shapes() -> None:
+    told = {"types": "int64 float", "shapes": "[8] [8,2,2]"}
+    assert stage(analysed(line("python", call("Map", 0, 5, **told))), "Map").bytes_per_element == 8 * 8 + 8 * 4 * 4
+    open_shape = {"types": "string float", "shapes": "[8] [?,2]"}
+    assert stage(analysed(line("python", call("Map", 0, 5, **open_shape))), "Map").bytes_per_element is None
+
+
+def test_buffers_over_time_and_busy_threads() -> None:
+    pipeline = analysed(
+        line("python", *(call("Prefetch", 20 * k, 10, buffered_elements=k, buffer_limit=2) for k in range(3))),
+        line(POOL, (PROCESS, 0, 25)),
+    )
+    assert tables.ints(pipeline.history, "buffered_elements").tolist() == [0, 1, 2]
+    assert tables.ints(pipeline.history, "start_ns").tolist() == [0, 20_000, 40_000]
+    assert pipeline.pool_busy_ns == 25_000
+    assert stage(pipeline, "Prefetch").empty_share == pytest.approx(1 / 3)
+
+
+def test_two_traces_add_up() -> None:
+    parts = [tf_data.analyse(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
+    both = tf_data.merge(parts)
+    assert stage(both, "Map").self_ns == 2 * stage(parts[0], "Map").self_ns
+    assert stage(both, "Map").operations == (Operation("DecodeJpeg", 2, 60_000),)
+    assert shares(both) == {key: 2 * us for key, us in shares(parts[0]).items()}
+    assert both.observed_ns == 200_000
+
+
+def test_a_stage_seen_in_one_window_only_keeps_its_place() -> None:
+    other = analysed(line("python", call("Take", 0, 10), call("Take::Map", 0, 10)))
+    both = tf_data.merge([analysed(*prefetched()), other])
+    assert [(stage.number, stage.parent, stage.name) for stage in both.stages] == [
+        (0, None, "Root"), (1, 0, "Prefetch"), (2, 1, "BatchV2"), (3, 2, "TFRecord"), (4, 0, "Take"), (5, 4, "Map")
+    ]  # fmt: skip
+    assert set(tables.ints(both.history, "stage").tolist()) == {1}
+
+
+def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
+    shared = "tf_data_multi_device_iterator_resource/2"
+    pipeline = tf_data.analyse(
+        Activity(
+            trace(
+                host(
+                    line("python", (WAIT, 0, 100), call("", 0, 100), call("Generator", 0, 100),
+                         ("InstantiatedCapturedFunction::RunWithBorrowedArgs", 0, 100, {"id": 4})),
+                    line(shared, call("", 0, 90), call("Batch", 0, 90)),
+                    line(POOL, (PROCESS, 90, 10, {"id": 4})),
+                )
+            )
+        ),
+        None,
+    )  # fmt: skip
+    assert [stage.path for stage in pipeline.stages] == [
+        "Root", "Root::Generator", "Root::Generator::Root", "Root::Generator::Root::Batch"
+    ]  # fmt: skip
+    assert shares(pipeline) == {("Batch", "own work"): 90, ("Generator", "other operations"): 10}
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("**/*.xplane.pb")), ids=lambda path: path.name)
+def test_real_captures_explain_exactly_the_waits_of_their_steps(path: Path) -> None:
+    (recorded,) = open_traces(path)
+    parts = analyse_trace(recorded)
+    assert isinstance(parts.tf_data, tf_data.TfData)
+    assert isinstance(parts.tf_data.critical_path, CriticalPath)
+    if isinstance(parts.input_stalls, InputStalls):
+        assert parts.tf_data.critical_path.wait_ns == parts.input_stalls.wait_ns
+        assert parts.tf_data.critical_path.exposed_ns == parts.input_stalls.exposed_ns
