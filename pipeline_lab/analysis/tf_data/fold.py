@@ -41,7 +41,7 @@ def analyse(activity: Activity, steps: Steps | None) -> TfData:
     threads = read_threads(activity.host)
     assert activity.host is not None
     functions = find_functions(threads)
-    links = find_links(threads, functions)
+    links = find_links(threads, functions, activity.waits.moments)
     types = find_types(threads, activity.host.names)
     spans = None if steps is None else tables.intervals(steps.table)
     path = follow_waits(threads, functions, links, types, activity.busy, spans)

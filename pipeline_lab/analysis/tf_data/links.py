@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.intervals import IntArray, length_within
 from pipeline_lab.analysis.tf_data import linking
 from pipeline_lab.analysis.tf_data.functions import Functions
 from pipeline_lab.analysis.tf_data.kinds import Role, is_asynchronous
@@ -35,8 +35,14 @@ class Links:
     call: IndexArray
 
 
-def find_links(threads: Threads, functions: Functions) -> Links:
-    """Find what every stage with threads of its own waited for."""
+def find_links(threads: Threads, functions: Functions, moments: IntArray) -> Links:
+    """Find what every stage with threads of its own waited for.
+
+    Args:
+        threads: The trace's events.
+        functions: The calls of functions.
+        moments: When the job waited: only for calls at these moments is the maker of their element looked up.
+    """
     links = Links(
         np.zeros(threads.count, np.int64),
         np.full(threads.count, NONE, np.int32),
@@ -44,20 +50,26 @@ def find_links(threads: Threads, functions: Functions) -> Links:
         np.full(threads.count, NONE, np.int32),
     )
     _link_calls(threads, functions, links)
-    element_of = _find_waiting(threads, links)
+    taken = _find_waiting(threads, links)
     waiting = np.flatnonzero(links.ready_ns)
+    stays = np.stack((threads.start_ns[waiting], links.ready_ns[waiting]), axis=1)
+    waiting = waiting[length_within(moments, stays) > 0]
+    if not len(waiting):
+        return links
     makers, maker_stage = _find_makers(threads, functions)
     done = threads.end_ns[makers]
     call = links.call[makers]
     in_call = call >= 0
     done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
     stage = functions.stage[waiting].astype(np.int64)
-    element = element_of[waiting]
+    element = _elements(threads, taken[waiting])
+    made = np.where(threads.role[makers] == Role.PRODUCE, makers, NONE)
+    made = np.where(np.isin(maker_stage, stage), made, NONE)
     numbered = element != _ANY
     found = np.full(len(waiting), NONE, np.int64)
     until = links.ready_ns[waiting] + SHORT_NS
     found[numbered] = _last_done(
-        _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, element_of[makers]), done
+        _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, _elements(threads, made)), done
     )
     # Not numbered (an interleave, TensorFlow before 2.4): the last one that was done when the wait was over.
     found[~numbered] = _last_done(stage[~numbered], until[~numbered], maker_stage, done)
@@ -77,8 +89,8 @@ def _link_calls(threads: Threads, functions: Functions, links: Links) -> None:
     links.call[functions.maker[makes]] = numbers[makes]
 
 
-def _find_waiting(threads: Threads, links: Links) -> IntArray:
-    """Mark the calls that wait; return the element that each row takes or makes, ``_ANY`` where it is not numbered."""
+def _find_waiting(threads: Threads, links: Links) -> IndexArray:
+    """Mark the calls that wait; return the row by which each takes its element, ``NONE`` for others."""
     waits = np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_)
     rows = threads.rows(Role.ITERATOR)
     rows = rows[waits[threads.place[rows]]]
@@ -88,21 +100,24 @@ def _find_waiting(threads: Threads, links: Links) -> IntArray:
     rows = rows[~has_inner[rows]]
     links.ready_ns[rows] = threads.end_ns[rows]
 
-    element = np.full(threads.count, _ANY, np.int64)
+    taken = np.full(threads.count, NONE, np.int32)
     consumed = threads.rows(Role.CONSUME)
     consumed = consumed[threads.parent[consumed] >= 0]
     around = threads.parent[consumed]
     around, consumed = around[links.ready_ns[around] > 0], consumed[links.ready_ns[around] > 0]
     links.ready_ns[around] = threads.start_ns[consumed]
+    taken[around] = consumed
     short = rows[links.ready_ns[rows] - threads.start_ns[rows] < SHORT_NS]
     links.ready_ns[short] = 0
-    waited = links.ready_ns[around] > 0
-    ids, known = threads.ints(consumed[waited], "element_id")
-    element[around[waited]] = np.where(known, ids, _ANY)
-    if waited.any():
-        produced = threads.rows(Role.PRODUCE)
-        ids, known = threads.ints(produced, "element_id")
-        element[produced] = np.where(known, ids, _ANY)
+    return taken
+
+
+def _elements(threads: Threads, rows: IntArray) -> IntArray:
+    """Return the ids of the elements that rows take or make, ``_ANY`` where there is no row or no id."""
+    element = np.full(len(rows), _ANY, np.int64)
+    there = np.flatnonzero(rows != NONE)
+    ids, known = threads.ints(rows[there], "element_id")
+    element[there[known]] = ids[known]
     return element
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data.functions import Functions
@@ -41,11 +42,11 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
     blocked_ns = by_stage(
         waiting, np.minimum(links.ready_ns[waiting] - threads.start_ns[waiting], threads.own_ns[waiting])
     )
-    around = np.where(threads.parent >= 0, threads.role[threads.parent], Role.NONE)
-    is_own = np.isin(threads.role, _OWN)
-    is_own |= (threads.role == Role.NESTED_FUNCTION) & (around == Role.BACKGROUND_FUNCTION)
-    own = np.flatnonzero(is_own)
-    outer_runs = functions.runs[~np.isin(around[functions.runs], _RUNS)]
+    own = np.flatnonzero(np.isin(threads.role, _OWN))
+    started = threads.rows(Role.NESTED_FUNCTION)
+    started = started[_lies_in(threads, started, (Role.BACKGROUND_FUNCTION,))]
+    own = np.concatenate((own, started))
+    outer_runs = functions.runs[~_lies_in(threads, functions.runs, _RUNS)]
     finished = np.flatnonzero(functions.end_ns >= 0)
     latency = (functions.end_ns - functions.start_ns)[finished].astype(np.float64)
     stage = functions.call_stage[finished]
@@ -56,10 +57,16 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
         self_ns=by_stage(own, threads.own_ns[own]) - blocked_ns,
         blocked_ns=blocked_ns,
         function_calls=np.bincount(functions.call_stage, minlength=stages),
-        on_thread_ns=by_stage(outer_runs, (threads.end_ns - threads.start_ns)[outer_runs]),
+        on_thread_ns=by_stage(outer_runs, threads.end_ns[outer_runs] - threads.start_ns[outer_runs]),
         latency=tuple(map(Tally, count.tolist(), total.tolist(), squares.tolist())),
         operations=_operations(threads, functions, types),
     )
+
+
+def _lies_in(threads: Threads, rows: IntArray, roles: tuple[Role, ...]) -> NDArray[np.bool_]:
+    """Say which rows lie directly in an event of one of these roles."""
+    around = threads.parent[rows]
+    return (around >= 0) & np.isin(threads.role[around], roles)
 
 
 def _operations(threads: Threads, functions: Functions, types: OperationTypes) -> tuple[tuple[Operation, ...], ...]:
