@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError
 from pipeline_lab.runs.store import open_store
-from pipeline_lab.ui import subjects
 
 PREFIX = "/api/lab/reports"
 
@@ -25,6 +24,7 @@ def send_report(request: Request) -> Response:
     """Hand out a report; a format of several files travels as a zip."""
     from pipeline_lab.report.catalogue import find_format
     from pipeline_lab.report.format import pack
+    from pipeline_lab.ui import subjects
 
     try:
         report_format = find_format(request.path_params["format"][:80])

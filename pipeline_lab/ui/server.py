@@ -1,8 +1,12 @@
 """The app as a server: what ``app.py`` serves from a checkout and ``pipeline-lab app`` from an installed package."""
 
 import os
+import threading
 import tomllib
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +15,18 @@ import streamlit as st
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.ui import security
 from pipeline_lab.ui.routes import ROUTES as ROUTES
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, sentence
 
 SCRIPT = Path(__file__).with_name("main.py")
 CONFIG = Path(__file__).with_name("config.toml")
 MIDDLEWARE = security.middleware()
+
+
+@asynccontextmanager
+async def lifespan(_: object) -> AsyncIterator[None]:
+    """Load what the first page needs while the browser still fetches Streamlit's own files."""
+    threading.Thread(target=import_module, args=("pipeline_lab.ui.cards",), name="load ahead", daemon=True).start()
+    yield
 
 
 def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False) -> None:
@@ -28,7 +39,7 @@ def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = F
     """
     if store is not None:
         os.environ["PIPELINE_LAB_STORE"] = str(store.absolute())
-    app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, on_script_error=show_error)
+    app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, lifespan=lifespan, on_script_error=show_error)
     app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
 
 
@@ -40,7 +51,7 @@ def streamlit_config() -> dict[str, Any]:
 def show_error(error: Exception) -> bool:
     """Say what went wrong in one sentence; an unexpected error keeps its traceback for a bug report."""
     if isinstance(error, PipelineLabError):
-        st.error(escape(str(error)))
+        st.error(escape(sentence(str(error))))
         return True
     st.error("Something went wrong in Pipeline Lab itself. Reload the page; if it comes back, please report it.")
     with st.expander("For a bug report"):

@@ -12,7 +12,7 @@ from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.ui import state
 from pipeline_lab.ui.attempts import Attempts
 from pipeline_lab.ui.text import escape
-from pipeline_lab.ui.timeline import jump, routes
+from pipeline_lab.ui.timeline import answers, jump, routes
 from pipeline_lab.ui.timeline.explain import class_name
 
 POLL_S = 0.5
@@ -35,7 +35,7 @@ def show(folder: RunFolder) -> None:
     if made is None:
         _show_waiting(folder)
         return
-    index = routes.open_timeline(folder, made.name)
+    index = answers.open_timeline(folder, made.name)
     _canvas(
         key="timeline",
         data={
