@@ -20,7 +20,7 @@ from pipeline_lab.ui import (
     verdict,
 )
 from pipeline_lab.ui.timeline import component as timeline
-from pipeline_lab.ui.timeline import jump
+from pipeline_lab.ui.timeline import jump, longest
 
 store = cache.store()
 record = header.chosen_run(store)
@@ -50,6 +50,7 @@ for section, tab in zip(Section, tabs, strict=False):
     if tab.open:
         with tab:
             charts.show_section(section, diagnosis)
+            longest.show(section, diagnosis)
             details.show_tables(section, diagnosis)
 if tabs[-3].open:
     with tabs[-3]:

@@ -1,0 +1,144 @@
+"""The timeline in a real browser: reached from a gap and left again, zoomed, searched, walked by keys, kept in the link.
+
+``PIPELINE_LAB_BIG_TRACE`` names a trace (benchmarks/trace/grow.py makes one of any size): its zooms are timed and printed.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import settle, shoot, visit
+
+TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
+TILE = """() => { const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.timeline'))
+  .find(Boolean) ?? document.querySelector('.timeline'); return root?.dataset.tile ?? '' }"""
+BUDGET_MS = 300
+
+
+def open_trace(server, page, trace: Path) -> str:
+    """Open a trace as a run and return the link to its page."""
+    visit(page, server.url + "/open")
+    page.get_by_label("Or a path on this machine").fill(str(trace))
+    page.get_by_role("button", name="Open", exact=True).click()
+    page.wait_for_url(re.compile(r"/run\?run="))
+    return page.url.partition("&")[0]
+
+
+def parameters(page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlparse(page.url).query).items()}
+
+
+def wait_for_tile(page, before: str = "") -> str:
+    page.wait_for_function(f"(before) => {{ const tile = ({TILE})(); return tile && tile !== before }}", arg=before)
+    return page.evaluate(TILE)
+
+
+@pytest.fixture(scope="module")
+def link(server, browser, tmp_path_factory) -> str:
+    """Open a recorded trace once and return the link to its run."""
+    page = browser.new_context().new_page()
+    page.set_default_timeout(120_000)
+    try:
+        copy = shutil.copy(TRACE, tmp_path_factory.mktemp("traces") / "timeline.xplane.pb")
+        return open_trace(server, page, copy)
+    finally:
+        page.context.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
+def test_the_timeline_opens_and_fits(link, new_page, shots, scheme, width):
+    page = new_page(scheme, width)
+    page.goto(link + "&section=Timeline")
+    wait_for_tile(page)
+    settle(page)
+    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    shoot(page, shots / f"timeline-{scheme}-{width}.png")
+
+
+def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, shots):
+    visit(page, link + "&section=Idle+gaps")
+    table = page.get_by_test_id("stDataFrame").first
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    page.mouse.click(box["x"] + 18, box["y"] + 52)
+    details = page.get_by_role("region", name="What is chosen")
+    expect(details.get_by_role("heading")).to_have_text(re.compile("Idle gap of .* m?s: "))
+    expect(details).to_contain_text("Divides into")
+    expect(details.get_by_role("table")).to_be_visible()
+    settle(page)
+    shoot(page, shots / "timeline-gap.png")
+    assert parameters(page)["section"] == "Timeline"
+    details.get_by_role("button", name="Back to Idle gaps").click()
+    expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
+
+
+def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
+    page.goto(link + "&section=Timeline")
+    tile = wait_for_tile(page)
+    timeline = page.get_by_role("application", name="Timeline of the run")
+    timeline.focus()
+    box = timeline.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.wheel(0, -400)
+    tile = wait_for_tile(page, tile)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 60, steps=4)
+    page.mouse.up()
+    tile = wait_for_tile(page, tile)
+    for key in ("+", "ArrowRight"):
+        page.keyboard.press(key)
+        tile = wait_for_tile(page, tile)
+    for key in ("ArrowDown", "ArrowDown", "."):
+        page.keyboard.press(key)
+    expect(page.get_by_role("region", name="What is chosen").get_by_role("heading")).to_be_visible()
+    page.wait_for_url(re.compile("pick="))
+    wanted = parameters(page)
+    page.reload()
+    wait_for_tile(page)
+    expect(page.get_by_role("region", name="What is chosen").get_by_role("heading")).to_be_visible()
+    assert parameters(page) == wanted
+    assert page.evaluate(TILE) == wanted["view"]
+
+
+def test_an_event_is_found_by_its_name(link, page, shots):
+    page.goto(link + "&section=Timeline")
+    wait_for_tile(page)
+    page.get_by_label("Find an event by its name").fill("parallelmap")
+    expect(page.get_by_role("list", name="Event names found")).to_contain_text("ParallelMap")
+    page.get_by_role("button", name="Next match").click()
+    chosen = page.get_by_role("region", name="What is chosen")
+    expect(chosen.get_by_role("heading")).to_contain_text("ParallelMap")
+    first = parameters(page).get("pick")
+    page.get_by_role("button", name="Next match").click()
+    page.wait_for_function("(first) => new URL(location).searchParams.get('pick') !== first", arg=first)
+    settle(page)
+    shoot(page, shots / "timeline-search.png")
+
+
+@pytest.mark.skipif("PIPELINE_LAB_BIG_TRACE" not in os.environ, reason="PIPELINE_LAB_BIG_TRACE names no trace")
+@pytest.mark.timeout(1800)
+def test_zooms_of_a_big_trace_are_timed(server, page, shots, record_property):
+    page.set_default_timeout(900_000)
+    big = open_trace(server, page, Path(os.environ["PIPELINE_LAB_BIG_TRACE"]))
+    page.goto(big + "&section=Timeline")
+    tile = wait_for_tile(page)
+    shoot(page, shots / "timeline-big.png")
+    timeline = page.get_by_role("application", name="Timeline of the run")
+    timeline.focus()
+    times = []
+    for key in "+" * 16 + "-" * 8:
+        start = page.evaluate("performance.now()")
+        page.keyboard.press(key)
+        tile = wait_for_tile(page, tile)
+        times.append(page.evaluate("performance.now()") - start)
+    times.sort()
+    report = (
+        f"{len(times)} zooms: median {times[len(times) // 2]:.0f} ms, longest {times[-1]:.0f} ms, budget {BUDGET_MS} ms"
+    )
+    record_property("zoom", report)
+    print(report)
