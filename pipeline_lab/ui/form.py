@@ -20,6 +20,7 @@ from pipeline_lab.ui.draft import (
     stages_to_offer,
 )
 from pipeline_lab.ui.fields import edit_field, edit_fields, schema_of
+from pipeline_lab.ui.icons import labelled
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_percent
 
@@ -74,6 +75,7 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
     row = st.container(horizontal=True, wrap=False, vertical_alignment="top", gap="xsmall", key=key.replace(".", "-"))
     with row:
         summary = escape(describe_stage(stage))
+        state.hold(f"{key}.open")
         body = st.expander(f"{index + 1}\\. **{stage['stage']}** {summary}", key=f"{key}.open", on_change="rerun")
         edited = stage
         if body.open:  # the fields of a closed stage would be most of what the browser has to build
@@ -81,14 +83,16 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
                 st.caption(escape(model.__doc__ or ""))
                 edited = edit_fields(model, stage, key)
         place = f"{stage['stage']}, stage {index + 1}"
-        _stage_button("↑", f"Move {place}, up", f"{key}.up", index == 0, lambda kept: move_stage(kept, index, -1))
-        _stage_button("↓", f"Move {place}, down", f"{key}.down", index == last, lambda kept: move_stage(kept, index, 1))
-        _stage_button("✕", f"Remove {place}", f"{key}.remove", last == 0, lambda kept: remove_stage(kept, index))
+        _stage_button("up", f"Move {place}, up", f"{key}.up", index == 0, lambda kept: move_stage(kept, index, -1))
+        _stage_button(
+            "down", f"Move {place}, down", f"{key}.down", index == last, lambda kept: move_stage(kept, index, 1)
+        )
+        _stage_button("remove", f"Remove {place}", f"{key}.remove", last == 0, lambda kept: remove_stage(kept, index))
     return edited
 
 
 def _stage_button(sign: str, meaning: str, key: str, disabled: bool, change: Callable[[Draft], Draft]) -> None:
-    st.button(sign, key=key, help=meaning, disabled=disabled, on_click=_change, args=(change,))
+    st.button(labelled(sign, meaning), key=key, help=meaning, disabled=disabled, on_click=_change, args=(change,))
 
 
 def _edit_training(training: Document, key: str) -> Document:

@@ -14,7 +14,7 @@ from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.ui import analyses, background, charts, state
 from pipeline_lab.ui.progress import Progress, summarise
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, sentence
 from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 1.0
@@ -53,7 +53,7 @@ def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> 
         meaning = "End the run; what it recorded is kept."
         right.button("Cancel", key="cancel", width="stretch", help=meaning, on_click=_cancel, args=(folder,))
     if problem := state.take_problem():
-        st.error(escape(problem))
+        st.error(escape(sentence(problem)))
     for note in progress.notes:
         st.caption(escape(note))
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.ui import background, links, state
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, sentence
 
 ICON = Path(__file__).with_name("icon.png")
 
@@ -26,7 +26,7 @@ page = st.navigation(
 try:
     page.run()
 except PipelineLabError as error:
-    st.error(escape(str(error)))
+    st.error(escape(sentence(str(error))))
 if problem := state.take_problem():
-    st.error(escape(problem))
+    st.error(escape(sentence(problem)))
 background.prepare()

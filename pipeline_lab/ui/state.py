@@ -9,7 +9,7 @@ from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.ui.draft import Draft, start_draft
 
-_DRAFT, _PROBLEM = "draft", "problem"
+_DRAFT, _PROBLEM, _LAUNCHABLE = "draft", "problem", "launchable"
 DEFAULT_ORIGIN = "preset:baseline"
 
 
@@ -53,6 +53,27 @@ def take_problem() -> str:
 def widget_value(key: str) -> Any:
     """Return what the widget of that key holds; None if it is not on the page."""
     return st.session_state.get(key)
+
+
+def hold(key: str) -> None:
+    """Keep what a widget holds although its label has changed; call it before the widget is made."""
+    if key in st.session_state:
+        st.session_state[key] = st.session_state[key]
+
+
+def remember_launchable(options: RunOptions) -> None:
+    """Keep the last options that could be launched, so that a mistake does not clear what one looks at."""
+    st.session_state[_LAUNCHABLE] = options
+
+
+def launchable() -> RunOptions | None:
+    return cast("RunOptions | None", st.session_state.get(_LAUNCHABLE))
+
+
+def chosen_rows(key: str) -> list[int]:
+    """Return the numbers of the rows that are chosen in the table with that key."""
+    table = st.session_state.get(key)
+    return list(table.selection.rows) if table else []
 
 
 def open_tab(key: str, title: str) -> None:

@@ -11,6 +11,12 @@ def escape(text: str) -> str:
     return _MARKUP.sub(r"\\\1", text.replace("\r", " ").replace("\n", " "))
 
 
+def sentence(text: str) -> str:
+    """Return text that begins with a capital, as sentences do; a quoted value or a path stays as it is."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.rstrip(":").isalpha() else text
+
+
 def format_moment(seconds: float) -> str:
     """Write a moment in local time, such as ``3 Jan 2026, 14:05``; ``seconds`` since the epoch."""
     moment = time.localtime(seconds)

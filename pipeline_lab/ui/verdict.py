@@ -45,6 +45,24 @@ def show_metrics(diagnosis: Diagnosis) -> None:
             text = "–" if isinstance(value, Unavailable) else value
             help_ = f"Not measured: {value.reason}" if isinstance(value, Unavailable) else explanation
             st.metric(label, text, border=True, help=escape(help_), height="stretch")
+    if over := basis(diagnosis):
+        st.caption(f"What each is measured over. {escape(over)}.")
+
+
+def basis(diagnosis: Diagnosis) -> str:
+    """Say over which steps or stretches of time the headline numbers were measured; they differ."""
+    job, steps = diagnosis.job_steps, diagnosis.steps
+    recorded = None if isinstance(steps, Unavailable) else f"the {format_count(steps.count)} recorded steps"
+    measured = recorded if isinstance(job, Unavailable) else f"all {format_count(job.count)} measured steps"
+    parts = {
+        "Step time and input wait": measured,
+        "Exposed stall": None if isinstance(diagnosis.input_stalls, Unavailable) else recorded,
+        "Device idle": None if isinstance(diagnosis.idle_gaps, Unavailable) else "the whole profile windows",
+        "Utilisation": None
+        if isinstance(diagnosis.calibration, Unavailable)
+        else "the measured steps and a held batch",
+    }
+    return ". ".join(f"{name}: {over}" for name, over in parts.items() if over)
 
 
 def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:

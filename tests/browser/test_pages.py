@@ -74,7 +74,7 @@ def test_the_preview_follows_the_form(server, page):
     buffer.press("Tab")
     settle(page)
     expect(source).to_contain_text("4321")
-    page.locator(".st-key-draft0-stage5-remove button").first.click()
+    page.get_by_role("button", name="Remove batch, stage 6").click()
     settle(page)
     expect(page.get_by_text("a batch stage is missing")).to_be_visible()
     expect(page.get_by_role("button", name="Launch")).to_be_disabled()

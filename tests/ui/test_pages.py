@@ -89,7 +89,24 @@ def test_options_that_contradict_each_other_cannot_be_launched(open_page):
     assert not app.exception
     assert "a batch stage is missing" in app.error[0].value
     assert app.button(key="launch").disabled
-    assert not app.code
+    assert ".batch(" in app.code[0].value, "the source of the last form that was ready stays"
+    assert "before it stopped being ready" in texts(app)
+
+
+def test_an_open_stage_stays_open_when_it_moves(open_page):
+    app = open_page("new_run", **{"from": "preset:baseline"})
+    generation = next(one.key for one in app.button if one.key and one.key.endswith(".add")).removesuffix(".add")
+    app.session_state[f"{generation}.stage2.open"] = True
+    app.run()
+    inside = [one.key for one in app.number_input if f"{generation}.stage2." in str(one.key)]
+    assert inside
+    app.button(key=f"{generation}.stage2.up").click().run()
+    assert [one.key for one in app.number_input if f"{generation}.stage2." in str(one.key)] == inside
+
+
+def test_the_tiles_say_which_steps_they_are_measured_over(open_page, run_store, diagnosis):  # noqa: ARG001
+    app = open_page("run", run=make_run(run_store).id)
+    assert "Exposed stall: the " in texts(app).replace("\\", "")
 
 
 def test_a_stage_moves_with_what_was_typed_into_it(open_page):

@@ -1,9 +1,10 @@
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, sentence
 
 
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_categories=["Cc"])))
@@ -17,3 +18,15 @@ def test_markup_means_nothing():
 
 def test_a_name_stays_on_its_line():
     assert escape("a\n# b\r") == r"a \# b "
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pipeline: a batch stage is missing.", "Pipeline: a batch stage is missing."),
+        ("run.json is damaged.", "run.json is damaged."),
+        ("'x' is no preset.", "'x' is no preset."),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_unless_it_begins_with_a_name(text, shown):
+    assert sentence(text) == shown

@@ -8,13 +8,14 @@ from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.ui import advice, cache, form, links, origin, race_form, state
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, sentence
 
 st.title("New run", anchor=False)
 st.caption("Assemble the input pipeline stage by stage, choose what to train, and launch.")
 origin.load(cache.store())
 
 draft = state.draft()
+launch_place = st.container(key="launch-place")  # on a phone the form is long; the way out of it comes first
 left, right = st.columns([6, 5], gap="large")
 with left:
     names = [preset.name for preset in PRESETS]
@@ -34,17 +35,24 @@ with left:
 problem, options = "", None
 try:
     options = read_options(draft.document)
+    state.remember_launchable(options)
 except OptionsError as error:
     problem = str(error)
 
-with right:
+with launch_place:
     if problem:
-        st.error(f"Not ready to launch. {escape(problem)}")
-    if st.button("Launch", type="primary", disabled=options is None, width="stretch", key="launch") and options:
-        links.open_run(launch(cache.store(), options).id)
-    if st.button("Race against …", disabled=options is None, width="stretch", key="race-form"):
-        links.open_race([race_form.FORM])
-    if options is not None:
-        advice.show_advice(options)
+        st.error(f"Not ready to launch. {escape(sentence(problem))}")
+    with st.container(horizontal=True):
+        if st.button("Launch", type="primary", disabled=options is None, width="stretch", key="launch") and options:
+            links.open_run(launch(cache.store(), options).id)
+        if st.button("Race against …", disabled=options is None, key="race-form"):
+            links.open_race([race_form.FORM])
+
+with right:
+    shown = options or state.launchable()
+    if shown is not None:
+        if options is None:
+            st.caption("Advice and source of the form before it stopped being ready:")
+        advice.show_advice(shown)
         st.markdown("**pipeline.py** — the file that will run")
-        st.code(render_source(options), language="python", height=640)
+        st.code(render_source(shown), language="python", height=640)
