@@ -84,9 +84,9 @@ class Timeline {
   setView(start, end, remember = true) {
     const { start: first, end: last } = this.data
     const span = Math.min(Math.max(end - start, SHORTEST_NS), (last - first) * 1.1)
-    const middle = Math.min(Math.max((start + end) / 2, first), last)
-    this.start = Math.round(middle - span / 2)
-    this.end = Math.max(this.start + 1, Math.round(middle + span / 2))
+    const wanted = (start + end - span) / 2, margin = 0.05 * span
+    this.start = Math.round(Math.min(Math.max(wanted, first - margin), Math.max(first - margin, last + margin - span)))
+    this.end = Math.max(this.start + 1, Math.round(this.start + span))
     this.paint()
     this.ask()
     const whole = first < this.start || last > this.end
