@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.trace import wire
+from pipeline_lab.trace.mapping import release_pages
 from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
 from pipeline_lab.trace.wire import ByteArray
 
 NUMBERS = (wire.INT64, wire.UINT64)
+MANY_ROWS = 1 << 16
+"""Looking up so many events touches a good part of the file, which need not stay in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +110,8 @@ class EventStats:
         if not len(wanted):
             return cells
         wire.find_event_stats(self.data, self.stop, self.offsets, self.stride, rows, wanted, cells.kinds, cells.values)
+        if len(rows) >= MANY_ROWS:
+            release_pages(self.data)
         missing = np.flatnonzero(cells.kinds == wire.ABSENT)
         if len(missing) and len(self.bodies):
             self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, wanted)

@@ -30,5 +30,6 @@ else:
         path = st.text_input(
             "Or a path on this machine", key="path", placeholder="a file, a log directory, an archive or a run folder"
         )
-        if st.form_submit_button("Open", key="open-path") and path.strip():
-            opening.open_path(store, path)
+        is_asked = st.form_submit_button("Open", key="open-path")
+    if is_asked and path.strip():
+        opening.open_path(store, path)
