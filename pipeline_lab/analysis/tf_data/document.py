@@ -65,7 +65,6 @@ def _stage(stage: Stage) -> Document:
         "buffer_mean": stage.buffer_mean,
         "buffer_empty_percent": _percent(stage.empty_share),
         "bytes_per_element": stage.bytes_per_element,
-        "filtered": stage.filtered,
     }
 
 

@@ -56,7 +56,6 @@ def _add(one: Stage, other: Stage) -> Stage:
         buffered=one.buffered + other.buffered,
         empty_calls=one.empty_calls + other.empty_calls,
         bytes_per_element=_later(one.bytes_per_element, other.bytes_per_element),
-        filtered=_sum(one.filtered, other.filtered),
     )
 
 
@@ -71,7 +70,3 @@ def add_operations(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 def _later(one: Setting | None, other: Setting | None) -> Setting | None:
     return one if other is None else other
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other

@@ -106,10 +106,11 @@ class Stage:
             iterators are of several datasets, empty if the trace does not tell.
         path: Its place: the kinds from the root down, ``Root::Prefetch::BatchV2``.
         origin: Whether it runs as written.
-        iterators: How many iterators were seen: files, epochs, replicas.
+        iterators: How many iterators were seen in one trace, at least: files, epochs, replicas.
         observed_ns: Length of the windows in which it was seen, over hosts.
         calls: How often it was asked for an element.
-        elements: Elements that it handed over: calls less those that found the end, as far as the trace tells.
+        elements: Elements that it handed over: calls less those that found the end of a file or an epoch which another
+            one followed in the trace; what a filter drops or a last end of all is not seen.
         self_ns: Time in its calls less that of the stages it called, of its function, and of waiting.
         blocked_ns: Time in its calls during which it waited for an element that other threads were making.
         function_calls: Calls of the user's function.
@@ -124,7 +125,6 @@ class Stage:
         buffered: Elements in its buffer when it was called, per call that told.
         empty_calls: How many of those calls found nothing.
         bytes_per_element: Size of what it hands over; None if the trace does not tell.
-        filtered: Elements that a filter dropped; None for other stages.
     """
 
     number: int
@@ -151,7 +151,6 @@ class Stage:
     buffered: Tally = Tally()
     empty_calls: int = 0
     bytes_per_element: float | None = None
-    filtered: int | None = None
 
     @property
     def function_latency_ns(self) -> int:

@@ -62,7 +62,7 @@ def _describe(number: int, place: Place, threads: Threads, rows: IntArray, calls
         iterators=_count_iterators(threads, calls, rows),
         observed_ns=observed_ns,
         calls=len(rows),
-        elements=len(rows),
+        elements=len(rows) - _count_ends(threads, rows),
         self_ns=0,
         parallelism=calls.last("parallelism"),
         cycle_length=calls.last("cycle_length"),
@@ -78,6 +78,20 @@ def _describe(number: int, place: Place, threads: Threads, rows: IntArray, calls
 def tally(values: IntArray) -> Tally:
     numbers = values.astype(np.float64)
     return Tally(len(numbers), float(numbers.sum()), float((numbers * numbers).sum()))
+
+
+def _count_ends(threads: Threads, rows: IntArray) -> int:
+    """Count the calls that found the end of a file or an epoch.
+
+    An iterator is at its end when another one of its stage begins after its last call; that one was answered with nothing.
+    """
+    if not len(rows):
+        return 0
+    order = np.lexsort((threads.start_ns[rows], threads.name[rows]))
+    name, start = threads.name[rows][order], threads.start_ns[rows][order]
+    first = np.flatnonzero(np.diff(name, prepend=-1))
+    last = np.append(first[1:], len(name)) - 1
+    return int((start[last] < start[first].max()).sum())
 
 
 def _count_iterators(threads: Threads, calls: Calls, rows: IntArray) -> int:

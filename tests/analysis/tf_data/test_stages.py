@@ -72,6 +72,13 @@ def test_readers_of_many_files_are_one_stage() -> None:
     assert found.node == "TFRecordDataset"
 
 
+def test_the_call_that_finds_the_end_of_a_file_hands_nothing_over() -> None:
+    first = [call("FlatMap[0]::TFRecord", at, 5) for at in (0, 10, 20)]
+    second = [call("FlatMap[1]::TFRecord", at, 5) for at in (30, 40)]
+    found = stage(analysed(line("python", *first, *second)), "TFRecord")
+    assert (found.calls, found.elements) == (5, 4)
+
+
 def test_inputs_of_a_zip_stay_apart() -> None:
     pipeline = analysed(line("python", call("Zip[0]::Range", 0, 5), call("Zip[1]::Range", 5, 5)))
     assert [stage.calls for stage in pipeline.stages if stage.name == "Range"] == [1, 1]
