@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.analysis import findings, idle_gaps, input_stalls, step_breakdown, steps, tf_data
+from pipeline_lab.analysis import allocators, findings, idle_gaps, input_stalls, step_breakdown, steps, tf_data
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
@@ -93,6 +93,7 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
         step_breakdown=breakdown,
         idle_gaps=gaps,
         tf_data=pipeline,
+        allocators=fold(allocators.merge, [part.allocators for part in parts]),
         **_fields(job),
     )
     return _judge(results)
@@ -109,6 +110,7 @@ def _without_traces(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
             step_breakdown=missing,
             idle_gaps=missing,
             tf_data=missing,
+            allocators=missing,
             **_fields(job),
         )
     )

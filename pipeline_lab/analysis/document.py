@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
@@ -30,7 +31,6 @@ SCHEMA_VERSION = 1
 LONGEST = 20
 """Rows in each list of the longest waits or gaps."""
 
-NO_ALLOCATORS = Unavailable("Memory by allocator is not analysed by this version.")
 NO_PAGE_CACHE = Unavailable("The calibration reads files as the page cache holds them; cold reading was not asked for.")
 
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "idle_gaps": _part(diagnosis.idle_gaps, _idle_gaps),
         "tf_data": _part(diagnosis.tf_data, lambda found: write_tf_data(found, diagnosis.written)),
         "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
-        "memory": _part(diagnosis.memory, _memory),
+        "memory": _memory(diagnosis.memory, diagnosis.allocators),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "verdict": _verdict(diagnosis.verdict),
@@ -203,11 +203,18 @@ def _percent_shares(row: Document) -> Document:
     return {name: 100.0 * value if "_share" in name and value is not None else value for name, value in row.items()}
 
 
-def _memory(memory: Memory) -> Document:
+def _memory(memory: Memory | Unavailable, allocators: Allocators | Unavailable) -> Document:
+    if isinstance(memory, Unavailable) and isinstance(allocators, Unavailable):
+        return memory.to_json()
+    process = memory.to_json() if isinstance(memory, Unavailable) else None
     return {
-        "process_peak_bytes": memory.process_peak_bytes,
-        "process_start_bytes": memory.process_start_bytes,
-        "allocators": NO_ALLOCATORS.to_json(),
+        "process_peak_bytes": memory.process_peak_bytes if isinstance(memory, Memory) else process,
+        "process_start_bytes": memory.process_start_bytes if isinstance(memory, Memory) else process,
+        "allocators": allocators.to_json()
+        if isinstance(allocators, Unavailable)
+        else [
+            {"host": found.host, "name": found.name, "peak_bytes": found.peak_bytes} for found in allocators.allocators
+        ],
     }
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
@@ -68,6 +69,7 @@ class Results:
     tf_data: TfData | Unavailable
     file_sampling: FileSampling | Unavailable
     memory: Memory | Unavailable
+    allocators: Allocators | Unavailable
     profiler_cost: ProfilerCost | Unavailable
     live_model: LiveModel | Unavailable
     job_load: JobLoad | Unavailable

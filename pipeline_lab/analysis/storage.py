@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.analysis.allocators import Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps
@@ -38,6 +39,8 @@ from pipeline_lab.trace.schema import Salvage
 _CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
+        Allocator,
+        Allocators,
         Calibration,
         CriticalPath,
         CrossCheck,

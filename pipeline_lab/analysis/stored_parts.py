@@ -3,6 +3,7 @@
 import numpy as np
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.allocators import NO_ALLOCATIONS
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
@@ -44,6 +45,7 @@ def read_stored(profile: DerivedProfile) -> TraceParts:
         step_breakdown=_breakdown(steps) if steps.count else missing,
         idle_gaps=NO_EVENTS,
         tf_data=NO_STAGES,
+        allocators=Unavailable(NO_ALLOCATIONS),
         reads=FileReads({}, {}),
     )
 

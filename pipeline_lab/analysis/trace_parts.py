@@ -5,8 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from pipeline_lab.analysis import file_reads, idle_gaps, input_stalls, step_breakdown, steps, tables, tf_data
+from pipeline_lab.analysis import (
+    allocators,
+    file_reads,
+    idle_gaps,
+    input_stalls,
+    step_breakdown,
+    steps,
+    tables,
+    tf_data,
+)
 from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
@@ -74,6 +84,7 @@ class TraceParts:
     step_breakdown: StepBreakdown | Unavailable
     idle_gaps: IdleGaps | Unavailable
     tf_data: TfData | Unavailable
+    allocators: Allocators | Unavailable
     reads: FileReads
 
 
@@ -100,6 +111,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.analyse(activity, found),
         idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
         tf_data=attempt(lambda: tf_data.analyse(activity, None if isinstance(found, Unavailable) else found)),
+        allocators=attempt(lambda: allocators.analyse(trace)),
         reads=file_reads.analyse(trace),
     )
 
@@ -200,6 +212,7 @@ def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:
         input_stalls=_placed(part.input_stalls, window, shift_ns),
         idle_gaps=_placed(part.idle_gaps, window, shift_ns),
         tf_data=_placed(part.tf_data, window, shift_ns),
+        allocators=_placed(part.allocators, window, shift_ns),
     )
 
 

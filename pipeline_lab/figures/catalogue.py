@@ -21,7 +21,7 @@ from pipeline_lab.figures.comparison import (
     step_time_difference,
 )
 from pipeline_lab.figures.idle import idle_by_cause, step_parts
-from pipeline_lab.figures.memory import memory_over_time
+from pipeline_lab.figures.memory import memory_by_allocator, memory_over_time
 from pipeline_lab.figures.race import race_intervals, race_steps
 from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
 from pipeline_lab.figures.sampling import coverage_over_time, file_shares, labels_over_time, sampling_over_time
@@ -152,6 +152,11 @@ def _memory_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return memory if isinstance(memory, Unavailable) else memory_over_time(memory, diagnosis.profiler_cost, mode)
 
 
+def _memory_by_allocator(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    allocators = diagnosis.allocators
+    return allocators if isinstance(allocators, Unavailable) else memory_by_allocator(allocators, mode)
+
+
 def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     job = diagnosis.job_steps
     return job if isinstance(job, Unavailable) else step_time(job, mode)
@@ -244,6 +249,12 @@ CHARTS: tuple[Chart, ...] = (
         Section.MEMORY,
         "Resident memory of the job over time, with the profile windows and the moments they were on disk.",
         _memory_over_time,
+    ),
+    Chart(
+        "memory-by-allocator",
+        Section.MEMORY,
+        "One panel per allocator of TensorFlow: what it had handed out in the profile windows, and its peak.",
+        _memory_by_allocator,
     ),
     Chart(
         "step-time", Section.STEPS, "Time of every step, with the warm-up and the profiled steps marked.", _step_time

@@ -3,10 +3,12 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column, group_percentile, group_size, group_starts
+from pipeline_lab.figures.panels import Panel, draw_panels
 from pipeline_lab.figures.theme import Mode, add_key, add_note, colour, new_figure, shade
 from pipeline_lab.units import NS_PER_S, format_bytes
 
@@ -34,6 +36,23 @@ def memory_over_time(memory: Memory, cost: ProfilerCost | Unavailable, mode: Mod
     )
     if not isinstance(cost, Unavailable) and cost.windows.num_rows:
         _mark_windows(figure, cost, time_s, size, mode)
+    return figure
+
+
+def memory_by_allocator(allocators: Allocators, mode: Mode = "light") -> go.Figure:
+    """Draw what each allocator had handed out over the profile windows; the dashed line is its peak."""
+    table = allocators.table
+    names, hosts = table.column("allocator").to_pylist(), table.column("host").to_pylist()
+    several = len({one.host for one in allocators.allocators}) > 1
+    rows = np.array([f"{host} {name}" for host, name in zip(hosts, names, strict=True)], np.object_)
+    time_s, used = column(table, "start_ns", NS_PER_S), column(table, "used_bytes", MB)
+    panels = []
+    for one in allocators.allocators:
+        mine = rows == f"{one.host} {one.name}"
+        label = f"{one.host} {one.name}" if several else one.name
+        panels.append(Panel(f"{label} (MB)", time_s[mine], used[mine], np.full(int(mine.sum()), one.peak_bytes / MB)))
+    figure = draw_panels("Memory by allocator", panels, mode)
+    add_note(figure, "Inside the profile windows; dashed: the peak since the job began.")
     return figure
 
 

@@ -175,6 +175,9 @@ def section_tables(section: ChartSection, diagnosis: Diagnosis) -> list[Table]:
         return [run_tables.idle_causes(diagnosis.idle_gaps), run_tables.longest_gaps(diagnosis.idle_gaps)]
     if section is ChartSection.SAMPLING and not isinstance(diagnosis.file_sampling, Unavailable):
         return [run_tables.files(diagnosis.file_sampling)]
-    if section is ChartSection.MEMORY and not isinstance(diagnosis.profiler_cost, Unavailable):
-        return [run_tables.windows(diagnosis.profiler_cost)]
+    if section is ChartSection.MEMORY:
+        stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
+        held = [] if isinstance(stages, Unavailable) else [run_tables.buffers(stages)]
+        cost = diagnosis.profiler_cost
+        return held if isinstance(cost, Unavailable) else [*held, run_tables.windows(cost)]
     return []

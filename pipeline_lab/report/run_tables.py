@@ -70,6 +70,24 @@ def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
     )
 
 
+def buffers(pipeline: tuple[PipelineStage, ...]) -> Table:
+    """List what each stage keeps in memory: as seen, and what it would be if the buffer were full."""
+    rows = tuple(
+        (
+            stage.name,
+            " + ".join(stage.written) or "–",
+            _buffer(stage),
+            "–"
+            if stage.element_bytes is None or stage.buffer_limit is None
+            else format_bytes(stage.element_bytes * stage.buffer_limit),
+        )
+        for stage in pipeline
+        if stage.buffered_elements is not None
+    )
+    note = "" if rows else "No stage keeps elements in memory."
+    return Table("Buffers of the pipeline", ("Stage", "Written", "Seen", "If full"), rows, (2, 3), note, folded=True)
+
+
 def _buffer(stage: PipelineStage) -> str:
     if stage.buffered_elements is None:
         return "–"
@@ -180,6 +198,7 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("sampling_epochs", diagnosis.file_sampling, "epochs"),
         ("memory", diagnosis.memory, "table"),
         ("windows", diagnosis.profiler_cost, "windows"),
+        ("allocators_over_time", diagnosis.allocators, "table"),
         ("stages_over_time", diagnosis.live_model, "timeline"),
     ):
         if not isinstance(part, Unavailable):

@@ -46,6 +46,8 @@ class _Stages:
     def add(self, name: str, nodes: Mapping[str, Any]) -> int:
         """Add a dataset and all below it; return its index."""
         node = nodes[_node(name)]
+        if node.op == "OptionsDataset":  # hands its input on as it is
+            return self.add(node.input[0], nodes)
         index = len(self.found)
         self.found.append(WrittenStage("", "", None, {}, ()))
         below = [name for name in map(_node, node.input) if name in nodes and _DATASET.search(nodes[name].op)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lab.analysis.allocators import ALLOCATOR_TABLE, Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
@@ -307,6 +308,12 @@ def tf_data(points: int = 100) -> TfData:
     )
 
 
+def allocators(points: int = 50) -> Allocators:
+    columns = {"host": [HOST] * points, "window": [0] * points, "start_ns": [point * MS for point in range(points)]}
+    columns |= {"allocator": ["GPU_0_bfc"] * points, "used_bytes": [50_000_000 + point % 7 for point in range(points)]}
+    return Allocators((Allocator(HOST, "GPU_0_bfc", 60_000_000),), pa.table(columns, schema=ALLOCATOR_TABLE))
+
+
 def profiler_cost(count: int = 200) -> ProfilerCost:
     windows = windows_of(count)
     table = pa.table(
@@ -418,6 +425,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "tf_data": tf_data(),
         "file_sampling": file_sampling(),
         "memory": memory(),
+        "allocators": allocators(),
         "profiler_cost": profiler_cost(),
         "live_model": live_model(),
         "written": written(),
@@ -447,6 +455,7 @@ def bare_diagnosis() -> Diagnosis:
         "tf_data",
         "file_sampling",
         "memory",
+        "allocators",
         "profiler_cost",
         "live_model",
         "job_load",

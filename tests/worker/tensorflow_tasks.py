@@ -4,6 +4,7 @@ One line of JSON per task, ``{"task": name, "arguments": {…}}``, is answered b
 ``{"error": …}``. Everything else that the process prints goes to standard error.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -20,15 +21,20 @@ import tensorflow as tf
 
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.tables import MODEL, TableWriter
+from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.checkpoints import Checkpoints
+from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.data import prepare
 from pipeline_lab.worker.data.images import digit_images, random_images
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import explain_failure
 from pipeline_lab.worker.model import build_network
+from pipeline_lab.worker.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
+from pipeline_lab.worker.written_pipeline import describe_written
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -194,6 +200,41 @@ def iterator_names(options: str) -> list[str]:
     return [node.name for node in model.nodes.values()]
 
 
+def model_periods(ages: list[list[float]]) -> list[float]:
+    """Return when the next sample of a pipeline is due, for pairs of its age (s) and its number of nodes."""
+    return [period_s(age_s, int(nodes)) for age_s, nodes in ages]
+
+
+def sample_a_pipeline(folder: str) -> int:
+    """Take 20 batches of a small pipeline under the model probe and keep how it was written; return its threads."""
+
+    def double(value: tf.Tensor) -> tf.Tensor:
+        return 2 * value
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 5
+    options.experimental_optimization.map_and_batch_fusion = False
+    dataset = tf.data.Dataset.range(8000).map(double, num_parallel_calls=2).batch(4, drop_remainder=True).prefetch(3)
+    dataset = dataset.with_options(options)
+    written = describe_written(dataset)
+    assert written is not None
+    write_written(Path(folder) / "written.json", written)
+    iterator = iter(dataset)
+    with sample_model(Path(folder) / "model.arrows", iterator, Clock()):
+        for _ in range(20):
+            next(iterator)
+    return written.pool_threads
+
+
+def sample_without_autotune(folder: str) -> int:
+    """Look at a pipeline whose options switch its model off; return the rows."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    iterator = iter(tf.data.Dataset.range(3).with_options(options))
+    with contextlib.closing(TableWriter(Path(folder) / "model.arrows", MODEL)) as table:
+        return ModelProbe(iterator, table, Clock()).sample()
+
+
 def _drain(options: RunOptions, probe: bool, batches: int | None) -> Elements:
     elements = itertools.islice(_dataset(options, probe), batches)
     return [{name: value.numpy() for name, value in batch.items()} for batch in elements]
@@ -228,6 +269,9 @@ TASKS = {
         time_of,
         checkpoint_bytes,
         iterator_names,
+        model_periods,
+        sample_a_pipeline,
+        sample_without_autotune,
     )
 }
 
