@@ -30,6 +30,9 @@ PYTHON_BUSY_SHARE = 0.5
 CPU_FULL_SHARE = 0.85
 """Of the cores that others left; beyond that more threads bring nothing."""
 
+CPU_OWN_SHARE = 0.4
+"""Of all cores that the job may use; with less of them, others fill the machine and nothing can be said of the job."""
+
 UNSTEADY_VARIATION = 1.0
 """Standard deviation over mean of the function's latency; an exponential distribution has 1."""
 
@@ -73,8 +76,10 @@ def python_bound(facts: InputFacts, _: Results) -> bool:
 
 
 def cpu_bound(facts: InputFacts, _: Results) -> bool:
-    """The cores that others left are full."""
-    return facts.cpu_share is not None and facts.cpu_share >= CPU_FULL_SHARE
+    """The cores that others left are full, and it is the job that fills them."""
+    if facts.cpu_share is None or facts.own_share is None:
+        return False
+    return facts.cpu_share >= CPU_FULL_SHARE and facts.own_share >= CPU_OWN_SHARE
 
 
 def ordering(facts: InputFacts, _: Results) -> bool:

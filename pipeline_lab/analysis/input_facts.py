@@ -31,6 +31,7 @@ class InputFacts:
         exposed_share: Its part of that wait, 0 to 1.
         waiting_share: Exposed wait over the step, 0 to 1.
         cpu_share: Processor time of the job over what others left it of the allowed cores, 0 to 1; None if unknown.
+        own_share: The same over all allowed cores, 0 to 1; None if unknown.
         cores_used: Cores that the job kept busy; None if unknown.
     """
 
@@ -39,6 +40,7 @@ class InputFacts:
     exposed_share: float
     waiting_share: float
     cpu_share: float | None
+    own_share: float | None
     cores_used: float | None
 
     def above(self) -> list[Stage]:
@@ -90,8 +92,7 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
         blamed, share = _slowest(pipeline)
     if blamed is None:
         return None
-    cpu_share, cores_used = _processor(results)
-    return InputFacts(pipeline, blamed, share, waiting_share, cpu_share, cores_used)
+    return InputFacts(pipeline, blamed, share, waiting_share, *_processor(results))
 
 
 def _behind_the_wait(pipeline: TfData) -> tuple[Stage | None, float]:
@@ -118,9 +119,9 @@ def _calls_at_once(stage: Stage, pipeline: TfData) -> int:
     return max(1, allowed if pipeline.threadpool_size is None else min(allowed, pipeline.threadpool_size))
 
 
-def _processor(results: Results) -> tuple[float | None, float | None]:
+def _processor(results: Results) -> tuple[float | None, float | None, float | None]:
     load, job = results.job_load, results.job_steps
     if isinstance(load, Unavailable) or isinstance(job, Unavailable) or not job.median_ns:
-        return None, None
+        return None, None, None
     used = load.cpu_ns_per_step / job.median_ns
-    return used / max(LEAST_CORES, load.cores - load.other_cores), used
+    return used / max(LEAST_CORES, load.cores - load.other_cores), used / load.cores, used
