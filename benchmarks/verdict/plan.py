@@ -205,6 +205,16 @@ def _jobs(v: int, which: Set) -> list[Planted]:
             steps=80,
         ),
         job(
+            "every core busy with the map",
+            timed(map_ms=(3.0, 2.5)[v], compute_ms=1.0, work="spin"),
+            chain(mapped(4)),
+            "input-bound",
+            causes=("cpu-bound",),
+            stages=MAPS,
+            pool=4,
+            steps=80,
+        ),
+        job(
             "large host copies",
             timed(element_bytes=(3_000_000, 4_000_000)[v], examples_per_file="1x48", compute_ms=2.0),
             [read, {"stage": "cache"}, REPEAT, few, PREFETCH],

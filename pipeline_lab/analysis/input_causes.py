@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from pipeline_lab.analysis.blame import Blame, InputCause
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.input_facts import InputFacts, gather, works_ahead
+from pipeline_lab.analysis.input_facts import InputFacts, gather
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import Evidence
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.units import format_count, format_percent
+from pipeline_lab.units import format_count, format_duration, format_percent
 
 CLEAR_SHARE = 0.5
 """A stage that fills less of the wait than this is one of several."""
@@ -24,7 +24,7 @@ OVERLAP_TOLERANCE = 0.15
 PYTHON_SHARE = 0.5
 """Part of the stage's work that Python has to be."""
 
-PYTHON_BUSY_SHARE = 0.5
+PYTHON_BUSY_SHARE = 0.8
 """Python that keeps a core busy for less than this of its time sleeps or waits: more calls at once would help it."""
 
 CPU_FULL_SHARE = 0.85
@@ -41,6 +41,12 @@ IDLE_SLOTS_SHARE = 0.7
 
 QUEUEING_SHARE = 0.3
 POOL_FULL_SHARE = 0.8
+"""How long calls queue, and how busy the pool's threads are, where the pool is the limit."""
+
+POOL_EXPLAINS_SHARE = 0.5
+"""Part of the step that the stage's work on all threads of the pool has to fill."""
+
+GENERATOR = "Generator"
 
 
 def find_blame(results: Results, waiting_share: float) -> Blame:
@@ -53,71 +59,76 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
     facts = gather(results, waiting_share)
     if facts is None:
         return Blame(cause=InputCause.NO_OVERLAP) if _takes_turns(results.calibration) else Blame()
-    cause = next((cause for cause, holds in RULES if holds(facts, results)), None)
-    return Blame(facts.stage.name, cause, _evidence(facts), facts.exposed_share >= CLEAR_SHARE)
+    cause = next(cause for cause, holds in RULES if holds(facts))
+    return Blame(facts.blamed.name, cause, _evidence(facts), facts.blamed.share >= CLEAR_SHARE)
 
 
-def no_overlap(facts: InputFacts, results: Results) -> bool:
-    """Nothing works ahead of the step, and doing so would hide a good part of it."""
-    if works_ahead(facts.pipeline):
-        return False
-    if isinstance(results.calibration, Unavailable) or results.calibration.pipeline_only_ns is None:
-        return min(facts.waiting_share, 1.0 - facts.waiting_share) >= OVERLAP_TOLERANCE
-    return _takes_turns(results.calibration)
+def no_overlap(facts: InputFacts) -> bool:
+    """Nothing works ahead of the step, and doing so would hide a good part of it: the shorter of wait and rest."""
+    return not facts.works_ahead and min(facts.waiting_share, 1.0 - facts.waiting_share) >= OVERLAP_TOLERANCE
 
 
-def python_bound(facts: InputFacts, _: Results) -> bool:
-    """The stage is Python that keeps a core busy: no two threads can run it at once."""
-    if facts.python_share < PYTHON_SHARE and facts.stage.name != "Generator":
-        return False
-    if facts.cores_used is None or not facts.python_cores:
+def python_bound(facts: InputFacts) -> bool:
+    """The stage is a Python generator, or Python that keeps a core busy: no two threads can run it at once."""
+    if facts.blamed.name == GENERATOR:
         return True
-    return facts.cores_used >= PYTHON_BUSY_SHARE * min(1.0, facts.python_cores)
+    if facts.blamed.python_share < PYTHON_SHARE or facts.blamed.seen is None:
+        return False
+    if facts.processor is None:
+        return True
+    threads = facts.blamed.python_ns / facts.blamed.seen.observed_ns
+    return facts.processor.cores_used >= PYTHON_BUSY_SHARE * min(1.0, threads)
 
 
-def cpu_bound(facts: InputFacts, _: Results) -> bool:
+def cpu_bound(facts: InputFacts) -> bool:
     """The cores that others left are full, and it is the job that fills them."""
-    if facts.cpu_share is None or facts.own_share is None:
-        return False
-    return facts.cpu_share >= CPU_FULL_SHARE and facts.own_share >= CPU_OWN_SHARE
+    cores = facts.processor
+    return cores is not None and cores.left_share >= CPU_FULL_SHARE and cores.own_share >= CPU_OWN_SHARE
 
 
-def ordering(facts: InputFacts, _: Results) -> bool:
+def ordering(facts: InputFacts) -> bool:
     """Slow calls hold finished elements back: latency varies widely, order is kept, and slots stand idle."""
-    stage = facts.stage
-    variation, used = stage.function_latency.variation, stage.parallelism_used
-    if variation is None or used is None or stage.parallelism is None or stage.parallelism < 2:
+    stage, allowed = facts.blamed.seen, facts.blamed.parallelism
+    if stage is None or allowed is None or allowed < 2:
         return False
-    is_idle = used < IDLE_SLOTS_SHARE * stage.parallelism
+    variation, used = stage.function_latency.variation, stage.parallelism_used
+    if variation is None or used is None:
+        return False
+    is_idle = used < IDLE_SLOTS_SHARE * allowed
     return stage.deterministic is not False and variation > UNSTEADY_VARIATION and is_idle
 
 
-def pool_bound(facts: InputFacts, _: Results) -> bool:
-    """Calls queue for a thread although they may run at once: the pool is full and the cores are not."""
-    queueing, busy = facts.stage.queueing_share, facts.pipeline.pool_busy_share
+def pool_bound(facts: InputFacts) -> bool:
+    """More calls may run at once than the pool has threads, or calls are seen to queue for a pool that is full."""
+    allowed, threads, work = facts.blamed.parallelism, facts.pool_threads, facts.blamed.work
+    if allowed is None or threads is None or allowed < 2:
+        return False
+    if work is not None and facts.step_ns:
+        return allowed > threads and work.work_ns / threads >= POOL_EXPLAINS_SHARE * facts.step_ns
+    queueing, busy = facts.blamed.seen and facts.blamed.seen.queueing_share, facts.pool_busy_share
     return queueing is not None and queueing > QUEUEING_SHARE and busy is not None and busy >= POOL_FULL_SHARE
 
 
-def source(facts: InputFacts, _: Results) -> bool:
+def source(facts: InputFacts) -> bool:
     """What the job waits for are the records themselves."""
-    return facts.is_reader
+    return facts.blamed.is_reader
 
 
-def under_parallel(facts: InputFacts, _: Results) -> bool:
-    """The stage does fewer things at once than threads and cores allow; what is left when no other rule holds."""
-    return facts.stage.work_ns > 0
+def under_parallel(_: InputFacts) -> bool:
+    """The stage does fewer things at once than threads and cores allow: what is left when no other rule holds."""
+    return True
 
 
-RULES: tuple[tuple[InputCause, Callable[[InputFacts, Results], bool]], ...] = (
+RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.NO_OVERLAP, no_overlap),
-    (InputCause.PYTHON_BOUND, python_bound),
     (InputCause.CPU_BOUND, cpu_bound),
+    (InputCause.PYTHON_BOUND, python_bound),
     (InputCause.ORDERING, ordering),
     (InputCause.POOL_BOUND, pool_bound),
     (InputCause.SOURCE, source),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
-"""The first that holds names the cause."""
+"""The first that holds names the cause. Python alone fills one core, so full cores come first."""
 
 
 def _takes_turns(calibration: Calibration | Unavailable) -> bool:
@@ -131,22 +142,25 @@ def _takes_turns(calibration: Calibration | Unavailable) -> bool:
 
 
 def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
-    stage, pipeline = facts.stage, facts.pipeline
-    found = [Evidence(f"exposed wait behind {stage.name}", f"{format_percent(100 * facts.exposed_share)} of it")]
-    if stage.parallelism_used is not None:
-        allowed = "" if stage.parallelism is None else f", {format_count(stage.parallelism)} allowed"
-        found.append(Evidence("calls under way at once", f"{stage.parallelism_used:.1f}{allowed}"))
-    if stage.queueing_share is not None:
+    blamed, cores = facts.blamed, facts.processor
+    of = "the exposed wait" if blamed.work is None else "the time that all stages need"
+    found = [Evidence(f"part of {blamed.name}", f"{format_percent(100 * blamed.share)} of {of}")]
+    if blamed.work is not None:
+        found.append(Evidence(f"work of {blamed.name} per batch", format_duration(blamed.work.work_ns)))
+    if blamed.parallelism is not None:
+        found.append(Evidence("calls allowed at once", f"{blamed.parallelism:.3g}"))
+    if facts.pool_threads is not None:
+        busy = "" if facts.pool_busy_share is None else f", {format_percent(100 * facts.pool_busy_share)} busy"
+        found.append(Evidence("thread pool", f"{format_count(facts.pool_threads)} threads{busy}"))
+    if blamed.seen is not None and blamed.seen.queueing_share is not None:
+        share = format_percent(100 * blamed.seen.queueing_share)
+        found.append(Evidence("calls in a queue for a thread", f"{share} of their time"))
+    if blamed.seen is not None and blamed.seen.function_latency.variation is not None:
         found.append(
-            Evidence("calls in a queue for a thread", f"{format_percent(100 * stage.queueing_share)} of their time")
+            Evidence("spread of the calls' time", f"{blamed.seen.function_latency.variation:.1f} times the mean")
         )
-    if stage.function_latency.variation is not None:
-        found.append(Evidence("spread of the calls' time", f"{stage.function_latency.variation:.1f} times its mean"))
-    if facts.python_share:
-        found.append(Evidence("Python in the stage", f"{format_percent(100 * facts.python_share)} of its work"))
-    if pipeline.pool_busy_share is not None and pipeline.threadpool_size is not None:
-        busy = format_percent(100 * pipeline.pool_busy_share)
-        found.append(Evidence("thread pool", f"{format_count(pipeline.threadpool_size)} threads, {busy} busy"))
-    if facts.cpu_share is not None:
-        found.append(Evidence("processor", f"{format_percent(100 * facts.cpu_share)} of what others left"))
+    if cores is not None:
+        found.append(
+            Evidence("processor", f"{cores.cores_used:.2g} cores, {format_percent(100 * cores.own_share)} of all")
+        )
     return tuple(found)

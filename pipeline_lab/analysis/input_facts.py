@@ -1,7 +1,13 @@
-"""The numbers that the rules about slow input look at: the blamed stage, processor time, step, overlap."""
+"""The numbers that the rules about slow input look at: the blamed stage, its work and limits, processor time, overlap.
+
+Where we ran the job ourselves, tf.data's own model tells how long each stage takes for a batch, and the longest is to
+blame. Of other logs the trace tells what the job waited for.
+"""
 
 from dataclasses import dataclass
 
+from pipeline_lab.analysis.live_model import StageWork
+from pipeline_lab.analysis.model_nodes import SEPARATOR
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.results import Stage, TfData
@@ -13,7 +19,6 @@ PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "Parallel
 
 PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
-
 LEAST_CORES = 0.1
 """What a job always gets of a machine that others fill."""
 
@@ -22,106 +27,149 @@ MOSTLY_UNSEEN = 0.5
 
 
 @dataclass(frozen=True)
+class Blamed:
+    """The stage to blame, as the model and the trace know it; one of the two may be missing.
+
+    Attributes:
+        path: Iterators from the root down to it.
+        share: Its part of the exposed wait, or of the time that all stages need for a batch, 0 to 1.
+        work: What the model says.
+        seen: What the trace says.
+    """
+
+    path: str
+    share: float
+    work: StageWork | None
+    seen: Stage | None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(SEPARATOR)[2]
+
+    @property
+    def parallelism(self) -> float | None:
+        """Calls that it may have under way; None for a serial stage."""
+        if self.work is not None and self.work.parallelism is not None:
+            return self.work.parallelism
+        return None if self.seen is None else self.seen.parallelism
+
+    @property
+    def is_reader(self) -> bool:
+        """Say whether the stage makes the records: it runs once for each file, or opens the files."""
+        return not PER_FILE.isdisjoint(self.path.split(SEPARATOR))
+
+    @property
+    def python_ns(self) -> int:
+        """Time of threads in Python functions, as far as the trace shows it."""
+        operations = () if self.seen is None else self.seen.operations
+        return sum(op.self_ns for op in operations if op.name in PYTHON_OPS)
+
+    @property
+    def python_share(self) -> float:
+        """Part of the time of all ops in the stage that is Python, 0 to 1."""
+        total_ns = 0 if self.seen is None else sum(op.self_ns for op in self.seen.operations)
+        return self.python_ns / total_ns if total_ns else 0.0
+
+
+@dataclass(frozen=True)
+class Processor:
+    """Processor time of the job.
+
+    Attributes:
+        cores_used: Cores that the job kept busy.
+        own_share: The same over all cores that it may use, 0 to 1.
+        left_share: The same over what others left of them; beyond 1 where others took more at times.
+    """
+
+    cores_used: float
+    own_share: float
+    left_share: float
+
+
+@dataclass(frozen=True)
 class InputFacts:
     """What is known of a job that waits for input.
 
     Attributes:
-        pipeline: The pipeline that ran.
-        stage: The stage to blame: the one behind most of the exposed wait.
-        exposed_share: Its part of that wait, 0 to 1.
+        blamed: The stage to blame.
         waiting_share: Exposed wait over the step, 0 to 1.
-        cpu_share: Processor time of the job over what others left it of the allowed cores, 0 to 1; None if unknown.
-        own_share: The same over all allowed cores, 0 to 1; None if unknown.
-        cores_used: Cores that the job kept busy; None if unknown.
+        works_ahead: Whether the last stage prepares elements while the step runs: what ran, not what was written.
+        processor: None if unknown.
+        pool_threads: Threads that run the pipeline's functions; None if unknown.
+        pool_busy_share: How busy they were, 0 to 1; None if unknown.
+        step_ns: Median step of the whole job; None for a log.
     """
 
-    pipeline: TfData
-    stage: Stage
-    exposed_share: float
+    blamed: Blamed
     waiting_share: float
-    cpu_share: float | None
-    own_share: float | None
-    cores_used: float | None
-
-    def above(self) -> list[Stage]:
-        """Return the stages between the blamed one and the training step, the nearest first."""
-        found, parent = [], self.stage.parent
-        while parent is not None:
-            found.append(self.pipeline.stages[parent])
-            parent = found[-1].parent
-        return found
-
-    @property
-    def is_reader(self) -> bool:
-        """Say whether the stage makes the records: a leaf, or one that runs once for each file."""
-        if not self.pipeline.children(self.stage.number):
-            return True
-        return self.stage.name in PER_FILE or any(stage.name in PER_FILE for stage in self.above())
-
-    @property
-    def python_share(self) -> float:
-        """Part of the stage's work that is Python, 0 to 1."""
-        python_ns = sum(op.self_ns for op in self.stage.operations if op.name in PYTHON_OPS)
-        work_ns = max(self.stage.work_ns, sum(op.self_ns for op in self.stage.operations))
-        return python_ns / work_ns if work_ns else 0.0
-
-    @property
-    def python_cores(self) -> float:
-        """Threads that the stage's Python kept, on average."""
-        python_ns = sum(op.self_ns for op in self.stage.operations if op.name in PYTHON_OPS)
-        return python_ns / self.stage.observed_ns if self.stage.observed_ns else 0.0
-
-
-def works_ahead(pipeline: TfData) -> bool:
-    """Say whether the last stage prepares elements while the step runs: what ran, not what was written."""
-    last = [stage for stage in pipeline.stages if stage.parent is None or pipeline.stages[stage.parent].name in ROOTS]
-    return any(is_asynchronous(stage.name) for stage in last)
+    works_ahead: bool
+    processor: Processor | None
+    pool_threads: int | None
+    pool_busy_share: float | None
+    step_ns: float | None
 
 
 def gather(results: Results, waiting_share: float) -> InputFacts | None:
-    """Collect the facts; None where nothing is known of the pipeline.
-
-    The stage to blame is the one behind most of the exposed wait. Where the trace began too late to show what most of
-    the wait was for, it is the stage that takes longest for what it did, the calls that may run at once reckoned with.
-    """
-    pipeline = results.tf_data
-    if isinstance(pipeline, Unavailable):
-        return None
-    blamed, share = _behind_the_wait(pipeline)
-    if blamed is None:
-        blamed, share = _slowest(pipeline)
+    """Collect the facts; None where nothing is known of the pipeline's stages."""
+    pipeline = None if isinstance(results.tf_data, Unavailable) else results.tf_data
+    works = () if isinstance(results.live_model, Unavailable) else results.live_model.stages
+    load = None if isinstance(results.job_load, Unavailable) else results.job_load
+    pool_threads = load.pool_threads if load is not None else None
+    if pool_threads is None and pipeline is not None:
+        pool_threads = pipeline.threadpool_size
+    blamed = _blame(pipeline, works, pool_threads)
     if blamed is None:
         return None
-    return InputFacts(pipeline, blamed, share, waiting_share, *_processor(results))
+    return InputFacts(
+        blamed=blamed,
+        waiting_share=waiting_share,
+        works_ahead=_works_ahead(pipeline, works),
+        processor=_processor(results),
+        pool_threads=pool_threads,
+        pool_busy_share=None if pipeline is None else pipeline.pool_busy_share,
+        step_ns=None if isinstance(results.job_steps, Unavailable) else results.job_steps.median_ns,
+    )
 
 
-def _behind_the_wait(pipeline: TfData) -> tuple[Stage | None, float]:
+def _blame(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
+    if works:
+        return _longest_work(pipeline, works, pool_threads)
+    if pipeline is None:
+        return None
     path = pipeline.critical_path
-    if isinstance(path, Unavailable) or pipeline.bottleneck is None:
-        return None, 0.0
-    if path.unseen_ns > MOSTLY_UNSEEN * path.exposed_ns:
-        return None, 0.0
-    share = path.exposed_by_stage()[pipeline.bottleneck] / path.exposed_ns
-    return pipeline.stages[pipeline.bottleneck], share
+    if isinstance(path, Unavailable) or pipeline.bottleneck is None or path.unseen_ns > MOSTLY_UNSEEN * path.exposed_ns:
+        return None
+    seen = pipeline.stages[pipeline.bottleneck]
+    return Blamed(seen.path, path.exposed_by_stage()[seen.number] / path.exposed_ns, None, seen)
 
 
-def _slowest(pipeline: TfData) -> tuple[Stage | None, float]:
-    """Return the stage with the longest time for its work, and its part of the time of all."""
-    times = [stage.work_ns / _calls_at_once(stage, pipeline) for stage in pipeline.stages]
+def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
+    """Find the stage that takes longest for a batch, the calls that really run at once reckoned with."""
+    times = [work.work_ns / _calls_at_once(work, pool_threads) for work in works]
     if not sum(times):
-        return None, 0.0
-    longest = max(range(len(times)), key=times.__getitem__)
-    return pipeline.stages[longest], times[longest] / sum(times)
+        return None
+    work = works[max(range(len(times)), key=times.__getitem__)]
+    stages = () if pipeline is None else pipeline.stages
+    seen = next((stage for stage in stages if stage.path == work.path), None)
+    return Blamed(work.path, max(times) / sum(times), work, seen)
 
 
-def _calls_at_once(stage: Stage, pipeline: TfData) -> int:
-    allowed = stage.parallelism or 1
-    return max(1, allowed if pipeline.threadpool_size is None else min(allowed, pipeline.threadpool_size))
+def _calls_at_once(work: StageWork, pool_threads: int | None) -> float:
+    allowed = work.parallelism or 1.0
+    return max(1.0, allowed if pool_threads is None else min(allowed, float(pool_threads)))
 
 
-def _processor(results: Results) -> tuple[float | None, float | None, float | None]:
+def _works_ahead(pipeline: TfData | None, works: tuple[StageWork, ...]) -> bool:
+    if works:
+        return any(work.is_asynchronous for work in works if work.parent is None or works[work.parent].name in ROOTS)
+    stages = () if pipeline is None else pipeline.stages
+    last = [stage for stage in stages if stage.parent is None or stages[stage.parent].name in ROOTS]
+    return any(is_asynchronous(stage.name) for stage in last)
+
+
+def _processor(results: Results) -> Processor | None:
     load, job = results.job_load, results.job_steps
     if isinstance(load, Unavailable) or isinstance(job, Unavailable) or not job.median_ns:
-        return None, None, None
+        return None
     used = load.cpu_ns_per_step / job.median_ns
-    return used / max(LEAST_CORES, load.cores - load.other_cores), used / load.cores, used
+    return Processor(used, used / load.cores, used / max(LEAST_CORES, load.cores - load.other_cores))

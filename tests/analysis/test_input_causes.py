@@ -27,7 +27,8 @@ from tests.support import results
 
 MS = 1_000_000
 SECOND_NS = 1000 * MS
-SLEEPING = JobLoad(cores=4.0, pool_threads=8, cpu_ns_per_step=5.0 * MS, other_cores=0.0)
+SLEEPING = JobLoad(cores=4.0, pool_threads=None, cpu_ns_per_step=5.0 * MS, other_cores=0.0)
+NO_MODEL = Unavailable("Only known for own runs.")
 UNCALIBRATED = Unavailable("Not calibrated.")
 
 
@@ -82,7 +83,8 @@ def with_map(*, prefetch: bool = True, **changes: Any) -> tuple[Stage, ...]:
 
 
 def blame(pipeline: TfData, load: JobLoad = SLEEPING, calibration: object = UNCALIBRATED, wait: float = 0.6) -> Blame:
-    return find_blame(results.diagnosis(tf_data=pipeline, job_load=load, calibration=calibration), wait)
+    whole = results.diagnosis(tf_data=pipeline, job_load=load, calibration=calibration, live_model=NO_MODEL)
+    return find_blame(whole, wait)
 
 
 # Two calls of 10 ms at a time for a second: 200 calls, 2,000 ms on threads, none of it in a queue.
@@ -103,8 +105,8 @@ def test_a_map_whose_slots_are_all_at_work_is_under_parallel():
     found = blame(pipeline(*with_map(**BUSY), blamed=2))
     assert (found.stage, found.cause, found.is_clear) == ("ParallelMapV2", "under-parallel", True)
     shown = {evidence.name: evidence.value for evidence in found.evidence}
-    assert shown["exposed wait behind ParallelMapV2"] == "90 % of it"
-    assert shown["calls under way at once"] == "2.0, 2 allowed"
+    assert shown["part of ParallelMapV2"] == "90 % of the exposed wait"
+    assert shown["calls allowed at once"] == "2"
 
 
 def test_calls_that_queue_for_a_full_pool_are_pool_bound():
@@ -117,7 +119,7 @@ def test_calls_that_queue_for_a_full_pool_are_pool_bound():
 def test_full_cores_are_cpu_bound_whatever_the_pool_does():
     full = pipeline(*with_map(**QUEUED), blamed=2, pool=2, busy_threads=2.0)
     # steps of 50 ms on four cores of which others take two: 90 of 100 ms
-    load = JobLoad(cores=4.0, pool_threads=2, cpu_ns_per_step=90.0 * MS, other_cores=2.0)
+    load = JobLoad(cores=4.0, pool_threads=None, cpu_ns_per_step=90.0 * MS, other_cores=2.0)
     assert blame(full, load).cause == "cpu-bound"
 
 
@@ -142,7 +144,7 @@ def test_what_runs_once_for_each_file_is_the_source(name: str):
         stage(0, "Root"),
         stage(1, "Prefetch"),
         stage(2, "FlatMap"),
-        stage(3, name, self_ms=900),
+        stage(3, name, self_ms=900, path=f"Root::Prefetch::FlatMap::{name}"),
         stage(4, "TFRecord"),
     )
     assert blame(pipeline(*chain, blamed=3)).cause == "source"
@@ -153,16 +155,44 @@ def test_without_a_stage_that_works_ahead_step_and_input_take_turns():
     turns = pipeline(*serial, blamed=2)
     assert blame(turns).cause == "no-overlap"
     assert blame(turns, wait=0.9).cause == "under-parallel"  # overlap would hide a tenth at most
-    assert blame(turns, calibration=Calibration(20e6, 30e6, 50e6)).cause == "no-overlap"
-    assert blame(turns, calibration=Calibration(20e6, 49e6, 50e6)).cause == "under-parallel"
     ahead = pipeline(*with_map(name="Map", self_ms=600), blamed=2)
     assert blame(ahead).cause == "under-parallel"
 
 
-def test_a_wait_that_the_trace_does_not_explain_is_blamed_on_the_longest_work():
-    chain = with_map(name="Map", self_ms=600)
-    found = blame(pipeline(*chain, blamed=1, unseen_ms=80))
-    assert (found.stage, found.cause) == ("Map", "under-parallel")
+def test_a_wait_that_the_trace_does_not_explain_blames_nobody():
+    assert blame(pipeline(*with_map(name="Map", self_ms=600), blamed=2, unseen_ms=80)) == Blame()
+
+
+def modelled(map_work_ms: float, parallelism: float | None, load: JobLoad = SLEEPING) -> Blame:
+    """Blame a stage by the model alone: batches of 32, a map of so much work, a reader that takes 1 ms."""
+    works = (
+        results.stage_work("Root", None, 1.0, 1e4, path="Root"),
+        results.stage_work("Prefetch", 0, 1.0, 1e4, path="Root::Prefetch", is_asynchronous=True),
+        results.stage_work(
+            "ParallelMapV2",
+            1,
+            32.0,
+            map_work_ms * MS / 32,
+            path="Root::Prefetch::ParallelMapV2",
+            parallelism=parallelism,
+            is_asynchronous=True,
+        ),
+        results.stage_work("TFRecord", 2, 32.0, 1.0 * MS / 32, path="Root::Prefetch::ParallelMapV2::FlatMap::TFRecord"),
+    )
+    model = replace(results.live_model(), stages=works)
+    missing = Unavailable("No window.")
+    return find_blame(
+        results.diagnosis(tf_data=missing, live_model=model, job_load=load, calibration=UNCALIBRATED), 0.6
+    )
+
+
+def test_the_model_blames_the_longest_work_for_what_can_run_at_once():
+    pool_of_two, pool_of_eight = replace(SLEEPING, pool_threads=2), replace(SLEEPING, pool_threads=8)
+    # steps of 50 ms: 100 ms of work on two threads fill them, though eight calls are allowed
+    assert modelled(100, 8.0, pool_of_two).cause == "pool-bound"
+    assert modelled(100, 2.0, pool_of_eight).cause == "under-parallel"
+    assert modelled(0.5, 1.0, pool_of_eight).cause == "source"
+    assert modelled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
 
 
 def test_without_stages_only_the_calibration_speaks():

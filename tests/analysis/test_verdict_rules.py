@@ -40,7 +40,7 @@ def divided(**percent: int) -> StepBreakdown:
 
 
 def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **changes: object) -> Verdict:
-    changes = {"tf_data": NO_PIPELINE, **changes}
+    changes = {"tf_data": NO_PIPELINE, "live_model": NO_PIPELINE, **changes}
     return judge(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
 
 
