@@ -62,6 +62,7 @@ class Device:
         name: Its plane's name, or :data:`HOST_COMPUTE`.
         compute, collective, copy: Kernels; communication; copies other than from the host.
         host_to_device: Copies from the host and infeed; brings work but is none.
+        autotuning: Kernels, counted in ``compute`` too, that check an algorithm which is being tried out.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Device:
     collective: IntArray
     copy: IntArray
     host_to_device: IntArray
+    autotuning: IntArray
 
     @cached_property
     def work(self) -> IntArray:
@@ -123,7 +125,8 @@ class Activity:
         if self._devices_at_work:
             return self._devices_at_work
         known = np.array([self.extent], np.int64)
-        return (Device(HOST_COMPUTE, intersect(self._host_compute(), known), EMPTY, EMPTY, EMPTY),)
+        compute, collective = intersect(self._host_compute(), known), intersect(self.collectives, known)
+        return (Device(HOST_COMPUTE, compute, subtract(collective, compute), EMPTY, EMPTY, EMPTY),)
 
     @cached_property
     def _devices_at_work(self) -> tuple[Device, ...]:
@@ -155,11 +158,17 @@ class Activity:
 
     @cached_property
     def compiling(self) -> IntArray:
-        return self._host_set(Kind.COMPILE)
+        """Moments of tracing, compiling, instantiating what was just traced, and trying out convolution algorithms."""
+        return union_of(self._host_set(Kind.COMPILE), self._instantiating(), self._autotuning())
 
     @cached_property
     def checkpointing(self) -> IntArray:
         return self._host_set(Kind.CHECKPOINT)
+
+    @cached_property
+    def collectives(self) -> IntArray:
+        """Moments at which an op of the host exchanges values with other workers or waits for them."""
+        return self._host_set(Kind.COLLECTIVE)
 
     @cached_property
     def training_line(self) -> Line | None:
@@ -181,10 +190,10 @@ class Activity:
             sets.append(self._inside_runtime(self.training_line))
         return union_of(*sets)
 
-    def operations(self) -> Iterator[tuple[Line, IntArray]]:
-        """Yield, thread by thread, the events that are one named op, tf.data's own threads left out."""
+    def events_of(self, kind: Kind) -> Iterator[tuple[Line, IntArray]]:
+        """Yield, thread by thread, the numbers of the events of any of these kinds, tf.data's own threads left out."""
         for line in self._step_lines():
-            rows = self.rows(line, Kind.OP | Kind.EAGER_OP)
+            rows = self.rows(line, kind)
             if len(rows):
                 yield line, rows
 
@@ -217,6 +226,41 @@ class Activity:
 
     def _host_set(self, kind: Kind) -> IntArray:
         return union_of(*(self._line_set(line, kind) for line in self._step_lines()))
+
+    def _instantiating(self) -> IntArray:
+        """Moments from the call of a function that was traced just before to the start of its run.
+
+        TensorFlow optimises and places the new graph there (Grappler), which leaves no events of its own; XLA compiles
+        it inside the run, and passes without a name that says so lie before the ones that have one.
+        """
+        sets = [self._until_ready(line, traced) for line, traced in self.events_of(Kind.TRACING)]
+        return union_of(*sets)
+
+    def _until_ready(self, line: Line, traced: IntArray) -> IntArray:
+        calls, runs = (_in_order(line, self.rows(line, kind)) for kind in (Kind.FUNCTION_CALL, Kind.FUNCTION_RUN))
+        compiles = _in_order(line, self.rows(line, Kind.COMPILE))
+        call = np.unique(np.searchsorted(calls[:, 0], line.start_ns[traced] + line.duration_ns[traced]))
+        call = call[call < len(calls)]
+        run = np.searchsorted(runs[:, 0], calls[call, 0])
+        call, run = call[run < len(runs)], run[run < len(runs)]
+        start, end = calls[call, 0], runs[run, 0]
+        last = np.searchsorted(compiles[:, 0], calls[call, 1]) - 1
+        compiled = np.maximum.accumulate(compiles[:, 1])[last]
+        inside = compiles[last, 0] > start
+        return union(start, np.where(inside, np.minimum(compiled, calls[call, 1]), end))
+
+    def _autotuning(self) -> IntArray:
+        """Moments of the ops that tried out algorithms: those during which a device checked one."""
+        checks = union_of(*(device.autotuning for device in self._devices_at_work))
+        if not len(checks):
+            return EMPTY
+        sets = []
+        for line, rows in self.events_of(Kind.OP | Kind.EAGER_OP):
+            start = line.start_ns[rows]
+            end = start + line.duration_ns[rows]
+            trying = np.searchsorted(checks[:, 0], end) > np.searchsorted(checks[:, 0], start)
+            sets.append(union(start[trying], end[trying]))
+        return union_of(*sets)
 
     def _waits(self, kind: Kind) -> Waits:
         starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
@@ -282,6 +326,13 @@ class Activity:
         return union(start, start + line.duration_ns[rows])
 
 
+def _in_order(line: Line, rows: IntArray) -> IntArray:
+    """Return start and end of events of a thread by start, shape (n, 2)."""
+    start = line.start_ns[rows]
+    order = np.argsort(start, kind="stable")
+    return np.stack((start, start + line.duration_ns[rows]), axis=1)[order]
+
+
 def _read_device(plane: Plane) -> Device | None:
     """Read a device plane's work lines; None if it has none (an idle device leaves an empty plane)."""
     lines = [line for line in plane.lines if line.count and event_names.is_work_line(plane, line.name)]
@@ -302,4 +353,5 @@ def _read_device(plane: Plane) -> Device | None:
         collective=moments(DeviceKind.COLLECTIVE),
         copy=moments(DeviceKind.COPY),
         host_to_device=moments(DeviceKind.HOST_TO_DEVICE),
+        autotuning=moments(DeviceKind.AUTOTUNING),
     )

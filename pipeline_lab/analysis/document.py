@@ -128,7 +128,7 @@ def _input_stalls(stalls: InputStalls) -> Document:
 
 
 def _step_breakdown(breakdown: StepBreakdown) -> Document:
-    return {name.removesuffix("_ns") + "_ms": _ms(part_ns) for name, part_ns in vars(breakdown).items()}
+    return {name.removesuffix("_ns") + "_ms": _ms(part_ns) for name, part_ns in breakdown.parts_ns.items()}
 
 
 def _calibration(calibration: Calibration) -> Document:
@@ -154,17 +154,32 @@ def _idle_gaps(gaps: IdleGaps) -> Document:
             for device in gaps.devices
         ],
         "by_cause_ms": {cause.value: _ms(idle_ns) for cause, idle_ns in gaps.by_cause_ns.items()},
+        "by_operation": [
+            {"operation": one.operation, "cause": one.cause.value, "idle_ms": _ms(one.idle_ns)}
+            for one in gaps.by_operation[:LONGEST]
+        ],
         "longest": [
             {
                 "device": row["device"],
                 "start_ms": _ms(row["start_ns"]),
                 "duration_ms": _ms(row["duration_ns"]),
                 "cause": row["cause"],
-                "host_operations": [row["host_operation"]] if row["host_operation"] else [],
+                "host_operations": _host_operations(gaps, row),
             }
             for row in _longest(gaps.gaps, tables.ints(gaps.gaps, "duration_ns"))
         ],
     }
+
+
+def _host_operations(gaps: IdleGaps, gap: Document) -> list[Document]:
+    return [
+        {
+            "operation": row["operation"],
+            "time_ms": _ms(row["time_ns"]),
+            "share_percent": 100.0 * row["time_ns"] / gap["duration_ns"],
+        }
+        for row in gaps.operations_of(gap["host"], gap["device"], gap["start_ns"])
+    ]
 
 
 def _file_sampling(sampling: FileSampling) -> Document:

@@ -1,7 +1,17 @@
 """What an event's name says about it: the only place that knows how TensorFlow, XLA and CUPTI name things.
 
 Every rule was set by looking at real captures (TF 1.x to 2.21, JAX, GPU, TPU). Names are tested once per plane, never
-per event.
+per event. Where the names come from:
+
+* tracing: ``tf.function-graph_building`` (tensorflow/python/eager/polymorphic_function/tracing_compilation.py);
+* compiling: ``XlaCompile*``, ``CpuCompiler::RunBackend``, ``HLO passes …``, ``JitCompiler::Compile``, ``backend_compile``
+  (captures of ``jit_compile=True`` and of JAX); XLA's autotuner has ``Autotun`` in its pass names;
+* cuDNN autotuning is a ``ScopedAnnotation``, hence no host event: it checks its scratch memory with ``redzone_checker``
+  kernels, and those are on the stream (tensorflow/core/kernels/conv_ops_gpu.cc);
+* checkpoints: ``SaveV2``, ``MergeV2Checkpoints``, ``RestoreV2``, on the thread that saves (also an asynchronous one);
+* collectives: ``CollectiveReduceV2`` and friends on ``collective_ops`` threads, which last until all workers came;
+  NCCL and RCCL kernels on the stream, ``all-reduce`` instructions on TPUs;
+* what the iterator hands over in pieces: ``DeserializeSparse`` (tensorflow/python/data/util/structure.py).
 """
 
 import re
@@ -13,7 +23,7 @@ _OP = re.compile(r"[\w.>/][^:]*:(_?[A-Z]\w*)")
 _EAGER_OP = re.compile(r"EagerLocalExecute: (_?[A-Z]\w*)")
 _EXECUTOR = re.compile(r"ExecutorState::Process|(?:Cpu\w*Executable|ThunkExecutor)::Execute")
 _COMPILE = re.compile(
-    r"tf\.function-graph_building|XlaCompile|Compiler::|JitCompiler|backend_compile|PjRt\w*Compile|::Compile\b"
+    r"XlaCompile|Compiler::|JitCompiler|backend_compile|PjRt\w*Compile|::Compile\b"
     r"|HLO passes|[Aa]utotun|Grappler|MetaOptimizer"
 )
 _HOST_TO_DEVICE = re.compile(r"Memcpy(?:H2D|HtoD)|MemcpyHtoD|TransferToDevice|TransferLiteralToDevice|InfeedEnqueue")
@@ -35,8 +45,13 @@ _NO_COMPUTE = re.compile(
     r"|PartitionedCall|While$|^_?If$|^Case$|RemoteCall|XlaRun|XlaLaunch"  # wrap or launch what others do
 )
 _CHECKPOINT_OPS = frozenset({"SaveV2", "RestoreV2", "SaveSlices", "MergeV2Checkpoints", "ShardedFilename"})
+_COLLECTIVE_OP = re.compile(r"_?(?:Collective[A-Z]|Nccl|Horovod)")
+_INPUT_OPS = frozenset({"DeserializeSparse", "DeserializeManySparse", "RaggedTensorFromVariant"})
+_AUTOTUNING_KERNEL = re.compile(r"redzone", re.I)
 _TF_DATA_THREAD = re.compile(r"tf_data|data_(?:prefetch|parallel)")
 _RUNTIME_THREAD = re.compile(r"tf_|Eigen|pool|StreamExecutor|py_xla_execute|XLA|cupti", re.I)
+
+FUNCTION_CALL = "EagerLocalExecute: __inference_"
 
 
 class Kind(IntFlag):
@@ -62,6 +77,25 @@ class Kind(IntFlag):
     """Says that something happened and has no length, or was written by the Python tracer: not the runtime at work."""
     INPUT_FUNCTION = 512
     """tf.data calls a function of the user's; its ``id`` is that of the executor events that run it."""
+    COLLECTIVE = 1024
+    """An op that exchanges values with other workers, the wait for them included."""
+    INPUT_OP = 2048
+    """An op that puts together what the iterator handed over; belongs to the input, not to the training."""
+    TRACING = 4096
+    """Python runs a ``tf.function``'s body to build a new graph of it."""
+    FUNCTION_CALL = 8192
+    """Python calls a concrete function."""
+    FUNCTION_RUN = 16384
+    """That function is instantiated and starts to run."""
+    PYTHON_CALL = 32768
+    """Python calls one op, from its arguments to its results."""
+
+
+_EXACT = {
+    "tf.function-graph_building": Kind.COMPILE | Kind.TRACING,
+    "EagerKernelExecute": Kind.FUNCTION_RUN,
+    "TFE_Py_FastPathExecute_C": Kind.PYTHON_CALL,
+}
 
 
 def host_kind(name: str) -> Kind:
@@ -79,19 +113,31 @@ def host_kind(name: str) -> Kind:
 
 
 def _work_kind(name: str) -> Kind:
-    if (op := operation(name)) is not None:
-        if op in _CHECKPOINT_OPS:
-            return Kind.CHECKPOINT
-        if op.endswith("XlaCompile"):
-            return Kind.COMPILE
-        if _NO_COMPUTE.search(op):
-            return Kind(0)
-        return Kind.EAGER_OP if name.startswith("EagerLocalExecute") else Kind.OP
-    if _EXECUTOR.search(name):
-        return Kind.EXECUTOR
-    if _HOST_TO_DEVICE.search(name):
-        return Kind.HOST_TO_DEVICE
-    return Kind.COMPILE if _COMPILE.search(name) else Kind(0)
+    op = operation(name)
+    if op is not None:
+        return _op_kind(op, is_eager=name.startswith("EagerLocalExecute"))
+    if name in _EXACT:
+        return _EXACT[name]
+    if name.startswith(FUNCTION_CALL):
+        return Kind.FUNCTION_CALL
+    for pattern, kind in ((_EXECUTOR, Kind.EXECUTOR), (_HOST_TO_DEVICE, Kind.HOST_TO_DEVICE), (_COMPILE, Kind.COMPILE)):
+        if pattern.search(name):
+            return kind
+    return Kind(0)
+
+
+def _op_kind(op: str, *, is_eager: bool) -> Kind:
+    if op in _CHECKPOINT_OPS:
+        return Kind.CHECKPOINT
+    if op.endswith("XlaCompile"):
+        return Kind.COMPILE
+    if _COLLECTIVE_OP.match(op):
+        return Kind.COLLECTIVE
+    if op in _INPUT_OPS:
+        return Kind.INPUT_OP
+    if _NO_COMPUTE.search(op):
+        return Kind(0)
+    return Kind.EAGER_OP if is_eager else Kind.OP
 
 
 def operation(name: str) -> str | None:
@@ -109,6 +155,8 @@ class DeviceKind(IntFlag):
     COLLECTIVE = 4
     HOST_TO_DEVICE = 8
     """Brings input; not counted as work, so that an idle gap can be blamed on it."""
+    AUTOTUNING = 16
+    """Checks a convolution algorithm that cuDNN or XLA tries out."""
 
 
 def device_kind(name: str) -> DeviceKind:
@@ -118,6 +166,8 @@ def device_kind(name: str) -> DeviceKind:
         return DeviceKind.HOST_TO_DEVICE
     if _COLLECTIVE.search(name):
         return DeviceKind.COLLECTIVE
+    if _AUTOTUNING_KERNEL.search(name):
+        return DeviceKind.COMPUTE | DeviceKind.AUTOTUNING
     return DeviceKind.COPY if _DEVICE_COPY.search(name) else DeviceKind.COMPUTE
 
 

@@ -1,7 +1,9 @@
 """When the device had no work, for how long, and why."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,19 @@ GAP_TABLE = pa.schema(
 )
 """One row per maximal interval without device work."""
 
+OPERATION_TABLE = pa.schema(
+    [
+        ("host", pa.string()),
+        ("device", pa.string()),
+        ("window", pa.int32()),
+        ("start_ns", pa.int64()),  # of the gap
+        ("rank", pa.int32()),  # 1 for the operation that fills most of the gap
+        ("operation", pa.string()),  # type of the op, or name of the event
+        ("time_ns", pa.int64()),  # how much of the gap it fills
+    ]
+)
+"""One row per gap and host operation inside it."""
+
 BUSY_TABLE = pa.schema(
     [
         ("host", pa.string()),
@@ -44,6 +59,8 @@ NO_WORK = (
 )
 LONGEST_GAPS = 10_000
 """Gaps kept per device and window; shorter ones are in every total, but are drawn as busy."""
+OPERATIONS_PER_GAP = 5
+"""Host operations kept of each gap, the longest ones."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +73,21 @@ class DeviceTime:
     host: str = ""
 
 
+@dataclass(frozen=True)
+class OperationTime:
+    """One host operation inside the gaps of all devices.
+
+    Attributes:
+        operation: Type of the op, or name of the event.
+        cause: The cause to which the idle moments belong.
+        idle_ns: How long it ran in such moments; operations that run side by side each count.
+    """
+
+    operation: str
+    cause: GapCause
+    idle_ns: int
+
+
 @dataclass(frozen=True, eq=False)
 class IdleGaps:
     """All gaps of all devices.
@@ -66,6 +98,9 @@ class IdleGaps:
         by_cause_ns: Idle time by cause, every cause present; a gap's parts are added to their own causes.
         gaps: One row per gap, :data:`GAP_TABLE`, ordered by start.
         busy: One row per busy interval, :data:`BUSY_TABLE`, ordered by start.
+        operations: One row per gap and host operation inside it, :data:`OPERATION_TABLE`; gaps too short to hold any
+            have none.
+        by_operation: Every host operation by the cause of the idle moments in which it ran, the longest first.
         gaps_left_out, left_out_ns: Number and length of the short gaps that are not in ``gaps``.
     """
 
@@ -74,8 +109,23 @@ class IdleGaps:
     by_cause_ns: dict[GapCause, int]
     gaps: pa.Table
     busy: pa.Table
+    operations: pa.Table = field(default_factory=lambda: tables.empty(OPERATION_TABLE))
+    by_operation: tuple[OperationTime, ...] = ()
     gaps_left_out: int = 0
     left_out_ns: int = 0
+
+    def operations_of(self, host: str, device: str, start_ns: int) -> list[dict[str, Any]]:
+        """Return the host operations inside one gap, the one that fills most of it first.
+
+        Args:
+            host, device, start_ns: Of the gap, as in ``gaps``.
+
+        Returns:
+            Rows of :data:`OPERATION_TABLE`.
+        """
+        begin, end = np.searchsorted(tables.ints(self.operations, "start_ns"), [start_ns, start_ns + 1])
+        rows = self.operations.slice(begin, end - begin).to_pylist()
+        return [row for row in rows if (row["host"], row["device"]) == (host, device)]
 
     @property
     def idle_ns(self) -> int:
@@ -124,6 +174,8 @@ def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
         by_cause_ns=by_cause,
         gaps=gaps,
         busy=busy,
+        operations=tables.concat(OPERATION_TABLE, [part.operations for part in parts]),
+        by_operation=_add_operations([one for part in parts for one in part.by_operation]),
         gaps_left_out=sum(part.gaps_left_out for part in parts),
         left_out_ns=sum(part.left_out_ns for part in parts),
     )
@@ -141,6 +193,8 @@ def _analyse_device(activity: Activity, device: Device) -> IdleGaps:
         by_cause_ns={cause: total(moments) for cause, moments in idle.causes.items()},
         gaps=_gap_table(activity, device, idle, kept),
         busy=_busy_table(activity, device, complement(idle.gaps[kept], start, end)),
+        operations=_operation_table(activity, device, idle, kept),
+        by_operation=_operation_times(idle),
         gaps_left_out=len(left_out),
         left_out_ns=total(left_out),
     )
@@ -166,7 +220,7 @@ def _gap_table(activity: Activity, device: Device, idle: Attribution, kept: IntA
         start_ns=gaps[:, 0],
         duration_ns=gaps[:, 1] - gaps[:, 0],
         cause=[causes[index] for index in largest],
-        host_operation=[idle.operations[index] for index in kept],
+        host_operation=[idle.named[index] for index in kept],
         **{f"{cause.value}_ns": share for cause, share in shares.items()},
     )
 
@@ -181,6 +235,42 @@ def _busy_table(activity: Activity, device: Device, busy: IntArray) -> pa.Table:
         start_ns=busy[:, 0],
         end_ns=busy[:, 1],
     )
+
+
+def _operation_table(activity: Activity, device: Device, idle: Attribution, kept: IntArray) -> pa.Table:
+    gap, operation, time_ns = idle.operations.by_gap()
+    first = np.searchsorted(gap, gap)
+    rank = np.arange(len(gap)) - first + 1
+    shown = np.isin(gap, kept) & (rank <= OPERATIONS_PER_GAP)
+    return tables.build(
+        OPERATION_TABLE,
+        int(shown.sum()),
+        host=activity.trace.host,
+        device=device.name,
+        window=0,
+        start_ns=idle.gaps[gap[shown], 0],
+        rank=rank[shown],
+        operation=[idle.operations.names[index] for index in operation[shown].tolist()],
+        time_ns=time_ns[shown],
+    )
+
+
+def _operation_times(idle: Attribution) -> tuple[OperationTime, ...]:
+    found = idle.operations
+    spans = np.stack((found.start_ns, found.end_ns), axis=1)
+    times = []
+    for cause, moments in idle.causes.items():
+        time_ns = np.bincount(found.operation, length_within(moments, spans), len(found.names)).astype(np.int64)
+        times += [OperationTime(found.names[index], cause, int(time_ns[index])) for index in np.flatnonzero(time_ns)]
+    return _add_operations(times)
+
+
+def _add_operations(times: Sequence[OperationTime]) -> tuple[OperationTime, ...]:
+    total_ns: Counter[tuple[str, GapCause]] = Counter()
+    for one in times:
+        total_ns[one.operation, one.cause] += one.idle_ns
+    ranked = sorted(total_ns.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(OperationTime(operation, cause, idle_ns) for (operation, cause), idle_ns in ranked)
 
 
 def _add_devices(devices: Sequence[DeviceTime]) -> tuple[DeviceTime, ...]:

@@ -55,7 +55,7 @@ def measure_losses(results: Results) -> Losses | None:
         VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
         VerdictClass.COMPILE_BOUND: breakdown.compile_ns,
         VerdictClass.DISPATCH_BOUND: breakdown.dispatch_ns,
-        VerdictClass.IDLE_OTHER: breakdown.other_ns + (breakdown.host_compute_ns if has_device else 0),
+        VerdictClass.IDLE_OTHER: breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device else 0),
     }
     by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
     working = 100.0 - sum(by_class.values())

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline_lab.analysis.allocators import Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps, OperationTime
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
@@ -59,6 +59,7 @@ _CLASSES: dict[str, type[Any]] = {
         Memory,
         Mixing,
         Operation,
+        OperationTime,
         PathShare,
         ProfilerCost,
         Salvage,

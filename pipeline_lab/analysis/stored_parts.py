@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis import step_breakdown, tables
 from pipeline_lab.analysis.allocators import NO_ALLOCATIONS
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
-from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps import NO_STEPS, STEP_TABLE, Steps
 from pipeline_lab.analysis.trace_parts import TraceParts
 from pipeline_lab.errors import Unavailable
@@ -42,7 +42,7 @@ def read_stored(profile: DerivedProfile) -> TraceParts:
         unseen_device=False,
         steps=_steps(profile) if steps.count else missing,
         input_stalls=_stalls(steps) if steps.count else missing,
-        step_breakdown=_breakdown(steps) if steps.count else missing,
+        step_breakdown=_breakdown(profile) if steps.count else missing,
         idle_gaps=NO_EVENTS,
         tf_data=NO_STAGES,
         allocators=Unavailable(NO_ALLOCATIONS),
@@ -83,15 +83,29 @@ def _stalls(steps: StoredSteps) -> InputStalls:
     )
 
 
-def _breakdown(steps: StoredSteps) -> StepBreakdown:
-    return StepBreakdown(
-        input_wait_ns=int(steps.input_wait_ns.sum()),
-        host_to_device_ns=int(steps.host_to_device_ns.sum()),
-        device_compute_ns=int(steps.device_compute_ns.sum()),
-        device_copy_ns=int((steps.device_to_device_ns + steps.output_ns).sum()),
-        collective_ns=int(steps.collective_ns.sum()),
-        compile_ns=int(steps.compile_ns.sum()),
-        dispatch_ns=int(steps.host_prepare_ns.sum()),
-        host_compute_ns=int(steps.host_compute_ns.sum()),
-        other_ns=int(steps.unknown_ns.sum()),
+def _breakdown(profile: DerivedProfile) -> StepBreakdown:
+    steps = profile.steps
+    end = np.cumsum(steps.total_ns)
+    known = {
+        "input_wait_ns": steps.input_wait_ns,
+        "host_to_device_ns": steps.host_to_device_ns,
+        "device_compute_ns": steps.device_compute_ns,
+        "device_copy_ns": steps.device_to_device_ns + steps.output_ns,
+        "collective_ns": steps.collective_ns,
+        "compile_ns": steps.compile_ns,
+        "dispatch_ns": steps.host_prepare_ns,
+        "host_compute_ns": steps.host_compute_ns,
+        "other_ns": steps.unknown_ns,
+    }
+    return step_breakdown.sum_up(
+        tables.build(
+            PARTS_TABLE,
+            steps.count,
+            host=profile.host,
+            window=0,
+            step=steps.number,
+            start_ns=end - steps.total_ns,
+            end_ns=end,
+            **{part: known.get(part, 0) for part in PARTS},
+        )
     )

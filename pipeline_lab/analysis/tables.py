@@ -97,7 +97,7 @@ def replace_column(table: pa.Table, column: str, value: Any) -> pa.Table:
 def concat(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
     """Put tables of one schema under each other, sorted by start and then by whatever tells rows apart."""
     whole = pa.concat_tables([empty(schema), *tables])
-    keys = [name for name in ("start_ns", "host", "device", "window", "step") if name in schema.names]
+    keys = [name for name in ("start_ns", "host", "device", "window", "step", "rank") if name in schema.names]
     return whole.sort_by([(name, "ascending") for name in keys]).combine_chunks()
 
 

@@ -210,6 +210,7 @@ def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:
         end_ns=part.end_ns + shift_ns,
         steps=_placed(part.steps, window, shift_ns),
         input_stalls=_placed(part.input_stalls, window, shift_ns),
+        step_breakdown=_placed(part.step_breakdown, window, shift_ns),
         idle_gaps=_placed(part.idle_gaps, window, shift_ns),
         tf_data=_placed(part.tf_data, window, shift_ns),
         allocators=_placed(part.allocators, window, shift_ns),

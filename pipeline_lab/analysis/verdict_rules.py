@@ -4,7 +4,6 @@ The rules look at measured times only, never at options or preset names.
 """
 
 from pipeline_lab.analysis.blame import Blame
-from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.input_causes import find_blame
 from pipeline_lab.analysis.losses import STRONG_PERCENT, Losses, classify, is_machine_busy, measure_losses
 from pipeline_lab.analysis.results import Results
@@ -14,8 +13,6 @@ from pipeline_lab.analysis.verdict_words import gather_evidence, idle_evidence, 
 from pipeline_lab.errors import Unavailable
 
 FEW_STEPS, VERY_FEW_STEPS = 10, 3
-
-_OTHER_CAUSES = (GapCause.HOST_OPERATION, GapCause.CHECKPOINT, GapCause.PYTHON, GapCause.UNKNOWN)
 
 
 def judge(results: Results) -> Verdict:
@@ -39,11 +36,10 @@ def judge(results: Results) -> Verdict:
 
 
 def _idle_cause(kind: VerdictClass, results: Results) -> str | None:
-    """Name what filled the idle time of a device that nothing kept from working."""
-    if kind is not VerdictClass.IDLE_OTHER or isinstance(results.idle_gaps, Unavailable):
+    """Name what filled the steps' idle time when nothing kept the device from working."""
+    if kind is not VerdictClass.IDLE_OTHER or isinstance(results.step_breakdown, Unavailable):
         return None
-    by_cause_ns = results.idle_gaps.by_cause_ns
-    return max(_OTHER_CAUSES, key=lambda cause: by_cause_ns[cause]).value
+    return results.step_breakdown.idle_otherwise_cause.value
 
 
 def _no_steps(results: Results) -> Verdict:

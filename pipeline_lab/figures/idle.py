@@ -14,11 +14,14 @@ _PARTS = (
     ("host_to_device_ns", "copy to device", "host_to_device"),
     ("device_compute_ns", "device compute", "busy"),
     ("device_copy_ns", "copies on the device", "host_to_device"),
-    ("collective_ns", "collectives", "checkpoint"),
+    ("collective_ns", "collectives", "collective"),
     ("compile_ns", "compiling", "compile"),
+    ("checkpoint_ns", "checkpoint", "checkpoint"),
+    ("host_operation_ns", "host operation", "host_operation"),
     ("dispatch_ns", "dispatch", "dispatch"),
     ("host_compute_ns", "host compute", "busy"),
-    ("other_ns", "other", "unknown"),
+    ("python_ns", "Python", "python"),
+    ("other_ns", "unknown", "unknown"),
 )
 
 

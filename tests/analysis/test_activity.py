@@ -31,7 +31,7 @@ def test_tf_datas_work_on_the_training_thread_is_no_host_compute():
 
 
 def test_ops_called_from_python_count_only_inside_the_steps():
-    calls = [("EagerLocalExecute: MatMul", 10, 20), ("EagerLocalExecute: DeserializeSparse", 60, 20)]
+    calls = [("EagerLocalExecute: MatMul", 10, 20), ("EagerLocalExecute: Conv2D", 60, 20)]
     marked = ("train", 0, 50, {"step_num": 0, "_r": 1})
     assert spans_us(Activity(trace(host(line("python", marked, *calls)))).busy) == [(10, 30)]
     assert spans_us(Activity(trace(host(line("python", *calls)))).busy) == [(10, 30), (60, 80)]

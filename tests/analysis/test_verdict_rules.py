@@ -54,7 +54,7 @@ def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **cha
         (divided(compile=50, device_compute=50), VerdictClass.COMPILE_BOUND),
         (divided(dispatch=40, device_compute=60), VerdictClass.DISPATCH_BOUND),
         (divided(dispatch=19, device_compute=81), VerdictClass.DEVICE_BOUND),
-        (divided(other=60, host_compute=40), VerdictClass.IDLE_OTHER),
+        (divided(python=60, host_compute=40), VerdictClass.IDLE_OTHER),
         (divided(host_compute=60, device_compute=40), VerdictClass.IDLE_OTHER),  # the host holds up a device
         (divided(host_compute=100), VerdictClass.DEVICE_BOUND),  # the host is the device
         (divided(input_wait=30, dispatch=40, device_compute=30), VerdictClass.DISPATCH_BOUND),
@@ -85,9 +85,7 @@ def test_taking_turns_is_told_from_a_slow_pipeline():
 
 
 def test_python_between_steps_is_the_cause():
-    gaps = results.idle_gaps()
-    gaps = replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.PYTHON: 10**12})
-    verdict = judged(divided(other=66, host_compute=34), idle_gaps=gaps)
+    verdict = judged(divided(python=66, host_compute=34))
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
     assert verdict.sentence.startswith("Python code between TensorFlow's calls")
 
@@ -100,6 +98,13 @@ def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_expla
     # nor is it blamed where others use the machine
     others = judged(busy, Calibration(30e6, 25e6, 50e6), other_cpu_percent=80.0)
     assert others.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
+    gaps = results.idle_gaps()
+    unknown_outside = replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12})
+    verdict = judged(divided(checkpoint=66, device_compute=34), idle_gaps=unknown_outside)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "checkpoint")
 
 
 def test_without_traced_steps_the_jobs_own_waits_speak():

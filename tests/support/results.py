@@ -22,7 +22,7 @@ from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, LABEL_TABLE, TIMELINE_TABLE
-from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown, sum_up
 from pipeline_lab.analysis.steps import STEP_TABLE, Steps
 from pipeline_lab.analysis.tf_data.results import (
     HISTORY_TABLE,
@@ -179,6 +179,19 @@ def gap_table(gaps: list[tuple], device: str = DEVICE) -> pa.Table:
 
 def busy_table(busy: list[tuple]) -> pa.Table:
     return pa.table(dict(zip(BUSY_TABLE.names, zip(*busy, strict=True), strict=True)), schema=BUSY_TABLE)
+
+
+def step_breakdown(count: int = 200) -> StepBreakdown:
+    table = steps(count).table
+    parts = {
+        "input_wait_ns": WAIT_NS,
+        "device_compute_ns": BUSY_NS,
+        "python_ns": PYTHON_NS,
+        "host_operation_ns": OPERATION_NS,
+    }
+    columns = {name: table.column(name) for name in ("host", "window", "step", "start_ns", "end_ns")}
+    columns |= {part: pa.array([parts.get(part, 0)] * table.num_rows) for part in PARTS}
+    return sum_up(pa.table(columns, schema=PARTS_TABLE))
 
 
 def file_sampling(files: int = 8, bins: int = 40, probe: bool = True) -> FileSampling:
@@ -412,14 +425,13 @@ def verdict() -> Verdict:
 
 def diagnosis(**changes: object) -> Diagnosis:
     """Build a complete diagnosis; give parts by name to replace them."""
-    n = 40
     parts: dict[str, object] = {
         "source": Source("profiles/20260101-120000-baseline-ab12", "run", (HOST,), 4, 6_000_000, 120_000),
         "origin_epoch_ns": 1_767_268_800_000_000_000,
         "job_steps": job_steps(),
         "steps": steps(),
         "input_stalls": input_stalls(),
-        "step_breakdown": StepBreakdown(n * WAIT_NS, 0, n * BUSY_NS, 0, 0, 0, 0, n * OPERATION_NS, n * PYTHON_NS),
+        "step_breakdown": step_breakdown(),
         "calibration": Calibration(16.0 * MS, 31.0 * MS, 50.0 * MS),
         "idle_gaps": idle_gaps(),
         "tf_data": tf_data(),
