@@ -1,11 +1,22 @@
 """Merge the parts of all traces, add what the job noted itself, and conclude: results, findings, verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pipeline_lab.analysis import allocators, findings, idle_gaps, input_stalls, step_breakdown, steps, tf_data
+from pipeline_lab.analysis import (
+    allocators,
+    findings,
+    idle_gaps,
+    input_stalls,
+    outlier_steps,
+    retracing,
+    step_breakdown,
+    steps,
+    stragglers,
+    tf_data,
+)
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
@@ -13,9 +24,12 @@ from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
 from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
 from pipeline_lab.analysis.live_model import NO_MODEL, LiveModel
 from pipeline_lab.analysis.memory import NO_MEMORY, Memory
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Results, Source
-from pipeline_lab.analysis.trace_parts import Axis, fold
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_phases import NO_EPOCHS, StepPhases
+from pipeline_lab.analysis.trace_parts import Axis, attempt, fold
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.analysis.written_words import NOT_WRITTEN
 from pipeline_lab.errors import Unavailable
@@ -23,6 +37,9 @@ from pipeline_lab.runs.written import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
 
 NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."
+
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +54,8 @@ class JobResults:
     live_model: LiveModel | Unavailable
     job_load: JobLoad | Unavailable
     written: WrittenPipeline | Unavailable
+    outlier_steps: OutlierSteps | Unavailable
+    step_phases: StepPhases | Unavailable
     other_cpu_percent: float | None
 
 
@@ -51,6 +70,8 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
         live_model=Unavailable(NO_MODEL),
         job_load=Unavailable(NO_LOAD),
         written=Unavailable(NOT_WRITTEN),
+        outlier_steps=Unavailable(NO_JOB_STEPS),
+        step_phases=Unavailable(NO_EPOCHS),
         other_cpu_percent=None,
     )
 
@@ -91,10 +112,12 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
         steps=found,
         input_stalls=stalls,
         step_breakdown=breakdown,
+        retraces=fold(retracing.merge, [part.retraces for part in parts]),
+        hosts=_on(breakdown, stragglers.compare),
         idle_gaps=gaps,
         tf_data=pipeline,
         allocators=fold(allocators.merge, [part.allocators for part in parts]),
-        **_fields(job),
+        **(_fields(job) | {"outlier_steps": _outliers(job, breakdown)}),
     )
     return _judge(results)
 
@@ -108,12 +131,25 @@ def _without_traces(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
             steps=missing,
             input_stalls=missing,
             step_breakdown=missing,
+            retraces=missing,
+            hosts=missing,
             idle_gaps=missing,
             tf_data=missing,
             allocators=missing,
             **_fields(job),
         )
     )
+
+
+def _outliers(job: JobResults, breakdown: StepBreakdown | Unavailable) -> OutlierSteps | Unavailable:
+    """Return the outliers among all steps of the job where it noted them, else among the recorded ones."""
+    if isinstance(job.outlier_steps, Unavailable):
+        return _on(breakdown, outlier_steps.find_in_recorded)
+    return job.outlier_steps
+
+
+def _on(breakdown: StepBreakdown | Unavailable, analysis: Callable[[StepBreakdown], Found]) -> Found | Unavailable:
+    return breakdown if isinstance(breakdown, Unavailable) else attempt(lambda: analysis(breakdown))
 
 
 def _judge(results: Results) -> Diagnosis:

@@ -18,10 +18,14 @@ from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_phases import StepPhases
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.stragglers import Hosts
 from pipeline_lab.analysis.tf_data.document import write_tf_data
 from pipeline_lab.analysis.verdict import Evidence, Finding, Verdict
 from pipeline_lab.errors import Unavailable
@@ -46,6 +50,10 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "steps": _part(diagnosis.steps, _steps),
         "input_stalls": _part(diagnosis.input_stalls, _input_stalls),
         "step_breakdown": _part(diagnosis.step_breakdown, _step_breakdown),
+        "step_phases": _part(diagnosis.step_phases, _step_phases),
+        "outlier_steps": _part(diagnosis.outlier_steps, _outlier_steps),
+        "retracing": _part(diagnosis.retraces, _retraces),
+        "hosts": _part(diagnosis.hosts, _hosts),
         "calibration": _part(diagnosis.calibration, _calibration),
         "idle_gaps": _part(diagnosis.idle_gaps, _idle_gaps),
         "tf_data": _part(diagnosis.tf_data, lambda found: write_tf_data(found, diagnosis.written)),
@@ -129,6 +137,63 @@ def _input_stalls(stalls: InputStalls) -> Document:
 
 def _step_breakdown(breakdown: StepBreakdown) -> Document:
     return {name.removesuffix("_ns") + "_ms": _ms(part_ns) for name, part_ns in breakdown.parts_ns.items()}
+
+
+def _step_phases(found: StepPhases) -> Document:
+    return {
+        "basis": "all steps",
+        "phases": [
+            {
+                "phase": one.phase.value,
+                "steps": one.steps,
+                "first_step": one.first_step,
+                "median_ms": _ms(one.median_ns),
+                "p95_ms": _ms(one.p95_ns),
+                "total_ms": _ms(one.total_ns),
+                "wait_ms": _ms(one.wait_ns),
+                "wait_percent": one.wait_percent,
+            }
+            for one in found.phases
+        ],
+    }
+
+
+def _outlier_steps(found: OutlierSteps) -> Document:
+    longest = _longest(found.table, tables.ints(found.table, "length_ns"))
+    return {
+        "basis": found.basis,
+        "looked_at": found.looked_at,
+        "count": found.count,
+        "excess_ms": _ms(found.excess_ns),
+        "longest": [_times_in_ms(row) for row in longest],
+    }
+
+
+def _retraces(found: Retraces) -> Document:
+    return {
+        "basis": "recorded steps",
+        "count": found.count,
+        "steps": found.steps,
+        "functions": list(found.functions),
+    }
+
+
+def _hosts(found: Hosts) -> Document:
+    return {
+        "straggler": found.straggler,
+        "common_steps": found.common_steps,
+        "common_ms": _ms(found.common_ns),
+        "hosts": [_times_in_ms(row) for row in found.table.to_pylist()],
+    }
+
+
+def _times_in_ms(row: Document) -> Document:
+    return {
+        name.removesuffix("_ns") + "_ms" if name.endswith("_ns") else name: _ms(value)
+        if name.endswith("_ns")
+        else value
+        for name, value in row.items()
+    }
 
 
 def _calibration(calibration: Calibration) -> Document:

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 
+from pipeline_lab.analysis import step_findings
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.sampling_findings import duplicates, low_coverage, sampling_skew, weak_shuffle
+from pipeline_lab.analysis.step_findings import BUSY_MACHINE_PERCENT as BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
-RETRACING_PERCENT = 5.0
 PROFILER_SLOWDOWN_PERCENT = 10.0
-BUSY_MACHINE_PERCENT = 50.0
-"""Half a core taken by others."""
 
 
 def find_all(results: Results) -> tuple[Finding, ...]:
@@ -91,21 +90,6 @@ def _kept_apart(results: Results) -> Finding | None:
     )
 
 
-def _retracing(results: Results) -> Finding | None:
-    breakdown, steps = results.step_breakdown, results.steps
-    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or steps.count < 2:
-        return None
-    percent = 100.0 * breakdown.compile_ns / breakdown.total_ns if breakdown.total_ns else 0.0
-    if percent < RETRACING_PERCENT:
-        return None
-    return Finding(
-        "retracing",
-        f"{format_percent(percent)} of the recorded steps' time went into tracing and compiling; after the first step "
-        "that should not happen, so look for inputs whose shape or Python value changes from step to step.",
-        (Evidence("compiling", format_duration(breakdown.compile_ns)),),
-    )
-
-
 def _shortened_windows(results: Results) -> Finding | None:
     cost = results.profiler_cost
     if isinstance(cost, Unavailable):
@@ -168,7 +152,12 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     weak_shuffle,
     low_coverage,
     duplicates,
-    _retracing,
+    step_findings.retracing,
+    step_findings.outlier_steps,
+    step_findings.checkpoint_stall,
+    step_findings.stragglers,
+    step_findings.collectives,
+    step_findings.hidden_contention,
     _shortened_windows,
     _profiler_overhead,
     _busy_machine,

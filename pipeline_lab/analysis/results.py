@@ -12,9 +12,13 @@ from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_phases import StepPhases
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.stragglers import Hosts
 from pipeline_lab.analysis.tf_data.results import TfData
 from pipeline_lab.analysis.verdict import Finding, Verdict
 from pipeline_lab.display import Displayed
@@ -64,6 +68,10 @@ class Results:
     steps: Steps | Unavailable
     input_stalls: InputStalls | Unavailable
     step_breakdown: StepBreakdown | Unavailable
+    retraces: Retraces | Unavailable
+    outlier_steps: OutlierSteps | Unavailable
+    step_phases: StepPhases | Unavailable
+    hosts: Hosts | Unavailable
     calibration: Calibration | Unavailable
     idle_gaps: IdleGaps | Unavailable
     tf_data: TfData | Unavailable

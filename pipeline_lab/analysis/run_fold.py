@@ -15,7 +15,9 @@ from pipeline_lab.analysis import (
     label_mix,
     live_model,
     memory,
+    outlier_steps,
     profiler_cost,
+    step_phases,
     tables,
 )
 from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
@@ -144,6 +146,10 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         ),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns)),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
+        outlier_steps=attempt(
+            lambda: outlier_steps.find_in_job(steps, job.resources, profiler_cost.flushes(events), origin_ns)
+        ),
+        step_phases=attempt(lambda: step_phases.measure(steps, job.samples, job.files)),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
         job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
         written=job.written or Unavailable(NOT_KEPT),

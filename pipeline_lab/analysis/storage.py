@@ -24,10 +24,14 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.stragglers import Hosts
 from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, PathShare, Stage, StageOrigin, Tally, TfData
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
@@ -72,12 +76,19 @@ _CLASSES: dict[str, type[Any]] = {
         Tally,
         TfData,
         Unavailable,
+        Hosts,
+        OutlierSteps,
+        PhaseTimes,
+        Retraces,
+        StepPhases,
         Verdict,
         WrittenPipeline,
         WrittenStage,
     )
 }
-_ENUMS: dict[str, type[StrEnum]] = {kind.__name__: kind for kind in (Confidence, GapCause, StageOrigin, VerdictClass)}
+_ENUMS: dict[str, type[StrEnum]] = {
+    kind.__name__: kind for kind in (Confidence, GapCause, Phase, StageOrigin, VerdictClass)
+}
 
 
 def write_result(result: Any, folder: Path) -> Any:

@@ -14,6 +14,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.stored_analysis import DerivedProfile, StoredSteps
 
 MARKER = "TensorFlow's stored step table"
+NO_RETRACES = Unavailable("The log holds only what TensorFlow derived from its trace, so what was traced is not known.")
 NO_EVENTS: IdleGaps | Unavailable = Unavailable(
     "The log holds only what TensorFlow derived from its trace, so single gaps are not known; keep the *.xplane.pb file "
     "beside it."
@@ -43,6 +44,7 @@ def read_stored(profile: DerivedProfile) -> TraceParts:
         steps=_steps(profile) if steps.count else missing,
         input_stalls=_stalls(steps) if steps.count else missing,
         step_breakdown=_breakdown(profile) if steps.count else missing,
+        retraces=NO_RETRACES,
         idle_gaps=NO_EVENTS,
         tf_data=NO_STAGES,
         allocators=Unavailable(NO_ALLOCATIONS),

@@ -10,6 +10,7 @@ from pipeline_lab.analysis import (
     file_reads,
     idle_gaps,
     input_stalls,
+    retracing,
     step_breakdown,
     steps,
     tables,
@@ -20,6 +21,7 @@ from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.analysis.tf_data.results import TfData
@@ -82,6 +84,7 @@ class TraceParts:
     steps: Steps | Unavailable
     input_stalls: InputStalls | Unavailable
     step_breakdown: StepBreakdown | Unavailable
+    retraces: Retraces | Unavailable
     idle_gaps: IdleGaps | Unavailable
     tf_data: TfData | Unavailable
     allocators: Allocators | Unavailable
@@ -109,6 +112,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         if isinstance(found, Unavailable)
         else attempt(lambda: input_stalls.analyse(activity, found)),
         step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.analyse(activity, found),
+        retraces=found if isinstance(found, Unavailable) else retracing.analyse(activity, found),
         idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
         tf_data=attempt(lambda: tf_data.analyse(activity, None if isinstance(found, Unavailable) else found)),
         allocators=attempt(lambda: allocators.analyse(trace)),
@@ -211,6 +215,7 @@ def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:
         steps=_placed(part.steps, window, shift_ns),
         input_stalls=_placed(part.input_stalls, window, shift_ns),
         step_breakdown=_placed(part.step_breakdown, window, shift_ns),
+        retraces=_placed(part.retraces, window, shift_ns),
         idle_gaps=_placed(part.idle_gaps, window, shift_ns),
         tf_data=_placed(part.tf_data, window, shift_ns),
         allocators=_placed(part.allocators, window, shift_ns),

@@ -114,6 +114,7 @@ _CAUSES = {
     GapCause.INPUT_WAIT: "input wait",
     GapCause.HOST_TO_DEVICE: "copy to device",
     GapCause.COMPILE: "compiling",
+    GapCause.COLLECTIVE: "collectives",
     GapCause.HOST_OPERATION: "host operation",
     GapCause.CHECKPOINT: "checkpoint",
     GapCause.DISPATCH: "dispatch",

@@ -3,10 +3,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline_lab.analysis import file_sampling
+from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.findings import find_all
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import SAMPLES
 from pipeline_lab.trace.schema import Salvage
@@ -14,7 +16,11 @@ from tests.support import results
 
 
 def kinds(**changes: object) -> list[str]:
-    clean = {"file_sampling": sampled([500, 500], [(n % 2, n // 2) for n in range(1000)])}
+    clean = {
+        "file_sampling": sampled([500, 500], [(n % 2, n // 2) for n in range(1000)]),
+        "outlier_steps": results.outlier_steps(0),
+        "hosts": Unavailable("One host."),
+    }
     return [finding.kind for finding in find_all(results.diagnosis(**{**clean, **changes}))]
 
 
@@ -83,7 +89,7 @@ def test_an_epochs_worth_that_uses_half_of_the_records():
 
 def test_damage_is_said_with_what_was_lost():
     source = replace(results.diagnosis().source, salvaged=Salvage(1200, 77, "The file ends too early."))
-    (found,) = find_all(results.diagnosis(source=source, file_sampling=sampled([1], [(0, 0)])))
+    found = find_all(results.diagnosis(source=source, file_sampling=sampled([1], [(0, 0)])))[0]
     assert found.kind == "salvaged"
     assert "The file ends too early." in found.sentence
     assert [item.value for item in found.evidence] == ["1.2 kB", "77"]
@@ -109,6 +115,33 @@ def test_compiling_after_the_first_step():
     breakdown = results.diagnosis().step_breakdown
     compiling = replace(breakdown, compile_ns=10**9)  # type: ignore[type-var]
     assert kinds(step_breakdown=compiling) == ["retracing"]
+
+
+def test_checkpoints_that_hold_the_steps_up():
+    breakdown = results.step_breakdown()
+    saving = replace(breakdown, checkpoint_ns=breakdown.total_ns)
+    assert kinds(step_breakdown=saving) == ["checkpoint-stall"]
+
+
+def test_collectives_of_a_host_whose_partners_were_not_recorded():
+    breakdown = results.step_breakdown()
+    waiting = replace(breakdown, collective_ns=breakdown.total_ns)
+    assert kinds(step_breakdown=waiting) == ["collectives"]
+    assert kinds(step_breakdown=waiting, hosts=results.hosts()) == ["stragglers"]
+
+
+def test_outliers_that_cost_time():
+    # 2 x 100 of 195 x 150 ms are too little, of 5 s they are 4 %
+    assert kinds(outlier_steps=results.outlier_steps(2)) == []
+    assert kinds(outlier_steps=replace(results.outlier_steps(2), steps_ns=5 * 10**9)) == ["outlier-steps"]
+
+
+def test_hidden_contention_is_work_beyond_the_held_batch_that_no_wait_shows():
+    # the steps wait 30 ms on average; of 60 ms they work 30, on a held batch 16; the pipeline needs 60
+    crowded = Calibration(16e6, 60e6, 60e6)
+    assert kinds(calibration=crowded) == ["hidden-contention"]
+    assert kinds(calibration=crowded, other_cpu_percent=70.0) == ["busy-machine"]
+    assert kinds(calibration=replace(crowded, pipeline_only_ns=32e6)) == []  # it cannot take 14 ms with 2
 
 
 def test_the_profilers_own_price():

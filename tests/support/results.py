@@ -19,11 +19,15 @@ from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import STAGE_TIMELINE, LiveModel, StageWork
 from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
+from pipeline_lab.analysis.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.retracing import RETRACE_TABLE, Retraces
 from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, LABEL_TABLE, TIMELINE_TABLE
 from pipeline_lab.analysis.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown, sum_up
+from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import STEP_TABLE, Steps
+from pipeline_lab.analysis.stragglers import HOST_TABLE, Hosts
 from pipeline_lab.analysis.tf_data.results import (
     HISTORY_TABLE,
     POOL_TABLE,
@@ -192,6 +196,53 @@ def step_breakdown(count: int = 200) -> StepBreakdown:
     columns = {name: table.column(name) for name in ("host", "window", "step", "start_ns", "end_ns")}
     columns |= {part: pa.array([parts.get(part, 0)] * table.num_rows) for part in PARTS}
     return sum_up(pa.table(columns, schema=PARTS_TABLE))
+
+
+def retraces() -> Retraces:
+    return Retraces(RETRACE_TABLE.empty_table())
+
+
+def outlier_steps(rows: int = 2) -> OutlierSteps:
+    """Return steps of 150 instead of 50 ms, one for every cause in turn."""
+    causes = [("input_wait", "checkpoint", "flush")[row % 3] for row in range(rows)]
+    columns = {
+        "host": [HOST] * rows,
+        "step": [20 + 10 * row for row in range(rows)],
+        "start_ns": [(20 + 10 * row) * STEP_NS for row in range(rows)],
+        "length_ns": [3 * STEP_NS] * rows,
+        "level_ns": [STEP_NS] * rows,
+        "cause": causes,
+        "excess_ns": [2 * STEP_NS] * rows,
+    }
+    return OutlierSteps("all steps", 195, pa.table(columns, schema=OUTLIER_TABLE), 195 * 3 * STEP_NS)
+
+
+def step_phases() -> StepPhases:
+    return StepPhases(
+        (
+            PhaseTimes(Phase.WARMUP, 5, 0, 90.0 * MS, 200.0 * MS, 500 * MS, 150 * MS),
+            PhaseTimes(Phase.FIRST_EPOCH, 95, 5, 60.0 * MS, 80.0 * MS, 5700 * MS, 3800 * MS),
+            PhaseTimes(Phase.LATER_EPOCHS, 100, 100, 40.0 * MS, 50.0 * MS, 4000 * MS, 2000 * MS),
+        )
+    )
+
+
+def hosts(count: int = 2) -> Hosts:
+    """Return hosts of which the last one waits 30 of 50 ms for input, and the others as long for it."""
+    last = np.arange(count) == count - 1
+    columns = {
+        "host": [f"worker-{number}" for number in range(count)],
+        "steps": [40] * count,
+        "median_ns": [STEP_NS] * count,
+        "p95_ns": [STEP_NS] * count,
+        "own_ns": np.where(last, STEP_NS, STEP_NS - WAIT_NS),
+        "collective_ns": np.where(last, 0, WAIT_NS),
+        "input_wait_ns": np.where(last, WAIT_NS, 0),
+        "last_in": np.where(last, 40, 0),
+        "held_up_ns": np.where(last, 40 * WAIT_NS, 0),
+        "cause": [None] * (count - 1) + ["input_wait"],
+    }
+    return Hosts(pa.table(columns, schema=HOST_TABLE), 40, 40 * STEP_NS)
 
 
 def file_sampling(files: int = 8, bins: int = 40, probe: bool = True) -> FileSampling:
@@ -432,6 +483,10 @@ def diagnosis(**changes: object) -> Diagnosis:
         "steps": steps(),
         "input_stalls": input_stalls(),
         "step_breakdown": step_breakdown(),
+        "retraces": retraces(),
+        "outlier_steps": outlier_steps(),
+        "step_phases": step_phases(),
+        "hosts": hosts(),
         "calibration": Calibration(16.0 * MS, 31.0 * MS, 50.0 * MS),
         "idle_gaps": idle_gaps(),
         "tf_data": tf_data(),
@@ -462,6 +517,10 @@ def bare_diagnosis() -> Diagnosis:
         "steps",
         "input_stalls",
         "step_breakdown",
+        "retraces",
+        "outlier_steps",
+        "step_phases",
+        "hosts",
         "calibration",
         "idle_gaps",
         "tf_data",

@@ -1,0 +1,181 @@
+"""Findings about the steps: retracing, outliers, checkpoints, hidden contention, collectives and stragglers."""
+
+from collections import Counter
+
+import numpy as np
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict import Evidence, Finding
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_count, format_duration, format_percent
+
+OUTLIERS_PERCENT = 2.0
+"""Of the steps' time, in what outliers take beyond their neighbours."""
+RETRACING_PERCENT = 5.0
+CHECKPOINT_PERCENT = 5.0
+HIDDEN_PERCENT = 10.0
+COLLECTIVE_PERCENT = 20.0
+BUSY_MACHINE_PERCENT = 50.0
+"""Half a core taken by others."""
+MAX_NAMES = 5
+
+PART_NAMES = {
+    "input_wait": "waiting for input",
+    "host_to_device": "copying input to the device",
+    "device_compute": "device compute",
+    "device_copy": "copies on the device",
+    "collective": "collectives",
+    "compile": "tracing and compiling",
+    "checkpoint": "checkpoints",
+    "host_operation": "an operation on the host",
+    "dispatch": "dispatch",
+    "host_compute": "host compute",
+    "python": "Python outside TensorFlow (callbacks, printing, garbage collection)",
+    "other": "something that the trace does not show",
+    "compute": "the training computation",
+    "flush": "the profiler writing its window",
+    "other_programs": "other programs on the machine",
+}
+"""What people call the parts of a step and the causes of outliers."""
+
+
+def retracing(results: Results) -> Finding | None:
+    """Functions that are traced and compiled again while the job trains."""
+    breakdown, steps, retraces = results.step_breakdown, results.steps, results.retraces
+    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or steps.count < 2:
+        return None
+    percent = 100.0 * breakdown.compile_ns / breakdown.total_ns if breakdown.total_ns else 0.0
+    if percent < RETRACING_PERCENT:
+        return None
+    evidence = [Evidence("compiling", format_duration(breakdown.compile_ns))]
+    if not isinstance(retraces, Unavailable) and retraces.count:
+        evidence.append(Evidence("tracings", f"{retraces.count} in {retraces.steps} of {steps.count} recorded steps"))
+        evidence.append(Evidence("functions", _listed(retraces.functions) or "not called again"))
+    return Finding(
+        "retracing",
+        f"{format_percent(percent)} of the recorded steps' time went into tracing and compiling; after the first step "
+        "that should not happen, so look for inputs whose shape or Python value changes from step to step.",
+        tuple(evidence),
+    )
+
+
+def outlier_steps(results: Results) -> Finding | None:
+    """Single steps that take far longer than their neighbours."""
+    found = results.outlier_steps
+    if isinstance(found, Unavailable) or not found.count or not found.steps_ns:
+        return None
+    percent = 100.0 * found.excess_ns / found.steps_ns
+    if percent < OUTLIERS_PERCENT:
+        return None
+    causes = Counter(found.table.column("cause").to_pylist()).most_common()
+    worst = found.table.to_pylist()[int(np.argmax(tables.ints(found.table, "length_ns")))]
+    return Finding(
+        "outlier-steps",
+        f"{found.count} of {format_count(found.looked_at)} steps took far longer than the steps around them and cost "
+        f"{format_percent(percent)} of the time, most often because of {PART_NAMES[causes[0][0]]}.",
+        (
+            *(Evidence(PART_NAMES[cause], f"{count} steps") for cause, count in causes),
+            Evidence(
+                f"longest, step {worst['step']}",
+                f"{format_duration(worst['length_ns'])} instead of {format_duration(worst['level_ns'])}",
+            ),
+            Evidence("basis", found.basis),
+        ),
+    )
+
+
+def checkpoint_stall(results: Results) -> Finding | None:
+    """Checkpoints that hold the training up."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return None
+    percent = 100.0 * breakdown.checkpoint_ns / breakdown.total_ns
+    if percent < CHECKPOINT_PERCENT:
+        return None
+    each = tables.ints(breakdown.table, "checkpoint_ns")
+    return Finding(
+        "checkpoint-stall",
+        f"{format_percent(percent)} of the recorded steps' time the device waited for checkpoints; write them less "
+        "often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True)).",
+        (
+            Evidence("steps with a checkpoint", f"{int((each > 0).sum())} of {len(each)}"),
+            Evidence("longest", format_duration(int(each.max(initial=0)))),
+        ),
+    )
+
+
+def hidden_contention(results: Results) -> Finding | None:
+    """Work that takes longer beside the pipeline than alone, without any visible wait.
+
+    The step as it ran (P) less its visible wait (W) is work; on a held batch the same work takes G. What it takes
+    more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
+    """
+    calibration, job = results.calibration, results.job_steps
+    if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or not job.count:
+        return None
+    alone = calibration.pipeline_only_ns
+    if alone is None or _is_disturbed(results):
+        return None
+    wait = job.wait_total_ns / job.count
+    hidden = min(calibration.step_ns - wait - calibration.device_only_ns, alone - wait)
+    if hidden < HIDDEN_PERCENT / 100.0 * calibration.step_ns:
+        return None
+    return Finding(
+        "hidden-contention",
+        f"Beside the input pipeline the step works {format_duration(hidden)} longer than on a held batch, which no wait "
+        "shows: both want the same cores. Make the pipeline's work cheaper (cache, vectorise), or give it fewer threads.",
+        (
+            Evidence("step as it ran", format_duration(calibration.step_ns)),
+            Evidence("of it waiting", format_duration(wait)),
+            Evidence("step on a held batch", format_duration(calibration.device_only_ns)),
+            Evidence("pipeline alone, per batch", format_duration(alone)),
+        ),
+    )
+
+
+def stragglers(results: Results) -> Finding | None:
+    """One host that holds the others back."""
+    hosts = results.hosts
+    if isinstance(hosts, Unavailable) or hosts.straggler is None:
+        return None
+    row = next(row for row in hosts.table.to_pylist() if row["host"] == hosts.straggler)
+    others = [row for row in hosts.table.to_pylist() if row["host"] != hosts.straggler]
+    percent = 100.0 * row["held_up_ns"] / hosts.common_ns
+    why = f", most of all for {PART_NAMES[row['cause']]}" if row["cause"] else ""
+    waiting = int(np.median([other["collective_ns"] for other in others]))
+    return Finding(
+        "stragglers",
+        f"{hosts.straggler} holds the other hosts back: its own part of a step takes longer{why}, and they wait for it "
+        f"in collectives. Without it the steps would be up to {format_percent(percent)} shorter.",
+        (
+            Evidence(f"{hosts.straggler} comes last", f"in {row['last_in']} of {hosts.common_steps} common steps"),
+            Evidence(f"input wait of {hosts.straggler}", f"{format_duration(row['input_wait_ns'])} per step"),
+            Evidence("collectives of the other hosts", f"{format_duration(waiting)} per step"),
+        ),
+    )
+
+
+def collectives(results: Results) -> Finding | None:
+    """A host that spends its steps waiting for others that were not recorded."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns or not isinstance(results.hosts, Unavailable):
+        return None
+    percent = 100.0 * breakdown.collective_ns / breakdown.total_ns
+    if percent < COLLECTIVE_PERCENT:
+        return None
+    return Finding(
+        "collectives",
+        f"{format_percent(percent)} of the steps pass in collectives: communication, or waiting for a slower device or "
+        "worker. Record all hosts at the same steps to see which one comes last.",
+        (Evidence("collectives", format_duration(breakdown.collective_ns)),),
+    )
+
+
+def _is_disturbed(results: Results) -> bool:
+    return results.other_cpu_percent is not None and results.other_cpu_percent >= BUSY_MACHINE_PERCENT
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
