@@ -20,6 +20,7 @@ from pipeline_lab.figures.comparison import (
     stalls_by_run,
     step_time_difference,
 )
+from pipeline_lab.figures.hosts import hosts_side_by_side
 from pipeline_lab.figures.idle import idle_by_cause, step_parts
 from pipeline_lab.figures.memory import memory_by_allocator, memory_over_time
 from pipeline_lab.figures.race import race_intervals, race_steps
@@ -27,7 +28,8 @@ from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
 from pipeline_lab.figures.sampling import coverage_over_time, file_shares, labels_over_time, sampling_over_time
 from pipeline_lab.figures.stages import critical_path, pipeline_stages
 from pipeline_lab.figures.stalls import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
-from pipeline_lab.figures.steps import learning, step_time
+from pipeline_lab.figures.step_parts import step_parts_over_time
+from pipeline_lab.figures.steps import learning, phases, step_time
 from pipeline_lab.figures.theme import Mode
 from pipeline_lab.figures.timeline import device_timeline
 
@@ -109,6 +111,21 @@ def _step_parts(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return parts if isinstance(parts, Unavailable) else step_parts(parts, mode)
 
 
+def _step_parts_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    parts = diagnosis.step_breakdown
+    return parts if isinstance(parts, Unavailable) else step_parts_over_time(parts, diagnosis.outlier_steps, mode)
+
+
+def _step_phases(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    found = diagnosis.step_phases
+    return found if isinstance(found, Unavailable) else phases(found, mode)
+
+
+def _hosts(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    hosts = diagnosis.hosts
+    return hosts if isinstance(hosts, Unavailable) else hosts_side_by_side(hosts, mode)
+
+
 def _file_shares(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     sampling = diagnosis.file_sampling
     return sampling if isinstance(sampling, Unavailable) else file_shares(sampling, mode)
@@ -159,7 +176,7 @@ def _memory_by_allocator(diagnosis: Diagnosis, mode: Mode) -> Drawing:
 
 def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     job = diagnosis.job_steps
-    return job if isinstance(job, Unavailable) else step_time(job, mode)
+    return job if isinstance(job, Unavailable) else step_time(job, mode, diagnosis.outlier_steps)
 
 
 def _learning(diagnosis: Diagnosis, mode: Mode) -> Drawing:
@@ -217,8 +234,34 @@ CHARTS: tuple[Chart, ...] = (
         "One row per profile window: when the device worked, and the cause of each idle gap by colour.",
         _device_timeline,
     ),
-    Chart("idle-by-cause", Section.GAPS, "How long the device idled for each cause, longest on top.", _idle_by_cause),
-    Chart("step-parts", Section.GAPS, "The parts of all profiled steps, which add up to their time.", _step_parts),
+    Chart(
+        "idle-by-cause",
+        Section.GAPS,
+        "How long the device idled for each cause, longest on top, over the whole profile windows, the time between the "
+        "steps included; pointing at a bar names the host operations that ran meanwhile.",
+        _idle_by_cause,
+    ),
+    Chart(
+        "step-parts",
+        Section.GAPS,
+        "The parts of all profiled steps, which add up to their time; a moment counts as device work before anything "
+        "that the host does.",
+        _step_parts,
+    ),
+    Chart(
+        "step-parts-over-time",
+        Section.GAPS,
+        "Each profiled step as a stack of its parts, in the order of time; steps far longer than their neighbours are "
+        "marked with what they hold more of.",
+        _step_parts_over_time,
+    ),
+    Chart(
+        "hosts",
+        Section.GAPS,
+        "The median step of each host: its wait for input, other time of its own, and collectives, in which it waits "
+        "for the slowest host.",
+        _hosts,
+    ),
     Chart(
         "file-shares",
         Section.SAMPLING,
@@ -258,6 +301,12 @@ CHARTS: tuple[Chart, ...] = (
     ),
     Chart(
         "step-time", Section.STEPS, "Time of every step, with the warm-up and the profiled steps marked.", _step_time
+    ),
+    Chart(
+        "step-phases",
+        Section.STEPS,
+        "The mean step of the warm-up, the first epoch (which fills caches) and later epochs, with its wait for input.",
+        _step_phases,
     ),
     Chart("learning", Section.STEPS, "Loss of every step, and accuracy where the workload has one.", _learning),
 )

@@ -4,25 +4,14 @@ import plotly.graph_objects as go
 
 from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.figures.step_parts import PARTS
 from pipeline_lab.figures.theme import CAUSE_NAMES, Mode, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_S, format_duration, format_percent
 
 ROW_HEIGHT = 34
 
-_PARTS = (
-    ("input_wait_ns", "input wait", "input_wait"),
-    ("host_to_device_ns", "copy to device", "host_to_device"),
-    ("device_compute_ns", "device compute", "busy"),
-    ("device_copy_ns", "copies on the device", "host_to_device"),
-    ("collective_ns", "collectives", "collective"),
-    ("compile_ns", "compiling", "compile"),
-    ("checkpoint_ns", "checkpoint", "checkpoint"),
-    ("host_operation_ns", "host operation", "host_operation"),
-    ("dispatch_ns", "dispatch", "dispatch"),
-    ("host_compute_ns", "host compute", "busy"),
-    ("python_ns", "Python", "python"),
-    ("other_ns", "unknown", "unknown"),
-)
+SHOWN_OPERATIONS = 3
+"""Host operations named when one points at a cause."""
 
 
 def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
@@ -31,6 +20,9 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     rows = [(CAUSE_NAMES[cause], time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
     figure = _bars("Idle time by cause", rows, gaps.idle_ns + gaps.busy_ns, "of the windows", mode)
     figure.update_xaxes(title_text="Device idle (s)")
+    operations = {CAUSE_NAMES[cause]: _operations(gaps, cause) for cause in inside}
+    figure.data[0].customdata = [operations[name] for name in figure.data[0].y]
+    figure.data[0].hovertemplate = "%{y}: %{text} of the windows%{customdata}<extra></extra>"
     if gaps.device == "host compute":
         add_note(figure, "No device in the trace: host compute stands for it.")
     return figure
@@ -38,11 +30,17 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
 
 def step_parts(breakdown: StepBreakdown, mode: Mode = "light") -> go.Figure:
     """Draw what the profiled steps consist of; the parts add up to all of their time."""
-    rows = [(name, int(getattr(breakdown, field)), category) for field, name, category in _PARTS]
+    rows = [(name, int(getattr(breakdown, field)), category) for field, name, category in PARTS]
     total_ns = sum(time_ns for _, time_ns, _ in rows)
     return _bars(
         "What the profiled steps consist of", [row for row in rows if row[1] > 0], total_ns, "of the steps", mode
     )
+
+
+def _operations(gaps: IdleGaps, cause: GapCause) -> str:
+    """Return lines that name the host operations which ran in the idle moments of one cause, the longest first."""
+    mine = [one for one in gaps.by_operation if one.cause is cause][:SHOWN_OPERATIONS]
+    return "".join(f"<br>{one.operation}: {format_duration(one.idle_ns)}" for one in mine)
 
 
 def _bars(title: str, rows: list[tuple[str, int, str]], whole_ns: int, of: str, mode: Mode) -> go.Figure:

@@ -4,16 +4,21 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.step_findings import PART_NAMES
+from pipeline_lab.analysis.step_phases import StepPhases
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_mean, group_percentile, group_size, group_starts
-from pipeline_lab.figures.theme import Mode, add_band, add_key, add_note, colour, new_figure, shade
-from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_key, add_note, colour, new_figure, shade
+from pipeline_lab.units import NS_PER_MS, format_count
 
 MAX_POINTS = 800
 MAX_MARKS = 200
+NO_OUTLIERS = Unavailable("Outliers were not looked for.")
 
 
-def step_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
-    """Draw the time of every step; the warm-up is shaded, profiled steps are marked."""
+def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unavailable = NO_OUTLIERS) -> go.Figure:
+    """Draw the time of every step; the warm-up is shaded, profiled steps and outliers are marked."""
     figure = new_figure("Step time over the run", mode, "Step", "Step time (ms)")
     step, time_ms = column(job.table, "step"), column(job.table, "step_ns", NS_PER_MS)
     starts = group_starts(len(step), MAX_POINTS)
@@ -30,7 +35,29 @@ def step_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
         hovertemplate="step %{x}: %{y:.3g} ms<extra></extra>",
     )
     _mark_profiled(figure, job, step, time_ms, mode)
+    if not isinstance(outliers, Unavailable):
+        _mark_outliers(figure, outliers, mode)
     _mark_warmup(figure, job, step, time_ms, mode)
+    return figure
+
+
+def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
+    """Draw the mean step of each phase of the job, divided into waiting for input and the rest."""
+    figure = new_figure("Step time by phase", mode, "Mean step (ms)", "", height=270)
+    names = [f"{one.phase.value}<br>{format_count(one.steps)} steps" for one in found.phases]
+    wait = [one.wait_ns / one.steps / NS_PER_MS for one in found.phases]
+    rest = [(one.total_ns - one.wait_ns) / one.steps / NS_PER_MS for one in found.phases]
+    for name, value, category in (("input wait", wait, "input_wait"), ("the rest of the step", rest, "busy")):
+        figure.add_bar(
+            y=names,
+            x=value,
+            orientation="h",
+            name=name,
+            marker={"color": colour(category, mode)},
+            hovertemplate="%{y}: %{x:.3g} ms " + name + "<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", dragmode=False)
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
     return figure
 
 
@@ -80,6 +107,25 @@ def _mark_profiled(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: 
         name="profiled",
         marker={"color": colour("input_wait", mode), "size": 5},
         hovertemplate="profiled step %{x}: %{y:.3g} ms<extra></extra>",
+    )
+
+
+def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, mode: Mode) -> None:
+    rows = outliers.table.to_pylist()
+    rows.sort(key=lambda row: -int(row["length_ns"]))
+    if len(rows) > MAX_MARKS:
+        add_note(figure, f"The {MAX_MARKS} longest of {len(rows)} outliers are marked.")
+    rows = rows[:MAX_MARKS]
+    if not rows:
+        return
+    figure.add_scatter(
+        x=[row["step"] for row in rows],
+        y=[row["length_ns"] / NS_PER_MS for row in rows],
+        mode="markers",
+        name="outlier",
+        customdata=[PART_NAMES[row["cause"]] for row in rows],
+        marker={"symbol": "triangle-down", "size": 9, "color": THEMES[mode].ink},
+        hovertemplate="step %{x}: %{y:.3g} ms<br>%{customdata}<extra></extra>",
     )
 
 

@@ -82,7 +82,6 @@ THEMES: dict[Mode, Theme] = {
             "hidden_wait": "#e9a982",
             "expected": "#5b6470",
             "tf_data": "#12908a",
-            "collective": "#9a2a5e",
         },
     ),
     "dark": Theme(
@@ -98,7 +97,6 @@ THEMES: dict[Mode, Theme] = {
             "hidden_wait": "#8f5a36",
             "expected": "#a3abb7",
             "tf_data": "#2fb8a8",
-            "collective": "#d76a9e",
         },
     ),
 }

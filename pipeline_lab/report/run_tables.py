@@ -20,6 +20,7 @@ UNKNOWN = "–"
 MAX_LONGEST = 10
 MAX_FILES = 30
 MAX_WINDOWS = 20
+SHOWN_OPERATIONS = 3
 
 
 def longest_waits(stalls: InputStalls) -> Table:
@@ -117,17 +118,23 @@ def longest_gaps(gaps: IdleGaps) -> Table:
             format_duration(row["start_ns"]),
             format_duration(row["duration_ns"]),
             CAUSE_NAMES[GapCause(row["cause"])],
-            row["host_operation"] or "–",
+            _operations(gaps, row),
         )
         for row in _largest(inside, "duration_ns")
     )
     return Table(
         "Longest idle gaps",
-        ("Start", "Length", "Cause", "Host operation"),
+        ("Start", "Length", "Cause", "Host operations (share of the gap)"),
         rows,
         numeric=(0, 1),
         note=_left_out(len(rows), inside.num_rows, "gaps"),
     )
+
+
+def _operations(gaps: IdleGaps, gap: dict[str, Any]) -> str:
+    ranked = gaps.operations_of(gap["host"], gap["device"], gap["start_ns"])[:SHOWN_OPERATIONS]
+    named = [f"{row['operation']} {format_percent(100 * row['time_ns'] / gap['duration_ns'])}" for row in ranked]
+    return ", ".join(named) or gap["host_operation"] or "–"
 
 
 def files(sampling: FileSampling) -> Table:
@@ -191,7 +198,11 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("steps", diagnosis.job_steps, "table"),
         ("profiled_steps", diagnosis.steps, "table"),
         ("input_waits", diagnosis.input_stalls, "table"),
+        ("step_parts", diagnosis.step_breakdown, "table"),
+        ("outlier_steps", diagnosis.outlier_steps, "table"),
+        ("hosts", diagnosis.hosts, "table"),
         ("idle_gaps", diagnosis.idle_gaps, "gaps"),
+        ("idle_gap_operations", diagnosis.idle_gaps, "operations"),
         ("files", diagnosis.file_sampling, "table"),
         ("sampling_over_time", diagnosis.file_sampling, "timeline"),
         ("sampling_coverage", diagnosis.file_sampling, "coverage"),

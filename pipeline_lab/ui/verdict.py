@@ -90,7 +90,7 @@ def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
             gaps
             if isinstance(gaps, Unavailable)
             else format_percent(100 * gaps.idle_ns / max(1, gaps.idle_ns + gaps.busy_ns)),
-            "Share of the profile windows without device work.",
+            "Share of the whole profile windows without device work, the time between and around the steps included.",
         ),
         (
             "Utilisation",

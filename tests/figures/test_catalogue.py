@@ -16,6 +16,7 @@ LONG = results.diagnosis(
     job_steps=results.job_steps(6000),
     steps=results.steps(6000),
     input_stalls=results.input_stalls(6000),
+    step_breakdown=results.step_breakdown(6000),
     idle_gaps=results.idle_gaps(6000),
     file_sampling=results.file_sampling(400, 60),
     memory=results.memory(20_000),
@@ -59,7 +60,7 @@ def test_a_long_run_is_bounded_and_says_so(chart):
     figure = draw(chart, LONG)
     assert marks(figure) <= 3000
     assert len(figure.layout.shapes) <= 101
-    joined = {"idle-by-cause", "step-parts", "wait-distribution", "pipeline-stages"}
+    joined = {"step-phases", "idle-by-cause", "step-parts", "wait-distribution", "pipeline-stages"}
     assert chart.name in joined or notes_of(figure), "something was left out and the chart does not say so"
 
 

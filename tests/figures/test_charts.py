@@ -1,13 +1,18 @@
 """What single charts say beyond the promises that all of them keep."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from pipeline_lab.analysis.idle_gaps import GapCause, OperationTime
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.hosts import hosts_side_by_side
 from pipeline_lab.figures.idle import idle_by_cause
 from pipeline_lab.figures.memory import memory_over_time
 from pipeline_lab.figures.sampling import file_shares, sampling_over_time
 from pipeline_lab.figures.stalls import stall_over_windows, stall_per_step, wait_distribution
-from pipeline_lab.figures.steps import learning, step_time
+from pipeline_lab.figures.step_parts import step_parts_over_time
+from pipeline_lab.figures.steps import learning, phases, step_time
 from pipeline_lab.figures.theme import notes_of
 from pipeline_lab.figures.timeline import MAX_ROWS, device_timeline
 from tests.support import results
@@ -87,3 +92,47 @@ def test_warmup_and_profiled_steps_are_marked():
 def test_a_workload_without_accuracy_shows_its_loss_alone():
     assert len(learning(results.job_steps()).data) == 2
     assert len(learning(results.job_steps(accuracy=False)).data) == 1
+
+
+def test_the_parts_of_a_step_are_stacked_to_its_length():
+    figure = step_parts_over_time(results.step_breakdown(), results.outlier_steps())
+    bars = [trace for trace in figure.data if trace.type == "bar"]
+    assert {bar.name for bar in bars} == {"input wait", "device compute", "Python", "host operation"}
+    assert set(np.sum([bar.y for bar in bars], axis=0)) == {50.0}
+
+
+def test_outliers_carry_their_cause():
+    # step 60 was recorded and is an outlier; 20 and 30 were not recorded
+    outliers = results.outlier_steps(5)
+    marks = [
+        trace for trace in step_parts_over_time(results.step_breakdown(), outliers).data if trace.name == "outlier"
+    ]
+    assert [text for mark in marks for text in mark.customdata] == ["step 60, 50 ms: checkpoints"]
+    (mark,) = [trace for trace in step_time(results.job_steps(), outliers=outliers).data if trace.name == "outlier"]
+    assert (len(mark.x), set(mark.y)) == (5, {150.0})
+
+
+def test_pointing_at_a_cause_names_the_operations():
+    gaps = replace(
+        results.idle_gaps(),
+        by_operation=(
+            OperationTime("DeserializeSparse", GapCause.HOST_OPERATION, 90_000_000),
+            OperationTime("Cast", GapCause.HOST_OPERATION, 2_000_000),
+        ),
+    )
+    bars = idle_by_cause(gaps).data[0]
+    found = dict(zip(bars.y, bars.customdata, strict=True))
+    assert found["host operation"] == "<br>DeserializeSparse: 90 ms<br>Cast: 2 ms"
+    assert found["input wait"] == ""
+
+
+def test_the_host_that_holds_the_others_back_comes_first():
+    figure = hosts_side_by_side(results.hosts(3))
+    assert list(figure.data[0].y) == ["worker-2", "worker-0", "worker-1"]
+    assert np.sum([bar.x for bar in figure.data], axis=0).tolist() == [50.0, 50.0, 50.0]
+    assert notes_of(figure) == ["worker-2 holds the others back."]
+
+
+def test_phases_show_the_mean_step_and_its_wait():
+    wait, rest = phases(results.step_phases()).data
+    assert (list(wait.x), list(rest.x)) == ([30.0, 40.0, 20.0], [70.0, 20.0, 20.0])

@@ -227,19 +227,19 @@ def step_phases() -> StepPhases:
     )
 
 
-def hosts(count: int = 2) -> Hosts:
-    """Return hosts of which the last one waits 30 of 50 ms for input, and the others as long for it."""
+def hosts(count: int = 2, wait_ns: int = WAIT_NS) -> Hosts:
+    """Return hosts of which the last one waits for input, 30 of 50 ms if not told otherwise, and the others for it."""
     last = np.arange(count) == count - 1
     columns = {
         "host": [f"worker-{number}" for number in range(count)],
         "steps": [40] * count,
         "median_ns": [STEP_NS] * count,
         "p95_ns": [STEP_NS] * count,
-        "own_ns": np.where(last, STEP_NS, STEP_NS - WAIT_NS),
-        "collective_ns": np.where(last, 0, WAIT_NS),
-        "input_wait_ns": np.where(last, WAIT_NS, 0),
+        "own_ns": np.where(last, STEP_NS, STEP_NS - wait_ns),
+        "collective_ns": np.where(last, 0, wait_ns),
+        "input_wait_ns": np.where(last, wait_ns, 0),
         "last_in": np.where(last, 40, 0),
-        "held_up_ns": np.where(last, 40 * WAIT_NS, 0),
+        "held_up_ns": np.where(last, 40 * wait_ns, 0),
         "cause": [None] * (count - 1) + ["input_wait"],
     }
     return Hosts(pa.table(columns, schema=HOST_TABLE), 40, 40 * STEP_NS)
@@ -486,7 +486,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "retraces": retraces(),
         "outlier_steps": outlier_steps(),
         "step_phases": step_phases(),
-        "hosts": hosts(),
+        "hosts": hosts(wait_ns=0),
         "calibration": Calibration(16.0 * MS, 31.0 * MS, 50.0 * MS),
         "idle_gaps": idle_gaps(),
         "tf_data": tf_data(),

@@ -1,0 +1,97 @@
+"""What the steps consist of: of all recorded steps together, and of each in the order of time."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_findings import PART_NAMES
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import FloatArray, IntArray, column, group_mean, group_size, group_starts
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.units import NS_PER_MS
+
+MAX_BARS = 180
+MAX_MARKS = 100
+
+PARTS = (
+    ("input_wait_ns", "input wait", "input_wait"),
+    ("host_to_device_ns", "copy to device", "host_to_device"),
+    ("device_compute_ns", "device compute", "busy"),
+    ("device_copy_ns", "copies on the device", "host_to_device"),
+    ("collective_ns", "collectives", "collective"),
+    ("compile_ns", "compiling", "compile"),
+    ("checkpoint_ns", "checkpoint", "checkpoint"),
+    ("host_operation_ns", "host operation", "host_operation"),
+    ("dispatch_ns", "dispatch", "dispatch"),
+    ("host_compute_ns", "host compute", "busy"),
+    ("python_ns", "Python", "python"),
+    ("other_ns", "unknown", "unknown"),
+)
+"""Field of each part, what people call it, and the category whose colour it has."""
+
+
+def step_parts_over_time(
+    breakdown: StepBreakdown, outliers: OutlierSteps | Unavailable, mode: Mode = "light"
+) -> go.Figure:
+    """Draw each recorded step as a stack of its parts, which add up to its length; outliers are marked."""
+    figure = new_figure("Parts of each recorded step", mode, "Recorded step, in order of time", "Time (ms)")
+    table = breakdown.table
+    starts = group_starts(table.num_rows, MAX_BARS)
+    if group_size(starts) > 1:
+        add_note(figure, f"Each bar is the mean of {group_size(starts)} neighbouring steps.")
+    hosts = len(set(table.column("host").to_pylist()))
+    if hosts > 1:
+        add_note(figure, f"The steps of {hosts} hosts stand beside each other.")
+    number = column(table, "step")[starts]
+    for field, name, category in PARTS:
+        part_ms = column(table, field, NS_PER_MS)
+        if not part_ms.any():
+            continue
+        figure.add_bar(
+            x=starts + 1,
+            y=group_mean(part_ms, starts),
+            customdata=number,
+            name=name,
+            marker={"color": colour(category, mode), "line": {"width": 0}},
+            hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + name + "<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", bargap=0.1)
+    if not isinstance(outliers, Unavailable):
+        _mark_outliers(figure, breakdown, outliers, starts, mode)
+    return figure
+
+
+def _mark_outliers(
+    figure: go.Figure, breakdown: StepBreakdown, outliers: OutlierSteps, starts: IntArray, mode: Mode
+) -> None:
+    step = column(breakdown.table, "step")
+    length_ms = (column(breakdown.table, "end_ns") - column(breakdown.table, "start_ns")) / NS_PER_MS
+    cause = dict(
+        zip(outliers.table.column("step").to_pylist(), outliers.table.column("cause").to_pylist(), strict=True)
+    )
+    rows = np.flatnonzero(np.isin(step, list(cause)))
+    rows = rows[group_starts(len(rows), MAX_MARKS)]
+    if not len(rows):
+        return
+    figure.add_scatter(
+        x=_bar_of(rows, starts),
+        y=_heights(length_ms, starts)[np.searchsorted(starts, rows, side="right") - 1],
+        mode="markers",
+        name="outlier",
+        customdata=[
+            f"step {step[row]:.0f}, {length_ms[row]:.3g} ms: {PART_NAMES[cause[int(step[row])]]}" for row in rows
+        ],
+        marker={"symbol": "triangle-down", "size": 9, "color": THEMES[mode].ink},
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _bar_of(rows: IntArray, starts: IntArray) -> IntArray:
+    return starts[np.searchsorted(starts, rows, side="right") - 1] + 1
+
+
+def _heights(length_ms: FloatArray, starts: IntArray) -> FloatArray:
+    """Return where a mark sits above each bar."""
+    heights = group_mean(length_ms, starts)
+    return heights + 0.04 * (heights.max() if len(heights) else 0.0)
