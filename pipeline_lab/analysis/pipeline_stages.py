@@ -79,12 +79,17 @@ def _from_trace(
     for work in () if isinstance(model, Unavailable) else model.stages:
         live.setdefault(trace_path(work.path), []).append(work)
     caused = caused_ns(tf_data)
+
+    def is_wrapped(stage: Stage) -> bool:
+        """Say whether this is only the root around the stage that the dataset stands for."""
+        return any(below.node == stage.node for below in tf_data.children(stage.number))
+
     batches = max((stage.elements for stage in tf_data.stages if stage.parent is None), default=0)
     return tuple(
         _join(
             stage,
             live.get(stage.path, []),
-            () if isinstance(written, Unavailable) else labels_of(written, stage.node),
+            () if isinstance(written, Unavailable) or is_wrapped(stage) else labels_of(written, stage.node),
             None if caused is None else caused.get(stage.number, 0),
             batches or 1,
         )

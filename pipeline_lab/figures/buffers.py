@@ -59,7 +59,7 @@ def parallelism_over_time(
             figure,
             "Nothing was changed by AUTOTUNE while it was watched."
             if changed is None
-            else f"AUTOTUNE last changed something {format_duration(max(0, changed))} after the first step.",
+            else f"AUTOTUNE last changed a running stage {format_duration(max(0, changed))} after the first step.",
         )
     return figure
 

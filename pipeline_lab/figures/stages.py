@@ -71,7 +71,7 @@ def pipeline_stages(
         showgrid=False,
     )
     longest = max(stage.work_ns for stage in shown) / NS_PER_MS
-    figure.update_xaxes(range=[0, longest * 1.6 or 1], nticks=5)
+    figure.update_xaxes(range=[0, longest * 2.1 or 1], nticks=5)
     figure.update_layout(dragmode=False, bargap=0.4)
     if len(shown) < len(stages):
         add_note(figure, f"The {len(shown)} costliest of {len(stages)} stages.")
@@ -108,7 +108,7 @@ def critical_path(tf_data: TfData, mode: Mode = "light") -> go.Figure | Unavaila
         hovertemplate="%{y}: %{text}<extra></extra>",
         showlegend=False,
     )
-    figure.update_xaxes(range=[0, max(values) / NS_PER_MS * 1.6], nticks=5)
+    figure.update_xaxes(range=[0, max(values) / NS_PER_MS * 1.9], nticks=5)
     figure.update_yaxes(showgrid=False)
     figure.update_layout(dragmode=False)
     return figure
