@@ -48,6 +48,15 @@ def test_a_prefetch_is_blocked_until_its_element_comes() -> None:
     assert (stage(pipeline, "BatchV2").self_ns, stage(pipeline, "TFRecord").self_ns) == (50_000, 20_000)
 
 
+def test_what_a_stage_does_once_it_has_its_element_is_its_own_work() -> None:
+    pipeline = analysed(
+        line("python", (WAIT, 0, 100), call("Prefetch", 0, 100), ("PrefetchConsume", 30, 5, {"element_id": 1})),
+        line(OWN_THREAD, ("PrefetchProduce", 0, 30, {"element_id": 1}), call("Prefetch::Range", 0, 30)),
+    )
+    assert (stage(pipeline, "Prefetch").blocked_ns, stage(pipeline, "Prefetch").self_ns) == (30_000, 70_000)
+    assert shares(pipeline) == {("Range", "own work"): 30, ("Prefetch", "own work"): 70}
+
+
 def test_the_latency_of_a_function_in_the_background_ends_with_its_result() -> None:
     # Two calls of 10 and 30: mean 20, standard deviation 10.
     pipeline = analysed(
