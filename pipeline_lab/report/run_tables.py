@@ -11,6 +11,7 @@ from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.pipeline_stages import PipelineStage
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.tf_data.results import StageOrigin
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.report.content import Table
@@ -51,7 +52,7 @@ def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
     rows = tuple(
         (
             "\u2003" * stage.depth + stage.name,
-            " + ".join(stage.written) or (stage.origin.value if stage.origin else "–"),
+            " + ".join(stage.written) or _origin(stage),
             format_duration(stage.work_ns),
             f"{stage.visits_per_batch:.4g}",
             "–" if stage.element_bytes is None else format_bytes(stage.element_bytes),
@@ -69,6 +70,11 @@ def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
         note="Per batch: thread time, and elements made for one batch.",
         folded=True,
     )
+
+
+def _origin(stage: PipelineStage) -> str:
+    """Say what TensorFlow did where it is not known what was written."""
+    return "–" if stage.origin is None or stage.origin is StageOrigin.WRITTEN else f"{stage.origin.value} by TensorFlow"
 
 
 def buffers(pipeline: tuple[PipelineStage, ...]) -> Table:
