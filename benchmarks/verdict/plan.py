@@ -1,7 +1,11 @@
 """What each planted job is and what the right answer to it is, fixed before any rule is looked at.
 
 Every trouble is planted twice, with other numbers: thresholds may be set on the jobs of the set ``tune`` and are scored
-on those of the set ``score``. Numbers are chosen for two cores or more.
+on those of the set ``score``. Numbers are chosen for two cores.
+
+Three jobs were planted anew after their first recording showed that they did not hold what they were meant to: decoding
+that slowed the training step instead of keeping it waiting, a pipeline too small to slow anything, and sparse features,
+which on a processor are many small operations called one by one (dispatch), not one that fills a gap.
 """
 
 from dataclasses import dataclass
@@ -84,8 +88,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
 
     images: Stage = {"kind": "images", "data": "random", "examples_per_file": "2x64"}
     parse: Stage = {"stage": "parse", "num_parallel_calls": 4}
-    crop: Stage = {"stage": "augment", "pad": 0, "crop": 8, "flip": False, "rotate_degrees": 0, "cutout": 0}
-    plain: Stage = {"stage": "augment", "pad": 0, "flip": False, "rotate_degrees": 0, "cutout": 0}
+    crop: Stage = {"stage": "augment", "pad": 0, "crop": 32, "flip": False, "rotate_degrees": 0, "cutout": 0}
     few: Stage = {"stage": "batch", "size": (16, 12)[v]}
     return [
         job(
@@ -195,12 +198,12 @@ def _jobs(v: int, which: Set) -> list[Planted]:
             stages=(*READERS, "BatchV2"),
         ),
         job(
-            "decoding needs every core",
-            {**images, "image_size": (320, 288)[v]},
-            chain(parse, crop, batching=few),
+            "reading needs every core",
+            timed(read_ms=(3.0, 2.5)[v], compute_ms=1.0, work="spin"),
+            chain(reading={"stage": "read", "mode": "interleave", "cycle_length": 4, "num_parallel_calls": 4}),
             "input-bound",
             causes=("cpu-bound",),
-            stages=MAPS,
+            stages=READERS,
             pool=4,
             steps=80,
         ),
@@ -271,15 +274,14 @@ def _jobs(v: int, which: Set) -> list[Planted]:
                 {"stage": "parse", "num_parallel_calls": 2},
                 PREFETCH,
             ],
-            "idle-other",
-            causes=("host_operation",),
+            "dispatch-bound",
             operation="DeserializeSparse",
             steps=60,
         ),
         job(
             "decoding beside a real network",
-            {**images, "image_size": (40, 48)[v], "examples_per_file": "2x512"},
-            chain({**parse, "num_parallel_calls": 2}, plain, batching=few),
+            {**images, "image_size": (160, 144)[v]},
+            chain({**parse, "num_parallel_calls": 2}, crop, batching=few),
             "host-contention",
             pool=2,
             steps=80,

@@ -103,5 +103,4 @@ def _read(job: Planted, repetition: int, folder: RunFolder) -> Answer:
 def _operations(diagnosis: Diagnosis) -> tuple[str, ...]:
     if isinstance(diagnosis.idle_gaps, Unavailable):
         return ()
-    named = diagnosis.idle_gaps.gaps.column("host_operation").to_pylist()
-    return tuple(sorted({name for name in named if name}))
+    return tuple(sorted(set(diagnosis.idle_gaps.operations.column("operation").to_pylist())))

@@ -61,7 +61,9 @@ def measure_losses(results: Results) -> Losses | None:
     working = 100.0 - sum(by_class.values())
     launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
     hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
-    by_class[VerdictClass.HOST_CONTENTION] = min(working, hidden)
+    stretched = max(0.0, launching - _alone_percent(results))
+    by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
+    by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
     name = "the device" if has_device else "the training computation"
     return Losses(by_class, float(np.median(steps.training_step_ns)), name)
 
@@ -74,6 +76,12 @@ def classify(losses: Losses) -> VerdictClass:
 
 def _needed_percent(kind: VerdictClass) -> float:
     return MODERATE_PERCENT if kind is VerdictClass.INPUT_BOUND else STRONG_PERCENT
+
+
+def _alone_percent(results: Results) -> float:
+    """Return the step on a held batch, percent of the step as it ran; dispatch beyond that is not the step's own."""
+    calibration = results.calibration
+    return 100.0 if isinstance(calibration, Unavailable) else calibration.utilisation_percent
 
 
 def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:

@@ -107,6 +107,13 @@ def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "checkpoint")
 
 
+def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
+    slow = divided(host_compute=40, dispatch=60)
+    # alone the step takes 10 of its 50 ms, dispatch included; the pipeline's 45 ms explain the rest
+    assert judged(slow, Calibration(10e6, 45e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+    assert judged(slow, Calibration(40e6, 5e6, 50e6)).verdict_class is VerdictClass.DISPATCH_BOUND
+
+
 def test_without_traced_steps_the_jobs_own_waits_speak():
     missing = Unavailable("No window.")
     verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing))
