@@ -106,17 +106,19 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
     breakdown = fold(step_breakdown.merge, [part.step_breakdown for part in parts])
     gaps = fold(merge_gaps, [part.idle_gaps for part in parts])
     pipeline = fold(tf_data.merge, [part.tf_data for part in parts])
+    traced = fold(retracing.merge, [part.retraces for part in parts])
+    memory_used = fold(allocators.merge, [part.allocators for part in parts])
     results = Results(
         source=source,
         origin_epoch_ns=axis.origin_epoch_ns,
         steps=found,
         input_stalls=stalls,
         step_breakdown=breakdown,
-        retraces=fold(retracing.merge, [part.retraces for part in parts]),
+        retraces=traced,
         hosts=_on(breakdown, stragglers.compare),
         idle_gaps=gaps,
         tf_data=pipeline,
-        allocators=fold(allocators.merge, [part.allocators for part in parts]),
+        allocators=memory_used,
         **(_fields(job) | {"outlier_steps": _outliers(job, breakdown)}),
     )
     return _judge(results)

@@ -122,7 +122,7 @@ def _by_host(table: pa.Table, names: list[str]) -> dict[str, dict[tuple[int, int
 
 
 def _middle(values: IntArray) -> IntArray:
-    return np.median(values, axis=1).astype(np.int64)
+    return np.asarray(np.median(values, axis=1), np.int64)
 
 
 def _cause(parts: IntArray, host: int) -> str | None:
