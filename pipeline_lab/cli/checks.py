@@ -153,12 +153,13 @@ def _check_tensorflow_package() -> Check:
 
 
 def _check_store(store: RunStore) -> Check:
+    folder = next(path for path in (store.root, *store.root.parents) if path.exists())
     try:
-        store.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=store.root):
-            return Check("Run store", True, f"{store.root} is writable")
+        with tempfile.TemporaryFile(dir=folder):
+            state = "is writable" if folder == store.root else "does not exist yet; the first run makes it"
+            return Check("Run store", True, f"{store.root} {state}")
     except OSError as error:
-        found = f"{store.root} is not writable ({error.strerror})"
+        found = f"{folder} is not writable ({error.strerror})"
         return Check("Run store", False, found, "Name another folder with --store or PIPELINE_LAB_STORE.")
 
 

@@ -24,14 +24,14 @@ def _source(what: str, store: Path | None) -> str:
     from pipeline_lab.options.presets import PRESETS
     from pipeline_lab.options.run import read_options_file
     from pipeline_lab.pipeline.source import render_source
-    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.runs.store import find_store
 
     if Path(what).is_file():
         return render_source(read_options_file(Path(what)))
     preset = next((preset for preset in PRESETS if preset.name == what), None)
     if preset is not None:
         return render_source(preset.options)
-    folder = open_store(store).folder(what)
+    folder = find_store(store).folder(what)
     try:
         return folder.source.read_text(encoding="utf-8")
     except OSError:

@@ -21,9 +21,9 @@ runs = typer.Typer(help="List, show, tag, rename and delete runs.", no_args_is_h
 def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
     """List all runs, newest first, the bundled samples last."""
     from pipeline_lab.cli.run_document import run_document
-    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.runs.store import find_store
 
-    opened = open_store(store)
+    opened = find_store(store)
     records = opened.runs()
     if as_json:
         print_json([run_document(opened.folder(record.id), record) for record in records])
@@ -44,9 +44,9 @@ def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
 def show(run: RunArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one run: state, times, options, what it ran on."""
     from pipeline_lab.cli.run_document import run_document
-    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.runs.store import find_store
 
-    opened = open_store(store)
+    opened = find_store(store)
     record = opened.read(run)
     document = run_document(opened.folder(run), record)
     if as_json:
@@ -65,9 +65,9 @@ def tag(
     store: StoreOption = None,
 ) -> None:
     """Set a run's tags."""
-    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.runs.store import find_store
 
-    record = open_store(store).tag(run, tuple(tags or ()))
+    record = find_store(store).tag(run, tuple(tags or ()))
     say("Tags of {}: {}.", run, ", ".join(record.tags) or "none")
 
 
@@ -78,9 +78,9 @@ def rename(
     store: StoreOption = None,
 ) -> None:
     """Give a run another name."""
-    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.runs.store import find_store
 
-    record = open_store(store).rename(run, name)
+    record = find_store(store).rename(run, name)
     say("{} is now called {}.", run, record.name)
 
 
@@ -90,9 +90,9 @@ def remove(
     store: StoreOption = None,
 ) -> None:
     """Delete runs with everything that they recorded."""
-    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.runs.store import find_store
 
-    opened = open_store(store)
+    opened = find_store(store)
     for run_id in ids:
         opened.remove(run_id)
         say("Deleted {}.", run_id)

@@ -11,7 +11,7 @@ from pipeline_lab.comparison.recorded import Comparison, ComparisonError, compar
 from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
 from pipeline_lab.errors import StoreError, TraceReadError
 from pipeline_lab.options.race import is_race
-from pipeline_lab.runs.store import RunFolder, open_store, read_record
+from pipeline_lab.runs.store import RunFolder, find_store, read_record
 
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
 
@@ -83,7 +83,7 @@ def find_path(what: str | Path, store: Path | None = None) -> Path:
     with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
         if Path(what).exists():
             return Path(what).absolute()
-    opened = open_store(store)
+    opened = find_store(store)
     try:
         return opened.folder(str(what)).path
     except StoreError:

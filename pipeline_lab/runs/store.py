@@ -272,6 +272,17 @@ def open_store(root: Path | None = None) -> RunStore:
     return RunStore(chosen.absolute(), samples_folder())
 
 
+def find_store(root: Path | None = None) -> RunStore:
+    """Open the store that the user means, to read it.
+
+    Raises:
+        StoreError: The folder that the user named does not exist.
+    """
+    if root is not None and not root.is_dir():
+        raise StoreError(f"The folder {root} does not exist; name the folder that holds the runs with --store.")
+    return open_store(root)
+
+
 def samples_folder() -> Path | None:
     """Return where the bundled sample runs lie, in a checkout or in an installed package."""
     package = Path(__file__).resolve().parents[1]

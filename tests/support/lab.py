@@ -78,7 +78,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     runtime = tmp_path / "runtime"
     monkeypatch.setenv("PIPELINE_LAB_RUNTIME", str(runtime))
     monkeypatch.setenv("PIPELINE_LAB_WORKER", f"{sys.executable} {FAKE_WORKER}")
-    lab = Lab(RunStore(tmp_path / "store"), runtime)
+    store = RunStore(tmp_path / "store")
+    store.root.mkdir()
+    lab = Lab(store, runtime)
     yield lab
     deadline_s = time.monotonic() + 10
     while (left := lab.processes()) and time.monotonic() < deadline_s:
