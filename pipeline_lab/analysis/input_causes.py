@@ -105,7 +105,8 @@ def pool_bound(facts: InputFacts) -> bool:
         return False
     if work is not None and facts.step_ns:
         return allowed > threads and work.work_ns / threads >= POOL_EXPLAINS_SHARE * facts.step_ns
-    queueing, busy = facts.blamed.seen and facts.blamed.seen.queueing_share, facts.pool_busy_share
+    seen, busy = facts.blamed.seen, facts.pool_busy_share
+    queueing = None if seen is None else seen.queueing_share
     return queueing is not None and queueing > QUEUEING_SHARE and busy is not None and busy >= POOL_FULL_SHARE
 
 

@@ -62,7 +62,7 @@ def find_links(threads: Threads, functions: Functions, moments: IntArray) -> Lin
     in_call = call >= 0
     done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
     stage = functions.stage[waiting].astype(np.int64)
-    element = _elements(threads, taken[waiting])
+    element = _elements(threads, taken[waiting].astype(np.int64))
     made = np.where(threads.role[makers] == Role.PRODUCE, makers, NONE)
     made = np.where(np.isin(maker_stage, stage), made, NONE)
     numbered = element != _ANY
