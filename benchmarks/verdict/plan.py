@@ -280,7 +280,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
         ),
         job(
             "decoding beside a real network",
-            {**images, "image_size": (160, 144)[v]},
+            {**images, "image_size": (224, 208)[v]},
             chain({**parse, "num_parallel_calls": 2}, crop, batching=few),
             "host-contention",
             pool=2,
