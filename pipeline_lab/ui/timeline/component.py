@@ -14,6 +14,7 @@ from pipeline_lab.ui.attempts import Attempts
 from pipeline_lab.ui.text import escape
 from pipeline_lab.ui.timeline import answers, jump, routes
 from pipeline_lab.ui.timeline.explain import class_name
+from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 0.5
 _attempts = Attempts()
@@ -68,8 +69,14 @@ def _classes(index: Index) -> list[dict[str, str | bool]]:
 def _show_notes(index: Index) -> None:
     if unreadable := index.facts.get("unreadable", 0):
         st.caption(f"{unreadable} of the run's traces could not be read; their stretch of time is empty.")
+    if left_out := index.facts.get("gaps_left_out", 0):
+        together = format_duration(index.facts["left_out_ns"])
+        st.caption(
+            f"{format_count(left_out)} short idle gaps ({together} together) are drawn as device work in the row of each "
+            "device; the threads below show what went on in them."
+        )
     if deeper := sum(lane.deeper for lane in index.lanes):
-        st.caption(f"{deeper:,} events are nested too deep to be shown.")
+        st.caption(f"{format_count(deeper)} events are nested too deep to be shown.")
 
 
 @st.fragment(run_every=POLL_S)
