@@ -12,7 +12,6 @@ from pipeline_lab.analysis.conclusion import conclude, describe, without_job
 from pipeline_lab.analysis.inputs import Progress, is_run, opened_log
 from pipeline_lab.analysis.results import Diagnosis as Diagnosis
 from pipeline_lab.analysis.results import Source as Source
-from pipeline_lab.analysis.run_fold import RunFold
 from pipeline_lab.analysis.stored_parts import read_stored
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.errors import TraceReadError
@@ -46,6 +45,8 @@ def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:
     if log is not None:
         diagnosis = diagnose(log, progress=progress)
         return replace(diagnosis, source=replace(diagnosis.source, path=str(path)))
+    from pipeline_lab.analysis.run_fold import RunFold  # loads the models of a run's options
+
     run = RunFold(RunFolder(path))
     run.add_new(progress)
     return run.diagnose()

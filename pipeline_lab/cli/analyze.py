@@ -28,7 +28,7 @@ def analyze(
     store: StoreOption = None,
 ) -> None:
     """Say why the device waited: the verdict first, then the numbers behind it."""
-    from pipeline_lab.comparison.opening import find_path
+    from pipeline_lab.runs.finding import find_path
 
     found = find_path(path, store)
     with reading(found.name):

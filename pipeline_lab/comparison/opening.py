@@ -1,6 +1,5 @@
 """Open what the user names: a run's id, a run folder, any log, or a diagnosis that was made before."""
 
-import contextlib
 from pathlib import Path
 from typing import TypeAlias
 
@@ -9,9 +8,9 @@ from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.comparison.recorded import Comparison, ComparisonError, compare_runs
 from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
-from pipeline_lab.errors import StoreError, TraceReadError
 from pipeline_lab.options.race import is_race
-from pipeline_lab.runs.store import RunFolder, find_store, read_record
+from pipeline_lab.runs.finding import find_path
+from pipeline_lab.runs.store import RunFolder, read_record
 
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
 
@@ -72,22 +71,3 @@ def _describe(diagnosis: Diagnosis) -> RecordedRun:
     if (folder := RunFolder(path)).record.is_file():
         return describe_run(folder, diagnosis)
     return RecordedRun(name=path.name or str(path), diagnosis=diagnosis)
-
-
-def find_path(what: str | Path, store: Path | None = None) -> Path:
-    """Return the absolute path of a file, a folder, or the run of that id.
-
-    Raises:
-        TraceReadError: There is none of them.
-    """
-    with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
-        if Path(what).exists():
-            return Path(what).absolute()
-    opened = find_store(store)
-    try:
-        return opened.folder(str(what)).path
-    except StoreError:
-        raise TraceReadError(
-            f"There is no file or folder {str(what)[:200]!r}, and no run of that id in {opened.root}; "
-            "`pipeline-lab runs list` shows the runs."
-        ) from None
