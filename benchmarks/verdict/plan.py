@@ -3,9 +3,11 @@
 Every trouble is planted twice, with other numbers: thresholds may be set on the jobs of the set ``tune`` and are scored
 on those of the set ``score``. Numbers are chosen for two cores.
 
-Three jobs were planted anew after their first recording showed that they did not hold what they were meant to: decoding
-that slowed the training step instead of keeping it waiting, a pipeline too small to slow anything, and sparse features,
-which on a processor are many small operations called one by one (dispatch), not one that fills a gap.
+What was changed after first recordings, so that a reader can weigh the score: decoding that slowed the training step
+instead of keeping it waiting gave way to reading that needs every core; the contention jobs got larger pipelines, twice;
+large host copies got a cache; a map that fills every core was added. One *answer* was changed: sparse features on a
+processor are many small operations called one by one, so their class is dispatch, where an operation that fills the gaps
+was expected at first; the operation must still be named.
 """
 
 from dataclasses import dataclass

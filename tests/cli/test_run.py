@@ -84,7 +84,7 @@ def test_wrong_usage_is_exit_code_2_and_starts_nothing(lab: Lab, arguments: list
     assert ended.exit_code == 2
     assert sentence in ended.stderr.replace("\n", " ")
     assert ended.stdout == ""
-    assert not lab.store.root.exists()
+    assert not list(lab.store.root.iterdir())
 
 
 def test_a_store_that_cannot_be_written_is_exit_code_1(lab: Lab, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_every_section_has_its_charts(open_page, run_store):
         app = open_page("run", run=folder.id, section=section)
         assert not app.exception
         charts[section] = len(app.get("plotly_chart"))
-    assert charts == {"Idle gaps": 3, "File sampling": 2, "Memory": 1, "Steps and loss": 2}
+    assert charts == {"Idle gaps": 5, "File sampling": 4, "Memory": 2, "Steps and loss": 3}
 
 
 @pytest.mark.usefixtures("diagnosis")
@@ -245,7 +245,7 @@ def test_names_are_shown_as_typed(open_page, run_store):
 def test_samples_can_be_looked_at_but_not_changed(open_page):
     app = open_page("run", run="baseline")
     assert not app.exception
-    assert [one.label for one in app.button] == ["Copy into a new run"]
+    assert [one.label for one in app.button] == ["Copy into a new run", "Race this against …"]
 
 
 @pytest.mark.usefixtures("diagnosis")
