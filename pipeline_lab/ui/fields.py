@@ -29,14 +29,21 @@ _APPLIES = {
 """Fields that mean something only while another field has one of some values."""
 
 
-_UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_degrees": "degrees", "_bytes": "bytes"}
+_UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_degrees": "degrees", "_bytes": "bytes", "_percent": "%"}
 _LABELS = {
     "every_steps": "One window every … steps",
     "enabled": "Profiler on",
     "num_parallel_calls": "Parallel calls",
     "private_threadpool_size": "Private thread pool",
     "tensorflow_rewrites": "TensorFlow rewrites",
+    "block_steps": "Steps per block",
+    "margin_percent": "Difference that matters (%)",
+    "fail_if_slower_percent": "Fail if slower by (%)",
+    "max_seconds": "Race for at most (s)",
+    "warmup_seconds": "Warm up for at most (s)",
 }
+_LEFT_EMPTY = {"fail_if_slower_percent": "never"}
+"""What an empty number means; where nothing is said here, the lab or TensorFlow chooses."""
 
 
 @cache
@@ -93,7 +100,7 @@ def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
     if "string" in kinds and kinds & {"integer"}:
         return _edit_parallelism(label, value, key, help_, serial="null" in kinds)
     if kinds & {"integer", "number"}:
-        return _edit_number(label, schema, value, key, help_)
+        return _edit_number(label, schema, value, key, help_, _LEFT_EMPTY.get(name, "automatic"))
     if kinds == {"array"}:
         return st.text_input(label, write_file_sizes(value), key=key, help=help_ or FileSizes.__doc__)
     return st.text_input(label, value or "", key=key, help=help_) or (None if "null" in kinds else "")
@@ -122,7 +129,7 @@ def _edit_parallelism(label: str, value: Any, key: str, help_: str | None, *, se
     return None if chosen == "serial" else int(chosen) if str(chosen).isdecimal() else chosen
 
 
-def _edit_number(label: str, schema: Schema, value: Any, key: str, help_: str | None) -> Any:
+def _edit_number(label: str, schema: Schema, value: Any, key: str, help_: str | None, empty: str) -> Any:
     limits = next(part for part in _parts(schema) if part.get("type") in ("integer", "number"))
     low = limits.get("minimum", limits.get("exclusiveMinimum"))
     high = limits.get("maximum")
@@ -134,7 +141,7 @@ def _edit_number(label: str, schema: Schema, value: Any, key: str, help_: str | 
         value=_cast(cast, value),
         step=cast(1) if cast is int else None,
         format="%d" if cast is int else "%g",
-        placeholder="automatic",
+        placeholder=empty,
         key=key,
         help=help_,
     )

@@ -11,6 +11,9 @@ from tests.browser.conftest import settle, shoot, visit
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 
+TAG = "side by side"
+"""Finds the runs of this module among those that other tests left in the table."""
+
 
 @pytest.fixture(scope="module")
 def made(server):
@@ -19,6 +22,8 @@ def made(server):
     race, going = make_watched_race(store), make_watched_race(store, 20)
     set_state(going, RunState.RUNNING)
     runs = [make_saved_run(store, *each) for each in (("baseline", 1.0), ("optimised", 0.5), ("synthetic", 1.1))]
+    for run in runs:
+        store.tag(run.id, (TAG,))
     yield race, going, runs
     for folder in (race, going, *runs):
         set_state(folder, RunState.DONE)
@@ -30,6 +35,7 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
     race, going, runs = made
     page = new_page(scheme, width)
     pages = {
+        "race-form": ("/race?arms=preset:baseline,preset:optimised", "Race"),
         "race": (f"/run?run={race.id}", "words"),
         "race-going": (f"/run?run={going.id}", "words"),
         "compare": (f"/compare?runs={runs[0].id},{runs[1].id}", "Compare"),
@@ -46,7 +52,6 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
 
 def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
     visit(page, f"{server.url}/race?arms=preset:baseline,preset:optimised")
-    page.screenshot(path=shots / "race-form.png")
     page.get_by_role("spinbutton", name="Pairs").fill("20")
     page.keyboard.press("Tab")
     settle(page)
@@ -57,6 +62,18 @@ def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
     visit(page, race)
     expect(page.get_by_role("heading", name=re.compile("optimised is faster than baseline"))).to_be_visible()
     page.screenshot(path=shots / "race-over.png")
+
+
+def test_what_the_form_shows_races_against_a_preset(server, page):
+    visit(page, f"{server.url}/new?preset=baseline")
+    page.get_by_role("button", name="Race against …").click()
+    expect(page.get_by_role("heading", name="Race", exact=True, level=1)).to_be_visible()
+    expect(page.get_by_text("Choose at least two arms")).to_be_visible()
+    arms = page.get_by_role("combobox", name="Arms, the baseline first")
+    arms.fill("Preset optimised")
+    page.get_by_role("option", name="Preset optimised").click()
+    page.keyboard.press("Escape")  # while the list of options is open, the rest of the page is hidden
+    expect(page.get_by_role("button", name="Start the race")).to_be_enabled()
 
 
 def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
@@ -76,7 +93,7 @@ def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
 
 @pytest.mark.usefixtures("made")
 def test_runs_that_are_chosen_are_compared(server, page):
-    visit(page, f"{server.url}/runs")
+    visit(page, f"{server.url}/runs?search={TAG}")
     table = page.get_by_test_id("stDataFrame").bounding_box()
     for row in (1, 2):
         page.mouse.click(table["x"] + 18, table["y"] + 17 + 35 * row)
