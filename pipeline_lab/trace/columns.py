@@ -1,8 +1,6 @@
 """Read the events of planes into columns, several lines at a time where cores allow."""
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +10,7 @@ from pipeline_lab.trace import wire
 from pipeline_lab.trace.budget import PER_EVENT, Budget
 from pipeline_lab.trace.layout import DamagedError, LineBytes, PlaneBytes
 from pipeline_lab.trace.mapping import release_pages
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import IndexArray, IntArray, Line, Plane
 from pipeline_lab.trace.scratch import empty_on_disk
 from pipeline_lab.trace.stats import EventStats
@@ -89,12 +88,8 @@ def read_planes(
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
     room = partial(_empty_columns, on_disk=events > MOST_IN_MEMORY)
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if events < WORTH_A_THREAD or workers < 2:
-        lines = [read_line(data, part, line, room) for _, part, line in todo]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            lines = list(pool.map(lambda job: read_line(data, job[1], job[2], room), todo))
+    each = map if events < WORTH_A_THREAD else on_all_cores
+    lines = list(each(lambda job: read_line(data, job[1], job[2], room), todo))
     names = [name for name, _, _ in todo]
     return tuple(
         _merge(name, parts, [line for owner, line in zip(names, lines, strict=True) if owner == name])

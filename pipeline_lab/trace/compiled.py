@@ -17,6 +17,7 @@ SOURCES = (
     "trace/wire.py",
     "trace/damage.py",
     "trace/json_scan.py",
+    "analysis/tf_data/adding.py",
     "analysis/tf_data/nesting.py",
     "analysis/tf_data/linking.py",
     "analysis/tf_data/walk.py",

@@ -118,7 +118,8 @@ def _walk(
     walk.walk(
         pieces,
         threads.bounds,
-        (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage, types.of_row),
+        (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage, threads.name),
+        types.of_name,
         (links.ready_ns, links.source, links.source_thread, links.call),
         (functions.call_stage, functions.start_ns, functions.end_ns),
         (functions.first_run, functions.runs, threads.start_ns[functions.runs]),

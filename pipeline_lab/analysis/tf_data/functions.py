@@ -64,18 +64,14 @@ def find_functions(threads: Threads) -> Functions:
 
 def _stages_of_rows(threads: Threads) -> IndexArray:
     """Return the stage of every row that an iterator's event tells it of: what lies in it, and what made its element."""
-    stage = threads.place.copy()
-    inner = threads.rows(Role.ITERATOR)
-    around = threads.parent[inner]
-    inner, around = inner[around >= 0], around[around >= 0]
-    makes = threads.role[around] == Role.PRODUCE
-    above = threads.places.above
-    stage[around[makes]] = above[threads.place[inner[makes]]]
-    calls = threads.rows(Role.BACKGROUND_FUNCTION)
-    calls = calls[threads.parent[calls] < 0]
-    element = _elements_of(threads, calls)
-    stage[calls[element >= 0]] = above[threads.place[element[element >= 0]]]
-    nesting.inherit(threads.parent, stage)
+    stage = np.empty(threads.count, np.int32)
+    nesting.find_stages(
+        threads.bounds,
+        (int(Role.ITERATOR), int(Role.PRODUCE), int(Role.BACKGROUND_FUNCTION)),
+        (threads.parent, threads.role, threads.place),
+        threads.places.above,
+        stage,
+    )
     return stage
 
 

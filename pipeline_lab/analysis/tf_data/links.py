@@ -91,24 +91,15 @@ def _link_calls(threads: Threads, functions: Functions, links: Links) -> None:
 
 def _find_waiting(threads: Threads, links: Links) -> IndexArray:
     """Mark the calls that wait; return the row by which each takes its element, ``NONE`` for others."""
-    waits = np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_)
-    rows = threads.rows(Role.ITERATOR)
-    rows = rows[waits[threads.place[rows]]]
-    has_inner = np.zeros(threads.count, np.bool_)
-    inner = threads.parent[threads.rows(Role.ITERATOR)]
-    has_inner[inner[inner >= 0]] = True
-    rows = rows[~has_inner[rows]]
-    links.ready_ns[rows] = threads.end_ns[rows]
-
     taken = np.full(threads.count, NONE, np.int32)
-    consumed = threads.rows(Role.CONSUME)
-    consumed = consumed[threads.parent[consumed] >= 0]
-    around = threads.parent[consumed]
-    around, consumed = around[links.ready_ns[around] > 0], consumed[links.ready_ns[around] > 0]
-    links.ready_ns[around] = threads.start_ns[consumed]
-    taken[around] = consumed
-    short = rows[links.ready_ns[rows] - threads.start_ns[rows] < SHORT_NS]
-    links.ready_ns[short] = 0
+    linking.find_waiting(
+        (threads.start_ns, threads.end_ns, threads.parent, threads.role, threads.place),
+        (int(Role.ITERATOR), int(Role.CONSUME)),
+        np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_),
+        SHORT_NS,
+        links.ready_ns,
+        taken,
+    )
     return taken
 
 

@@ -16,11 +16,11 @@ class OperationTypes:
 
     Attributes:
         names: ``DecodeJpeg``, ``PyFunc``, …
-        of_row: Of every op's row the index of its type, 0 for other rows, shape (n_rows,).
+        of_name: Of every event name of the host the index of its op's type, 0 for other names, shape (n_names,).
     """
 
     names: tuple[str, ...]
-    of_row: IndexArray
+    of_name: IndexArray
 
 
 def find_types(threads: Threads, names: Sequence[str]) -> OperationTypes:
@@ -30,11 +30,8 @@ def find_types(threads: Threads, names: Sequence[str]) -> OperationTypes:
         threads: The trace's events.
         names: The event names of the host's plane.
     """
-    rows = threads.rows(Role.OPERATION)
     types: dict[str, int] = {}
-    code = np.zeros(len(names), np.int32)
-    for name in np.unique(threads.name[rows]).tolist():
-        code[name] = types.setdefault(event_names.operation(names[name]) or names[name], len(types))
-    of_row = np.zeros(threads.count, np.int32)
-    of_row[rows] = code[threads.name[rows]]
-    return OperationTypes(tuple(types), of_row)
+    of_name = np.zeros(len(names), np.int32)
+    for name in np.unique(threads.name[threads.rows(Role.OPERATION)]).tolist():
+        of_name[name] = types.setdefault(event_names.operation(names[name]) or names[name], len(types))
+    return OperationTypes(tuple(types), of_name)

@@ -9,8 +9,9 @@ from pipeline_lab.analysis.event_names import is_tf_data_pool
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data import nesting
 from pipeline_lab.analysis.tf_data.kinds import Role, role_of
-from pipeline_lab.analysis.tf_data.places import NO_STAGE, Places, find_places, is_shared
+from pipeline_lab.analysis.tf_data.places import Places, find_places, is_shared
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Plane
 
 _IN_ANY_POOL = (Role.NESTED_FUNCTION, Role.PROCESS, Role.DONE, Role.OPERATION)
@@ -81,10 +82,13 @@ class Threads:
         """Return a stat of these rows, and which of them have it."""
         values, known = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
         thread = self.thread_of(rows)
-        for number in np.unique(thread).tolist():
+
+        def read(number: int) -> None:
             at = np.flatnonzero(thread == number)
             events = self.event[rows[at]].astype(np.int64)
             values[at], known[at] = self.lines[number].stats.ints(events, stat)
+
+        on_all_cores(read, np.unique(thread).tolist())
         return values, known
 
 
@@ -97,30 +101,37 @@ def read_threads(host: Plane | None) -> Threads:
     roles = np.fromiter(map(role_of, host.names), np.int8, len(host.names)) if host else np.zeros(0, np.int8)
     if host is None or not (roles == Role.ITERATOR).any():
         raise TraceIncompleteError(NO_ITERATORS)
-    lines = _input_threads(host, roles)
-    places = _find_places(host, lines, roles)
-    threads = [_read_thread(line, roles, places) for line in lines]
-    counts = [len(thread[0]) for thread in threads]
-    bounds = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    start, end, own, parent, role, place, name, event = (
-        np.concatenate(column) for column in zip(*threads, strict=True)
-    )
-    first = np.repeat(bounds[:-1], counts).astype(np.int32)
-    parent = np.where(parent >= 0, parent + first, np.int32(-1))
-    return Threads(tuple(lines), bounds, places, start, end, own, parent, role, place, name, event)
+    counts = on_all_cores(lambda line: _count_names(line, len(host.names)), host.lines)
+    found = [
+        (line, names)
+        for line, names in zip(host.lines, counts, strict=True)
+        if _is_of_tf_data(host, line, names, roles)
+    ]
+    places = _find_places(host, found, roles)
+    bounds = np.cumsum([0, *(names[roles != Role.NONE].sum() for _, names in found)])
+    threads = _empty_threads(tuple(line for line, _ in found), bounds, places)
+    on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)))
+    return threads
 
 
-def _input_threads(host: Plane, roles: RoleArray) -> list[Line]:
-    """Return the threads on which tf.data has events; where it has a pool of its own, no other pool runs functions."""
+def _count_names(line: Line, names: int) -> IntArray:
+    """Return how often each name of the plane occurs on a thread, shape (names,)."""
+    counts = np.zeros(names, np.int64)
+    nesting.count_names(line.name_index, counts)
+    return counts
+
+
+def _is_of_tf_data(host: Plane, line: Line, names: IntArray, roles: RoleArray) -> bool:
+    """Say whether tf.data has events on a thread; where it has a pool of its own, no other pool runs functions."""
     has_pool = any(is_tf_data_pool(line.name) for line in host.lines)
     of_stages = (roles != Role.NONE) & ~np.isin(roles, _IN_ANY_POOL) if has_pool else roles != Role.NONE
-    return [line for line in host.lines if of_stages[line.name_index].any() or is_tf_data_pool(line.name)]
+    return bool(names[of_stages].any()) or is_tf_data_pool(line.name)
 
 
-def _find_places(host: Plane, lines: list[Line], roles: RoleArray) -> Places:
+def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArray) -> Places:
     occurs = {shared: np.zeros(len(host.names), np.bool_) for shared in (False, True)}
-    for line in lines:
-        occurs[is_shared(line.name)][line.name_index] = True
+    for line, names in found:
+        occurs[is_shared(line.name)] |= names > 0
     own, shared = (
         [
             name if here and role == Role.ITERATOR else None
@@ -131,17 +142,31 @@ def _find_places(host: Plane, lines: list[Line], roles: RoleArray) -> Places:
     return find_places(own, shared)
 
 
-def _read_thread(
-    line: Line, roles: RoleArray, places: Places
-) -> tuple[IntArray, IntArray, IntArray, IndexArray, RoleArray, IndexArray, IndexArray, IndexArray]:
-    event = np.flatnonzero(roles[line.name_index]).astype(np.int32)
-    start, end = line.start_ns[event], line.start_ns[event] + line.duration_ns[event]
-    if not nesting.is_nested_order(start, end):
-        order = np.lexsort((-end, start))
-        event, start, end = event[order], start[order], end[order]
-    parent, own = np.empty(len(event), np.int32), np.empty(len(event), np.int64)
-    nesting.nest(start, end, parent, own)
-    of_name = places.of_shared_name if is_shared(line.name) else places.of_name
-    names = line.name_index[event]
-    place = of_name[names] if len(of_name) else np.full(len(event), NO_STAGE, np.int32)
-    return start, end, own, parent, roles[names], place, names, event
+def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: Places) -> Threads:
+    count = int(bounds[-1])
+    return Threads(
+        lines,
+        bounds,
+        places,
+        start_ns=np.empty(count, np.int64),
+        end_ns=np.empty(count, np.int64),
+        own_ns=np.empty(count, np.int64),
+        parent=np.empty(count, np.int32),
+        role=np.empty(count, np.int8),
+        place=np.empty(count, np.int32),
+        name=np.empty(count, np.int32),
+        event=np.empty(count, np.int32),
+    )
+
+
+def _read_thread(threads: Threads, number: int, roles: RoleArray) -> None:
+    """Fill the rows of one thread."""
+    line, rows = threads.lines[number], threads.rows_of(number)
+    stages = threads.places.of_shared_name if is_shared(line.name) else threads.places.of_name
+    columns = (threads.start_ns, threads.end_ns, threads.role, threads.place, threads.name, threads.event)
+    own_rows = tuple(column[rows] for column in columns)
+    if not nesting.collect((line.start_ns, line.duration_ns, line.name_index), roles, stages, own_rows):
+        order = np.lexsort((-threads.end_ns[rows], threads.start_ns[rows]))
+        for column in columns:
+            column[rows] = column[rows][order]
+    nesting.nest(rows.start, rows.stop, threads.start_ns, threads.end_ns, threads.parent, threads.own_ns)

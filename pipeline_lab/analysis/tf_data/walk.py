@@ -45,6 +45,7 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
     pieces: Int64Array,
     bounds: Int64Array,
     rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
+    types: Int32Array,
     links: tuple[Int64Array, Int32Array, Int32Array, Int32Array],
     calls: tuple[Int32Array, Int64Array, Int64Array],
     runs: tuple[Int64Array, Int64Array, Int64Array],
@@ -57,7 +58,8 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
     Args:
         pieces: Thread, start and end of each stretch of waiting, shape (n, 3).
         bounds: Where each thread's rows begin, and where the last one's end.
-        rows: Start and end of each row, the row around it, its role, its stage, and what an op counts as.
+        rows: Start and end of each row, the row around it, its role, its stage, its name.
+        types: The type of op of each name.
         links: Of each row until when it waits for its stage's threads (0 if it does not), the row that made its
             element, the thread on which such rows lie, and the function's call that it waits for or makes.
         calls: Stage, start and end of each call of a function; the end is -1 if it is unknown.
@@ -66,7 +68,7 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
         beyond: Of each stage the thread that its function waits for, -1 for none.
         spent: ns by stage (the last one for none) and by what, changed in place, shape (n_stages + 1, n_whats).
     """
-    start, end, around, role, stage, what = rows
+    start, end, around, role, stage, name = rows
     ready, source, source_thread, call_of = links
     call_stage, call_start, call_end = calls
     first_run, run_row, run_start = runs
@@ -172,7 +174,7 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
                 put(tasks, left, IN_CALL, call_of[row], begin, until, own, 0, depth + 1)
                 left += 1
             elif role[row] == OPERATION:
-                spent[own, FIRST_OP + what[row]] += until - begin
+                spent[own, FIRST_OP + types[name[row]]] += until - begin
             elif role[row] == PROCESS or role[row] == DONE:
                 spent[own, OTHER_OPS] += until - begin
             elif role[row] == WAIT or role[row] == OUTER_WAIT:

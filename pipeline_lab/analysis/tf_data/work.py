@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.tf_data import adding
 from pipeline_lab.analysis.tf_data.functions import Functions
 from pipeline_lab.analysis.tf_data.kinds import Role
 from pipeline_lab.analysis.tf_data.links import Links
@@ -13,7 +14,6 @@ from pipeline_lab.analysis.tf_data.operations import OperationTypes
 from pipeline_lab.analysis.tf_data.results import Operation, Tally
 from pipeline_lab.analysis.tf_data.threads import Threads
 
-_OWN = (Role.ITERATOR, Role.PRODUCE, Role.CONSUME, Role.BACKGROUND_FUNCTION)
 _RUNS = (Role.PROCESS, Role.DONE)
 
 
@@ -32,21 +32,19 @@ class Work:
 def measure_work(threads: Threads, functions: Functions, links: Links, types: OperationTypes) -> Work:
     """Add up each stage's time from its own part of every event."""
     stages = len(threads.places.places)
-
-    def by_stage(rows: IntArray, values: IntArray) -> IntArray:
-        stage = functions.stage[rows]
-        known = stage >= 0
-        return np.bincount(stage[known], values[known], minlength=stages).astype(np.int64)
-
-    waiting = np.flatnonzero(links.ready_ns)
-    blocked_ns = by_stage(
-        waiting, np.minimum(links.ready_ns[waiting] - threads.start_ns[waiting], threads.own_ns[waiting])
+    own_ns, blocked_ns = np.zeros(stages, np.int64), np.zeros(stages, np.int64)
+    operations = np.zeros((stages, len(types.names), 2), np.int64)
+    adding.add_up(
+        (threads.start_ns, threads.own_ns, threads.parent, threads.role, functions.stage, threads.name),
+        types.of_name,
+        links.ready_ns,
+        own_ns,
+        blocked_ns,
+        operations,
     )
-    own = np.flatnonzero(np.isin(threads.role, _OWN))
-    started = threads.rows(Role.NESTED_FUNCTION)
-    started = started[_lies_in(threads, started, (Role.BACKGROUND_FUNCTION,))]
-    own = np.concatenate((own, started))
-    outer_runs = functions.runs[~_lies_in(threads, functions.runs, _RUNS)]
+    outer_runs = functions.runs[~_lies_in_run(threads, functions.runs)]
+    on_thread_ns = np.zeros(stages, np.int64)
+    np.add.at(on_thread_ns, functions.stage[outer_runs], threads.end_ns[outer_runs] - threads.start_ns[outer_runs])
     finished = np.flatnonzero(functions.end_ns >= 0)
     latency = (functions.end_ns - functions.start_ns)[finished].astype(np.float64)
     stage = functions.call_stage[finished]
@@ -54,35 +52,22 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
     total = np.bincount(stage, latency, minlength=stages)
     squares = np.bincount(stage, latency * latency, minlength=stages)
     return Work(
-        self_ns=by_stage(own, threads.own_ns[own]) - blocked_ns,
+        self_ns=own_ns - blocked_ns,
         blocked_ns=blocked_ns,
         function_calls=np.bincount(functions.call_stage, minlength=stages),
-        on_thread_ns=by_stage(outer_runs, threads.end_ns[outer_runs] - threads.start_ns[outer_runs]),
+        on_thread_ns=on_thread_ns,
         latency=tuple(map(Tally, count.tolist(), total.tolist(), squares.tolist())),
-        operations=_operations(threads, functions, types),
+        operations=tuple(_rank(of_stage, types.names) for of_stage in operations),
     )
 
 
-def _lies_in(threads: Threads, rows: IntArray, roles: tuple[Role, ...]) -> NDArray[np.bool_]:
-    """Say which rows lie directly in an event of one of these roles."""
+def _lies_in_run(threads: Threads, rows: IntArray) -> NDArray[np.bool_]:
+    """Say which rows lie directly in the run of a function."""
     around = threads.parent[rows]
-    return (around >= 0) & np.isin(threads.role[around], roles)
+    return (around >= 0) & np.isin(threads.role[around], _RUNS)
 
 
-def _operations(threads: Threads, functions: Functions, types: OperationTypes) -> tuple[tuple[Operation, ...], ...]:
-    """Rank the ops of each stage's function by their time."""
-    stages = len(threads.places.places)
-    rows = threads.rows(Role.OPERATION)
-    rows = rows[functions.stage[rows] >= 0]
-    kinds = max(1, len(types.names))
-    cell = functions.stage[rows].astype(np.int64) * kinds + types.of_row[rows]
-    calls = np.bincount(cell, minlength=stages * kinds).reshape(stages, kinds)
-    spent = np.bincount(cell, threads.own_ns[rows], minlength=stages * kinds).reshape(stages, kinds).astype(np.int64)
-    return tuple(
-        tuple(
-            Operation(types.names[kind], int(calls[stage, kind]), int(spent[stage, kind]))
-            for kind in np.argsort(-spent[stage], kind="stable").tolist()
-            if calls[stage, kind]
-        )
-        for stage in range(stages)
-    )
+def _rank(operations: IntArray, names: tuple[str, ...]) -> tuple[Operation, ...]:
+    """Rank the ops of a stage's function by their time; ``operations`` holds calls and time of each, shape (n, 2)."""
+    ranked = np.argsort(-operations[:, 1], kind="stable")
+    return tuple(Operation(names[kind], *operations[kind].tolist()) for kind in ranked if operations[kind, 0])
