@@ -1,133 +1,90 @@
-"""Throw damaged files at every reader: nothing may crash, hang, or take more memory than its file allows.
+"""Throw damaged files at the whole reading: nothing may crash, hang, or take more memory than its file allows.
 
-    python -m benchmarks.trace.fuzz --inputs 200000
+    python -m benchmarks.trace.fuzz --inputs 200000 [--captures FOLDER]
 
-Seeds count up from ``--first``, so that a failure is found again by its seed. A failing input is written to ``--keep``.
+Every input goes from the path to the written diagnosis, and ends in a diagnosis or in one sentence. Seeds count up from
+``--first``, so that a failure is found again by its seed. A failing input is written to ``--keep``.
 """
 
 import argparse
-import gzip
-import io
 import json
 import random
 import resource
 import shutil
+import signal
 import sys
-import tarfile
 import tempfile
 import time
-import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import traceback
 from pathlib import Path
+from types import FrameType
 
-from pipeline_lab.errors import TraceIncompleteError, TraceReadError
-from pipeline_lab.trace.derived import read_derived
-from pipeline_lab.trace.sources import open_traces
-from tests.support.xspace import XSpace, chunk, number
+from benchmarks.trace.fuzz_inputs import UNPACKED_BYTES, Seed, hostile_archive, sound_files
+from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.trace.sources import find_traces
 from tests.trace.checks import assert_consistent
-from tests.trace.mutations import mutate
 
-DATA = Path(__file__).parents[2] / "tests" / "data"
-SLOW_S = 5.0
-"""Processor time that one input may take; the largest is a few tens of kilobytes."""
-SPARE_BYTES = 64_000_000
-REPORT_EVERY = 10_000
+HANG_S = 20
+ALLOWED_BYTES = 64_000_000 + 4 * UNPACKED_BYTES
+REPORT_EVERY = 1_000
+HOSTILE_SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class Seed:
-    """A sound file, and what reads it."""
-
-    name: str
-    data: bytes
-    read: Callable[[Path], None]
+class HangError(Exception):
+    """An input took too long."""
 
 
 def read_all(path: Path) -> None:
-    for trace in open_traces(path):
-        assert_consistent(trace)
+    """Read everything that a path holds, down to the document that is printed."""
+    with find_traces(path) as source:
+        for file in source.files:
+            try:
+                trace = file.read()
+            except PipelineLabError as error:
+                assert_sentence(error)
+            else:
+                assert_consistent(trace)
+    diagnosis = diagnose(path)
+    json.dumps(diagnosis.to_json(), allow_nan=False)
+    diagnosis._repr_html_()
 
 
-def sound_files() -> Iterator[Seed]:
-    recorded = (DATA / "small_pipeline.xplane.pb").read_bytes()
-    yield Seed("recorded.xplane.pb", recorded, read_all)
-    yield Seed("small.xplane.pb", small_space(), read_all)
-    yield Seed("small.xplane.pb.gz", gzip.compress(small_space()), read_all)
-    yield Seed("small.trace.json", chrome_trace(), read_all)
-    yield Seed("small.trace.json.gz", gzip.compress(chrome_trace()), read_all)
-    yield Seed("log.zip", zip_file(), read_all)
-    yield Seed("log.tar", tar_file("w"), read_all)
-    yield Seed("log.tar.gz", tar_file("w:gz"), read_all)
-    yield Seed("local.trace", legacy_trace(), read_all)
-    yield Seed("h.input_pipeline.pb", derived_file(), lambda path: read_derived(path) and None)
+def assert_sentence(error: PipelineLabError) -> None:
+    text = str(error)
+    assert text.endswith("."), f"no sentence: {text}"
+    assert "\n" not in text, f"more than a line: {text}"
 
 
-def small_space() -> bytes:
-    space = XSpace()
-    for plane_name, line_name in (("/host:CPU", "python"), ("/device:GPU:0", "Stream #1")):
-        plane = space.plane(plane_name).set("clock_rate", 5)
-        for k in range(3):
-            line = plane.line(f"{line_name}{k}", timestamp_ns=k)
-            for n in range(12):
-                line.event(f"Op::{n % 4}", n, 1, id=n, label="x", share=0.5)
-    return space.environment(1_700_000_000 * 10**9, 1_700_000_001 * 10**9).encode()
-
-
-def chrome_trace() -> bytes:
-    names = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}]
-    events = [
-        {"ph": "X", "pid": 1, "tid": n % 3, "ts": n, "dur": 1.5, "name": f"e{n % 4}", "args": {"id": str(n)}}
-        for n in range(40)
-    ]
-    return json.dumps({"displayTimeUnit": "ns", "traceEvents": [*names, *events, {}]}).encode()
-
-
-def zip_file() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("log/plugins/profile/w/h.xplane.pb", small_space())
-        archive.writestr("log/plugins/profile/w/i.trace.json", chrome_trace())
-    return out.getvalue()
-
-
-def tar_file(mode: str) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:
-        info = tarfile.TarInfo("log/plugins/profile/w/h.xplane.pb")
-        info.size = len(small_space())
-        archive.addfile(info, io.BytesIO(small_space()))
-    return out.getvalue()
-
-
-def legacy_trace() -> bytes:
-    resources = chunk(3, number(1, 7) + chunk(2, chunk(1, b"python") + number(2, 7)))
-    device = chunk(1, number(1, 3) + chunk(2, chunk(1, b"/host:CPU") + number(2, 3) + resources))
-    events = (
-        number(1, 3) + number(2, 7) + chunk(3, b"IteratorGetNextSync") + number(9, n * 10**6) + number(10, 10**6)
-        for n in range(40)
-    )
-    return device + b"".join(chunk(4, event) for event in events)
-
-
-def derived_file() -> bytes:
-    return chunk(1, number(1, 3)) + chunk(4, chunk(1, b"type.googleapis.com/x") + chunk(2, number(1, 4))) + number(6, 1)
-
-
-def check(seed: Seed, data: bytes, folder: Path) -> str:
+def check(name: str, data: bytes, folder: Path) -> str:
     """Read one input; return what is wrong with how it went, or nothing."""
-    path = folder / seed.name
+    path = folder / name
     path.write_bytes(data)
-    begin = time.process_time()  # a busy machine is no hang
+    signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)  # processor time: a busy machine is no hang
     try:
-        seed.read(path)
-    except (TraceReadError, TraceIncompleteError) as error:
-        if not str(error).endswith("."):
-            return f"no sentence: {error}"
+        read_all(path)
+    except PipelineLabError as error:
+        try:
+            assert_sentence(error)
+        except AssertionError as problem:
+            return str(problem)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    took_s = time.process_time() - begin
-    return f"took {took_s:.1f} s" if took_s > SLOW_S else ""
+        return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return ""
+
+
+def give_up(_number: int, _frame: FrameType | None) -> None:
+    raise HangError(f"more than {HANG_S} s of processor time")
+
+
+def next_input(seeds: list[Seed], number: int) -> tuple[str, bytes]:
+    chance = random.Random(number)
+    if chance.random() < HOSTILE_SHARE:
+        return hostile_archive(number)
+    seed = chance.choice(seeds)
+    return seed.name, seed.damaged(number)
 
 
 def peak_bytes() -> int:
@@ -139,31 +96,33 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=200_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=Path("fuzz_failures"))
+    parser.add_argument("--captures", type=Path, help="a folder with more captures to begin with")
     options = parser.parse_args()
-    seeds = list(sound_files())
+    signal.signal(signal.SIGVTALRM, give_up)
+    seeds = list(sound_files(options.captures))
     failures = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for seed in seeds:
-            problem = check(seed, seed.data, folder)
-            print(f"{seed.name:<24} {len(seed.data):>7,} bytes {problem or 'read'}")
-        base = peak_bytes()
-        for k in range(options.first, options.first + options.inputs):
-            seed = seeds[random.Random(k).randrange(len(seeds))]
-            data = mutate(seed.data, k)
-            problem = check(seed, data, folder)
+            problem = check(seed.name, seed.data, folder)
+            print(f"{seed.name:<44} {len(seed.data):>9,} bytes {problem or 'read'}")
+        base, begin = peak_bytes(), time.process_time()
+        for number in range(options.first, options.first + options.inputs):
+            file, data = next_input(seeds, number)
+            problem = check(file, data, folder)
             if problem:
                 failures += 1
                 options.keep.mkdir(exist_ok=True)
-                shutil.copy(folder / seed.name, options.keep / f"{k}.{seed.name}")
-                print(f"input {k} ({seed.name}): {problem}", file=sys.stderr)
-            if (k + 1) % REPORT_EVERY == 0:
-                print(
-                    f"{k + 1:,} inputs, {failures} failures, memory +{(peak_bytes() - base) / 1e6:.0f} MB", flush=True
-                )
-    grown = peak_bytes() - base
-    print(f"{options.inputs:,} inputs, {failures} failures, memory +{grown / 1e6:.0f} MB")
-    return 1 if failures or grown > SPARE_BYTES else 0
+                shutil.copy(folder / file, options.keep / f"{number}.{file}")
+                print(f"input {number} ({file}): {problem}", file=sys.stderr, flush=True)
+            (folder / file).unlink()
+            if (number + 1 - options.first) % REPORT_EVERY == 0:
+                took = f"{time.process_time() - begin:.0f} s of processor time"
+                grown = f"memory +{(peak_bytes() - base) / 1e6:.0f} MB"
+                print(f"{number + 1 - options.first:,} inputs, {failures} failures, {grown}, {took}", flush=True)
+    grown_bytes = peak_bytes() - base
+    print(f"{options.inputs:,} inputs, {failures} failures, memory +{grown_bytes / 1e6:.0f} MB")
+    return 1 if failures or grown_bytes > ALLOWED_BYTES else 0
 
 
 if __name__ == "__main__":

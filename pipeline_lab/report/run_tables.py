@@ -116,9 +116,8 @@ def idle_causes(gaps: IdleGaps) -> Table:
 
 def longest_gaps(gaps: IdleGaps) -> Table:
     """List the longest idle gaps inside the windows."""
-    inside = gaps.gaps.filter(
-        pa.array([cause != GapCause.CAPTURE_GAP.value for cause in gaps.gaps["cause"].to_pylist()])
-    )
+    causes = gaps.gaps["cause"].to_pylist()
+    inside = gaps.gaps.filter(pa.array([cause != GapCause.CAPTURE_GAP.value for cause in causes], pa.bool_()))
     rows = tuple(
         (
             format_duration(row["start_ns"]),

@@ -161,7 +161,9 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
         with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
             if stream.schema.equals(schema):
                 while True:
-                    batches.append(stream.read_next_batch())
-    except (StopIteration, FileNotFoundError, pa.ArrowInvalid, OSError):
+                    batch = stream.read_next_batch()
+                    batch.validate(full=True)  # an offset that leads out of the batch would end the process
+                    batches.append(batch)
+    except (StopIteration, OSError, pa.ArrowException):
         pass
     return pa.Table.from_batches(batches, schema)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -70,3 +71,9 @@ def test_what_has_no_report_is_refused() -> None:
 def test_results_load_no_drawing_before_they_are_shown() -> None:
     code = "import sys, pipeline_lab.comparison.recorded; sys.exit('plotly' in sys.modules or 'jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_device_that_never_idled_has_a_page_too() -> None:
+    gaps = results.idle_gaps()
+    busy = replace(gaps, gaps=gaps.gaps.slice(0, 0))
+    assert describe(results.diagnosis(idle_gaps=busy))["text/html"]

@@ -75,3 +75,17 @@ def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
     table = read_table(tmp_path / "resources", RESOURCES)
     assert table.column("gpu_memory_bytes").to_pylist() == [None]
     assert table.column("rss_bytes").to_pylist() == [2]
+
+
+def test_a_flipped_bit_anywhere_costs_rows_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    writer = TableWriter(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))
+    writer.extend(list(range(20)), [f"stage {step}" for step in range(20)])
+    writer.close()
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        table = read_table(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))
+        assert len(table.to_pylist()) <= 20
