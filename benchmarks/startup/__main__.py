@@ -5,19 +5,16 @@ launch → first step with a warm worker).
 """
 
 import argparse
-import os
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from benchmarks.app import serve_app
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import set_option
 from pipeline_lab.runs.events import PhaseEvent, read_events
@@ -25,7 +22,6 @@ from pipeline_lab.runs.launcher import ensure_spare, launch, wait
 from pipeline_lab.runs.store import RunStore, this_process
 from pipeline_lab.runs.tables import STEPS, read_table
 
-ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -55,23 +51,13 @@ def _first_page() -> float:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as store:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
         page = chromium.new_page()
-        port = _free_port()
         begun = time.perf_counter()
-        server = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
-            cwd=ROOT,
-            env={**os.environ, "PIPELINE_LAB_STORE": store},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
         try:
-            _wait_for(f"http://127.0.0.1:{port}/_stcore/health")
-            page.goto(f"http://127.0.0.1:{port}/")
-            page.get_by_role("button", name="Launch").first.wait_for()
-            return time.perf_counter() - begun
+            with serve_app(store) as url:
+                page.goto(url)
+                page.get_by_role("button", name="Launch").first.wait_for()
+                return time.perf_counter() - begun
         finally:
-            server.terminate()
-            server.wait()
             chromium.close()
 
 
@@ -87,21 +73,6 @@ def _first_step(store: RunStore, preset: str, warm_after_s: float) -> tuple[floa
     if not steps.num_rows:
         raise SystemExit(f"{preset}: {record.status.state}: {record.status.reason}")
     return (phases["calibrating"] - begun_ns) / 1e9, (steps.column("end_ns")[0].as_py() - begun_ns) / 1e9
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(url: str) -> None:
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=1):
-                return
-        except OSError:
-            time.sleep(0.02)
 
 
 if __name__ == "__main__":

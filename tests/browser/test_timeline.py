@@ -1,9 +1,5 @@
-"""The timeline in a real browser: reached from a gap and left again, zoomed, searched, walked by keys, kept in the link.
+"""The timeline in a real browser: reached from a gap and left again, zoomed, searched, walked by keys, kept in the link."""
 
-``PIPELINE_LAB_BIG_TRACE`` names a trace (benchmarks/trace/grow.py makes one of any size): its zooms are timed and printed.
-"""
-
-import os
 import re
 import shutil
 from pathlib import Path
@@ -17,7 +13,6 @@ from tests.browser.conftest import settle, shoot, visit
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 TILE = """() => { const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.timeline'))
   .find(Boolean) ?? document.querySelector('.timeline'); return root?.dataset.tile ?? '' }"""
-BUDGET_MS = 300
 
 
 def open_trace(server, page, trace: Path) -> str:
@@ -118,30 +113,3 @@ def test_an_event_is_found_by_its_name(link, page, shots):
     page.wait_for_function("(first) => new URL(location).searchParams.get('pick') !== first", arg=first)
     settle(page)
     shoot(page, shots / "timeline-search.png")
-
-
-@pytest.mark.skipif("PIPELINE_LAB_BIG_TRACE" not in os.environ, reason="PIPELINE_LAB_BIG_TRACE names no trace")
-@pytest.mark.timeout(1800)
-def test_zooms_of_a_big_trace_are_timed(server, page, shots, record_property):
-    page.set_default_timeout(900_000)
-    big = open_trace(server, page, Path(os.environ["PIPELINE_LAB_BIG_TRACE"]))
-    page.goto(big + "&section=Timeline")
-    tile = wait_for_tile(page)
-    shoot(page, shots / "timeline-big.png")
-    timeline = page.get_by_role("application", name="Timeline of the run")
-    timeline.focus()
-    times, fetches = [], []
-    for key in "+" * 16 + "-" * 8:
-        start = page.evaluate("performance.now()")
-        page.keyboard.press(key)
-        tile = wait_for_tile(page, tile)
-        times.append(page.evaluate("performance.now()") - start)
-        fetches.append(float(page.locator(".timeline").get_attribute("data-view-ms")))
-    times.sort()
-    fetches.sort()
-    report = (
-        f"{len(times)} zooms: median {times[len(times) // 2]:.0f} ms, longest {times[-1]:.0f} ms, of which to ask and paint "
-        f"{fetches[len(fetches) // 2]:.0f} ms, budget {BUDGET_MS} ms"
-    )
-    record_property("zoom", report)
-    print(report)
