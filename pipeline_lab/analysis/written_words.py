@@ -9,7 +9,7 @@ NOT_KEPT = (
     "The run does not keep its pipeline as written: it was recorded before Pipeline Lab kept it, or TensorFlow could not "
     "write it as a graph; record it again."
 )
-AUTOTUNE = -1
+AUTOTUNE, AUTOTUNE_WORD = -1, "AUTOTUNE"
 _METHODS = {
     "Batch": "batch",
     "PaddedBatch": "padded_batch",
@@ -36,16 +36,16 @@ _NUMBERS = ("batch_size", "buffer_size", "cycle_length", "count", "num_parallel_
 
 def label(stage: WrittenStage) -> str:
     """Return a stage as a short call."""
-    method = _method(stage.op)
+    method = method_of(stage.op)
     if method is None:
-        return _kind(stage.op)
+        return kind_of(stage.op)
     function = (stage.function or "").removeprefix(f"{method}_")
     arguments = [function] if function.isidentifier() and function not in (method, "read_one_file") else []
     for name in _NUMBERS:
         value = stage.arguments.get(name)
         if value is None or isinstance(value, str) or (value == AUTOTUNE and name == "count"):
             continue
-        arguments.append("AUTOTUNE" if value == AUTOTUNE else f"{value:g}")
+        arguments.append(AUTOTUNE_WORD if value == AUTOTUNE else f"{value:g}")
     if stage.arguments.get("filename"):
         arguments.append("file")
     return f"{method}({', '.join(arguments)})"
@@ -63,10 +63,12 @@ def labels_of(written: WrittenPipeline, node: str) -> tuple[str, ...]:
     return tuple(found[name] for name in names if name in found)
 
 
-def _kind(op: str) -> str:
+def kind_of(op: str) -> str:
+    """Return an op or iterator without its version: ``ParallelMap`` for ``ParallelMapDatasetV2``."""
     return re.sub(r"(V\d+)?$", "", re.sub(r"Dataset(V\d+)?$", "", op))
 
 
-def _method(op: str) -> str | None:
-    kind = _kind(op)
+def method_of(op: str) -> str | None:
+    """Return the call that one writes for an op or iterator, such as ``map``; None for a source of elements."""
+    kind = kind_of(op)
     return _METHODS.get(kind) or _METHODS.get(kind.removeprefix("Parallel"))

@@ -1,6 +1,6 @@
 """Recorded runs side by side: what differs in what they were told, then what differs in what was measured.
 
-``SCHEMA_VERSION`` history of :meth:`Comparison.to_json`: 1, the first one.
+``SCHEMA_VERSION`` history of :meth:`Comparison.to_json`: 1, the first one; 2, stages.
 """
 
 from dataclasses import asdict, dataclass
@@ -10,13 +10,14 @@ from typing import Any
 from pipeline_lab.comparison.differences import Differences, find_differences
 from pipeline_lab.comparison.measures import Measure, measure
 from pipeline_lab.comparison.recorded_run import RecordedRun, with_distinct_names
+from pipeline_lab.comparison.stages import ComparedStages, compare_stages
 from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_percent
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CONFIDENCE = 0.95
 MAX_RUNS = 20
 
@@ -40,6 +41,7 @@ class Comparison(Displayed):
         step_time: For each candidate its time per step over the baseline's; together the intervals hold with
             probability :data:`CONFIDENCE`.
         measures: All other numbers, one value per run.
+        stages: The pipelines' stages, matched; why not, where no run has any.
         warnings: What a reader must know before the numbers, as sentences.
     """
 
@@ -47,6 +49,7 @@ class Comparison(Displayed):
     differences: Differences
     step_time: tuple[StepTimeRatio | Unavailable, ...]
     measures: tuple[Measure, ...]
+    stages: ComparedStages | Unavailable
     warnings: tuple[str, ...]
 
     @property
@@ -82,6 +85,7 @@ class Comparison(Displayed):
             },
             "step_time": [_ratio_document(ratio) for ratio in self.step_time],
             "measures": [_measure_document(each) for each in self.measures],
+            "stages": self.stages.to_json(),
         }
 
 
@@ -107,7 +111,14 @@ def compare_runs(baseline: RecordedRun, *candidates: RecordedRun) -> Comparison:
         compare_step_times(times[0], each, confidence, _batch_sizes(runs[0], run))
         for run, each in zip(runs[1:], times[1:], strict=True)
     )
-    return Comparison(runs, differences, ratios, measure(diagnoses), _warnings(runs, differences, basis))
+    return Comparison(
+        runs,
+        differences,
+        ratios,
+        measure(diagnoses),
+        compare_stages(diagnoses),
+        _warnings(runs, differences, basis),
+    )
 
 
 def describe_ratio(name: str, baseline: str, ratio: StepTimeRatio | Unavailable) -> str:

@@ -12,6 +12,7 @@ from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.buffers import buffers_over_time, parallelism_over_time
+from pipeline_lab.figures.compared_stages import stage_difference, stages_by_run
 from pipeline_lab.figures.comparison import (
     idle_by_run,
     idle_difference,
@@ -363,6 +364,19 @@ COMPARISON_CHARTS: tuple[ComparisonChart, ...] = (
         Section.STALLS,
         "For each run the wait per step that left the device idle, and the wait hidden behind device work.",
         stalls_by_run,
+    ),
+    ComparisonChart(
+        "stages-by-run",
+        Section.PIPELINE,
+        "For each run the thread time of one batch by stage, what asks on top; stages that TensorFlow fused in one run are "
+        "one row in all.",
+        stages_by_run,
+    ),
+    ComparisonChart(
+        "stage-difference",
+        Section.PIPELINE,
+        "For each candidate how much more or less thread time each stage takes for one batch than in the baseline.",
+        stage_difference,
     ),
     ComparisonChart(
         "idle-by-run", Section.GAPS, "For each run how long the device idled per step, divided by cause.", idle_by_run

@@ -37,6 +37,7 @@ def draw_panels(title: str, panels: Sequence[Panel], mode: Mode) -> go.Figure:
     figure = new_figure(title, mode, "", "", height=FRAME_HEIGHT + PANEL_HEIGHT * len(shown))
     joined = max(_add_panel(figure, number, panel, len(shown), mode) for number, panel in enumerate(shown))
     figure.update_xaxes(matches="x", showticklabels=False, title_text="")
+    figure.update_layout(xaxis_matches=None)  # plotly.js complains of an axis that matches itself
     figure.update_yaxes(nticks=4, title_text="")
     bottom = "xaxis" if len(shown) == 1 else f"xaxis{len(shown)}"
     figure.update_layout({bottom: {"title": {"text": "Time (s)"}, "showticklabels": True}})

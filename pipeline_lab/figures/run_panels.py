@@ -62,6 +62,7 @@ def _panels(comparison: Comparison, name: str, unit: float, title: str, mode: Mo
     ceiling = max((float(np.percentile(values, 99)) for values in heights if len(values)), default=0.0)
     figure.update_xaxes(matches="x", showticklabels=False)
     figure.update_yaxes(matches="y", range=[0, 1.15 * ceiling or 1], nticks=4)
+    figure.update_layout(xaxis_matches=None, yaxis_matches=None)  # plotly.js complains of an axis that matches itself
     bottom = "xaxis" if len(panels) == 1 else f"xaxis{len(panels)}"
     figure.update_layout({bottom: {"title": {"text": "Step"}, "showticklabels": True}})
     joined = max(panel.joined for panel in panels)

@@ -18,6 +18,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import COMPARISON_CHARTS
 from pipeline_lab.figures.catalogue import Section as ChartSection
 from pipeline_lab.report import comparison_tables
+from pipeline_lab.report.compared_stages import stage_table
 from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import WIDE_CHARTS, describe, notes_of, told_blocks
@@ -43,7 +44,14 @@ _OUTCOME_WORDS = {
     Outcome.UNDECIDED: "cannot be told",
 }
 
-_ORDER = (ChartSection.STEPS, ChartSection.STALLS, ChartSection.GAPS, ChartSection.SAMPLING, ChartSection.MEMORY)
+_ORDER = (
+    ChartSection.STEPS,
+    ChartSection.STALLS,
+    ChartSection.PIPELINE,
+    ChartSection.GAPS,
+    ChartSection.SAMPLING,
+    ChartSection.MEMORY,
+)
 
 
 @dataclass(frozen=True)
@@ -214,6 +222,9 @@ def _section_blocks(section: ChartSection, comparison: Comparison) -> tuple[Bloc
         for chart in COMPARISON_CHARTS
         if chart.section is section
     )
+    if section is ChartSection.PIPELINE:
+        stages = comparison.stages
+        return pictures if isinstance(stages, Unavailable) else (*pictures, stage_table(stages, comparison.runs))
     ratios = (_ratio_table(comparison),) if section is ChartSection.STEPS else ()
     groups = _GROUPS[section]
     measures = [e for e in comparison.measures if e.group in groups and comparison_tables.is_worth_a_row(e)]

@@ -1,5 +1,6 @@
 """The numbers of a comparison as text and as tables."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -7,6 +8,7 @@ import pyarrow as pa
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.measures import Measure, Value
 from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.comparison.stages import ComparedStages
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
@@ -40,12 +42,28 @@ STEP_TIME_TABLE = pa.schema(
 )
 """One row per candidate."""
 
+STAGE_TABLE = pa.schema(
+    [
+        ("run", pa.string()),
+        ("stage", pa.string()),
+        ("ran", pa.string()),  # kinds of the iterators; null without such a stage
+        ("work_ns", pa.float64()),  # thread time of one batch
+        ("difference_ns", pa.float64()),  # from the baseline's
+        ("parallelism", pa.float64()),
+        ("buffered_elements", pa.float64()),
+        ("buffer_limit", pa.float64()),
+        ("source", pa.string()),  # where the times are from, or why there are none
+    ]
+)
+"""One row per run and stage; null where it was not measured."""
+
 
 def data_tables(comparison: Comparison) -> dict[str, pa.Table]:
     """Return a comparison's tables by name."""
     return {
         "measures": _measures(comparison),
         "step_time": _step_time(comparison),
+        "stages": _stages(comparison),
         "differing_options": _differences(comparison, comparison.differences.options),
         "differing_environment": _differences(comparison, comparison.differences.environment),
     }
@@ -121,6 +139,27 @@ def _ratio_row(ratio: StepTimeRatio | Unavailable) -> dict[str, object]:
         return {"reason": ratio.reason}
     names = ("ratio", "low", "high", "confidence", "per")
     return {**{name: getattr(ratio, name) for name in names}, "outcome": ratio.outcome.value}
+
+
+def _stages(comparison: Comparison) -> pa.Table:
+    stages = comparison.stages
+    rows = [] if isinstance(stages, Unavailable) else _stage_rows(stages, comparison)
+    return build_table(rows, STAGE_TABLE)
+
+
+def _stage_rows(stages: ComparedStages, comparison: Comparison) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": run.name,
+            "stage": row.name,
+            **(asdict(use) | {"ran": " + ".join(use.ran)} if use else {}),
+            "work_ns": stages.work_ns(row, number),
+            "difference_ns": stages.difference_ns(row, number),
+            "source": source.reason if isinstance(source, Unavailable) else source,
+        }
+        for row in stages.rows
+        for number, (run, use, source) in enumerate(zip(comparison.runs, row.uses, stages.sources, strict=True))
+    ]
 
 
 def _differences(comparison: Comparison, found: tuple[Difference, ...]) -> pa.Table:
