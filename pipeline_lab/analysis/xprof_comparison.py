@@ -16,6 +16,7 @@ from pipeline_lab.analysis.activity import HOST_COMPUTE
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.analysis.xprof import XprofAnswer
 from pipeline_lab.analysis.xprof_facts import TraceFacts, counts_in_xprof
+from pipeline_lab.analysis.xprof_steps import KeptSteps, kept_steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 
@@ -27,6 +28,12 @@ _SAME_TIME = 0.05
 _SAME_PERCENT = 2.0
 UNEXPLAINED = "The trace does not show why."
 _NO_STEPS = "XProf found no steps, and has no numbers without."
+_NO_ROOT = (
+    "XProf takes only events with _r=1 for step markers, as Trace('train', step_num=i, _r=1) writes them, and this trace "
+    "has none."
+)
+_OTHER_STEPS = "The two are means over different steps."
+_MARKED_ONLY = "XProf's step is the marked interval; ours also holds what passes between two markers."
 _FOLLOWS = "It follows from its numbers above."
 _THRESHOLDS = (
     "XProf calls a job input-bound once 5 % of the step is input, highly so from 20 %, and looks at nothing larger; "
@@ -157,13 +164,16 @@ class _Sides:
         windows, reasons = self._ours.source.windows, list[str]()
         if self._facts.loop and not self._xprof.steps:
             reasons.append(f"A loop runs inside the steps ({self._facts.loop}); XProf then drops the explicit markers.")
+        elif not self._xprof.steps and not self._is_marked_for_xprof():
+            reasons.append(_NO_ROOT)
         if windows > 1:
             reasons.append(
                 f"XProf takes the {windows} windows for {windows} hosts: it lays their steps over each other, keeps "
                 "those that all of them have, and shows the times of one."
             )
-        if 0 < self._xprof.steps == self._distinct_numbers() < count:
-            reasons.append("XProf makes one step of all that share a number, wherever and whenever they ran.")
+        kept = self._kept
+        if kept is not None and 0 < self._xprof.steps == kept.count < count:
+            reasons.extend(kept.reasons)
         if self._xprof.warnings:
             reasons.append(f"XProf warns: {self._xprof.warnings[0].split('. ')[0].rstrip('.')}.")
         return tuple(reasons) or (UNEXPLAINED,)
@@ -172,15 +182,24 @@ class _Sides:
         if ours is None or xprof is None:
             return self._why_missing(ours=ours is None)
         if self.steps().reasons:
-            return ("The two are means over different steps.",)
+            return (_OTHER_STEPS, *self._why_kept_differ(xprof))
         if self._has_device():
             return (
                 "XProf's step on a device lasts from its first to its last kernel; ours begins at the end of the "
                 "previous one, so that the wait before the kernels belongs to it.",
             )
-        if ours > xprof:
-            return ("XProf's step is the marked interval; ours also holds what passes between two markers.",)
-        return (UNEXPLAINED,)
+        return (_MARKED_ONLY,) if ours > xprof else (UNEXPLAINED,)
+
+    def _why_kept_differ(self, xprof: int) -> tuple[str, ...]:
+        """Say what else is different where even our mean over the steps that XProf keeps is another."""
+        kept = self._kept
+        if kept is None or kept.count != self._xprof.steps:
+            return ()
+        alike = [host for host, mean in kept.mean_ns.items() if _same_time(mean, xprof)]
+        if alike and len(kept.mean_ns) > 1:
+            return (f"Of the {len(kept.mean_ns)} hosts XProf shows one, by its times {alike[0]}; ours are of all.",)
+        is_longer = not alike and all(mean > xprof for mean in kept.mean_ns.values())
+        return (_MARKED_ONLY,) if is_longer and not self._has_device() else ()
 
     def _why_other_input(self, ours: float | None, xprof: int | None) -> tuple[str, ...]:
         if ours is None or xprof is None:
@@ -211,6 +230,10 @@ class _Sides:
         start, end = (steps.table.column(name).to_numpy() for name in ("start_ns", "end_ns"))
         return float(np.mean(end - start))
 
+    def _is_marked_for_xprof(self) -> bool:
+        steps = self._ours.steps
+        return not isinstance(steps, Unavailable) and steps.marker.startswith(("Trace '", "device "))
+
     def _has_device(self) -> bool:
         return bool(self._facts.devices) and self._xprof.hardware != "CPU_ONLY"
 
@@ -220,9 +243,11 @@ class _Sides:
             return self._facts.devices[0]
         return gaps.device
 
-    def _distinct_numbers(self) -> int:
+    @property
+    def _kept(self) -> KeptSteps | None:
+        """Of our steps those that XProf keeps; None where it lays windows over each other, or we have none."""
         steps = self._ours.steps
-        return 0 if isinstance(steps, Unavailable) else len(np.unique(steps.table.column("step").to_numpy()))
+        return None if isinstance(steps, Unavailable) or self._ours.source.windows > 1 else kept_steps(steps)
 
     def _missed_by_xprof(self) -> str:
         stalls = self._ours.input_stalls

@@ -134,6 +134,14 @@ def test_a_loop_explains_lost_steps_only_if_there_is_one() -> None:
         assert found[quantity].reasons == ("XProf found no steps, and has no numbers without.",)
 
 
+def test_steps_of_keras_and_of_a_rhythm_are_none_to_xprof() -> None:
+    lost = replace(AGREEING, steps=0, step_ns=None, input_ns=None, input_percent=None, verdict="No step time measured.")
+    for marker in ("Keras 'Profiled batch' (step_num)", "rhythm of IteratorGetNextOp::DoCompute"):
+        found = rows(lost, steps=replace(results.steps(), marker=marker))
+        assert found["steps"].reasons[0].startswith("XProf takes only events with _r=1 for step markers")
+    assert "_r=1" not in rows(lost)["steps"].reasons[0]
+
+
 def test_windows_are_taken_for_hosts() -> None:
     fewer = replace(AGREEING, steps=10)
     assert "takes the 4 windows for 4 hosts" in rows(fewer)["steps"].reasons[0]
@@ -160,6 +168,41 @@ def test_steps_that_share_a_number_are_one_to_xprof() -> None:
     steps = Steps("device Steps line", None, table, first_step_only=False)
     found = rows(replace(AGREEING, steps=1), source=source, steps=steps)
     assert "one step of all that share a number" in found["steps"].reasons[0]
+
+
+def made_steps(*spans: tuple[str, int, int, int]) -> Steps:
+    """Return steps given as (host, number, start in ms, end in ms)."""
+    zeros = dict.fromkeys(("window", "wait_ns", "exposed_ns", "busy_ns"), 0)
+    made = [
+        {"host": host, "step": step, "start_ns": start * MS, "end_ns": end * MS, **zeros}
+        for host, step, start, end in spans
+    ]
+    return Steps("Trace 'train' (step_num)", None, pa.Table.from_pylist(made, schema=STEP_TABLE), first_step_only=False)
+
+
+def test_of_more_than_five_steps_xprof_drops_both_ends() -> None:
+    six = made_steps(*(("h", number, 10 * number, 10 * number + 10) for number in range(6)))
+    source = replace(results.diagnosis().source, windows=1)
+    found = rows(replace(AGREEING, hardware="CPU_ONLY", steps=4, step_ns=10 * MS), source=source, steps=six)
+    assert found["steps"].reasons == ("Of more than 5 steps XProf leaves out the first and the last.",)
+    shorter = rows(replace(AGREEING, hardware="CPU_ONLY", steps=4, step_ns=2 * MS), source=source, steps=six)
+    assert "what passes between two markers" in shorter["step time (mean)"].reasons[1]
+    five = made_steps(*(("h", number, 10 * number, 10 * number + 10) for number in range(5)))
+    assert rows(replace(AGREEING, steps=3), source=source, steps=five)["steps"].reasons == (UNEXPLAINED,)
+
+
+def test_of_two_hosts_xprof_shows_one() -> None:
+    two = made_steps(
+        *(
+            (host, number, 50 * number, 50 * number + length)
+            for number in range(3)
+            for host, length in (("a", 10), ("b", 30))
+        )
+    )
+    source = replace(results.diagnosis().source, windows=1)
+    found = rows(replace(AGREEING, hardware="CPU_ONLY", steps=3, step_ns=30 * MS), source=source, steps=two)
+    assert found["steps"].reasons == ("XProf counts what 2 hosts do under one number as one step.",)
+    assert "by its times b" in found["step time (mean)"].reasons[1]
 
 
 def test_other_steps_have_other_means() -> None:
