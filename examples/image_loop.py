@@ -1,8 +1,8 @@
 """Train on JPEG images in TFRecord files, in a loop of your own.
 
-Unchanged, windows by the clock:  pipeline-lab watch --every 2 --seconds 0.5 examples/image_loop.py
-Two lines more, windows by step:  python examples/image_loop.py --windows
-Then, with the id that `pipeline-lab runs list` shows:  pipeline-lab analyze RUN
+pipeline-lab watch --every 2 --seconds 0.5 examples/image_loop.py  # unchanged; windows by the clock
+python examples/image_loop.py --windows                            # two lines more; windows by the step
+pipeline-lab analyze RUN                                           # with the id that `pipeline-lab runs list` shows
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Train with Keras' `fit`; the data are scikit-learn's 1,797 digits.
+"""Train with Keras' `fit` on scikit-learn's 1,797 digits.
 
-Unchanged, windows by the clock:  pipeline-lab watch --every 2 --seconds 0.5 examples/keras_fit.py
-One callback, windows by step:    python examples/keras_fit.py --windows
-Then, with the id that `pipeline-lab runs list` shows:  pipeline-lab analyze RUN
+pipeline-lab watch --every 2 --seconds 0.5 examples/keras_fit.py  # unchanged; windows by the clock
+python examples/keras_fit.py --windows                            # one callback; windows by the step
+pipeline-lab analyze RUN                                          # with the id that `pipeline-lab runs list` shows
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Train on a pipeline that is slow on purpose: each example waits 2 ms, and the step waits for all of them.
 
-See what it costs:  pipeline-lab watch --every 4 --seconds 1 examples/slow_pipeline.py
-The same by step:   python examples/slow_pipeline.py --windows
-The cure:           python examples/slow_pipeline.py --windows --cured
-Then, with the ids that `pipeline-lab runs list` shows:  pipeline-lab analyze RUN  and  pipeline-lab compare SLOW CURED
+pipeline-lab watch --every 4 --seconds 1 examples/slow_pipeline.py  # what it costs; windows by the clock
+python examples/slow_pipeline.py --windows                          # the same by the step
+python examples/slow_pipeline.py --windows --cured                  # the cure
+pipeline-lab compare SLOW CURED                                     # with the ids that `pipeline-lab runs list` shows
 """
 
 import sys
