@@ -1,0 +1,109 @@
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.analysis.document import write_document
+from pipeline_lab.cli.reference import list_commands, list_options
+from pipeline_lab.options.presets import PRESETS, find_preset
+from pipeline_lab.options.run import set_options
+from tests.support.results import diagnosis
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+TEXTS = [ROOT / "README.md", *PAGES, *sorted((ROOT / "examples").glob("*.py"))]
+COMMANDS = dict(list_commands())
+
+
+def code_lines(text: str) -> Iterator[str]:
+    """Yield each line of shell code, each piece of code inside a sentence, and each command that heads an example."""
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield from block.splitlines()
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    yield from re.findall(r"^pipeline-lab .*$", text, re.MULTILINE)
+
+
+def calls(path: Path) -> list[list[str]]:
+    """Return the arguments of every call of ``pipeline-lab`` in a text."""
+    found = []
+    for line in code_lines(path.read_text(encoding="utf-8")):
+        if re.match(r"(\.venv/bin/)?pipeline-lab ", line):
+            words = shlex.split(line, comments=True)[1:]
+            cut = next((place for place, word in enumerate(words) if word in "|>"), len(words))
+            found.append(words[:cut])
+    return found
+
+
+CALLS = [(path.name, words) for path in TEXTS for words in calls(path) if words[0] != "COMMAND"]
+
+
+def command_of(words: list[str]) -> str:
+    return " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
+
+
+def own_words(words: list[str]) -> list[str]:
+    """Leave out what belongs to a script that is watched."""
+    end = next((place for place, word in enumerate(words) if word == "-m" or word.endswith(".py")), len(words))
+    return words[: end + 1] if words[0] == "watch" else words
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else " ".join(value)
+)
+def test_every_command_of_the_documentation_exists(page: str, words: list[str]) -> None:
+    command = command_of(words)
+    assert command in COMMANDS, f"{page}: there is no command {command}"
+    options = [word.split("=")[0] for word in own_words(words) if word.startswith("--")]
+    unknown = set(options) - set(list_options(COMMANDS[command])) - {"--help"}
+    assert not unknown, f"{page}: {command} has no {unknown}"
+
+
+@pytest.mark.parametrize("words", [words for _, words in CALLS if "--preset" in words], ids=" ".join)
+def test_every_preset_and_setting_of_the_documentation_is_valid(words: list[str]) -> None:
+    settings = [words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--set"]
+    set_options(find_preset(words[words.index("--preset") + 1]).options, [(path, text) for path, text in settings])
+
+
+def test_samples_and_files_that_the_documentation_names_exist() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in TEXTS)
+    for sample in set(re.findall(r"\bsample-[a-z]+\b", text)) - {"sample-host"}:
+        assert (ROOT / "profiles" / "samples" / sample).is_dir(), sample
+    for example in set(re.findall(r"\bexamples/[\w-]+\.\w+", text)):
+        assert (ROOT / example).is_file(), example
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8"))
+    for target, anchor in links:
+        linked = page.parent / target if target else page
+        assert linked.exists(), f"{page.name} links to {target}, which does not exist"
+        assert not anchor or anchor in anchors(linked), f"{page.name}: {target} has no heading #{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == [page.name for page in PAGES]
+
+
+def test_every_preset_is_run_in_the_questions_from_the_field() -> None:
+    named = {word for page, words in CALLS if page == "faq.md" for word in words}
+    assert {preset.name for preset in PRESETS} <= named
+
+
+def test_every_key_of_the_json_document_is_defined() -> None:
+    text = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
+    assert sorted(key for key in keys_of(write_document(diagnosis())) if f"`{key}`" not in text) == []
+
+
+def keys_of(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return {str(key) for key in value}.union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
