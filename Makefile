@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types unit lock samples clean
+.PHONY: run test lint types unit docs lock samples clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
@@ -20,6 +20,9 @@ types: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/mkdocs build --strict
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' || \
@@ -44,4 +47,4 @@ samples: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.record_samples
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build site
