@@ -10,7 +10,7 @@ import json
 import math
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,15 @@ from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.units import format_bytes
 
 BLOCK = 16_384
+BATCH = 256
+"""Events parsed in one go."""
 HEAD = 1 << 16
 PATIENCE = 16
 """Bytes that may be looked at per byte of the file in search of events behind damage."""
 HALF_PS_NS = 5e-4
 """Times have picoseconds at most; this keeps 1.001 µs from becoming 1,000.999… ns and then 1,000."""
 
+_DECODER = json.JSONDecoder(strict=False)
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BEGINS_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\{\s*["}]|\[\s*[{\]])')
 _PYTORCH = re.compile(rb'"(deviceProperties|schemaVersion|ProfilerStep#\d+|aten::\w+)"')
@@ -118,12 +121,16 @@ class _Scan:
         state[:] = (begin, HEAD + PATIENCE * len(self._data), 0, -1)
         bounds = np.zeros((BLOCK, 2), np.int64)
         while count := json_scan.find_objects(self._data, bounds, state):
-            for at, end in bounds[:count].tolist():
-                event = _parse(self._data, at, end)
-                if event is None:
-                    self._go_on_inside(at, end)
-                    break
-                yield event, at
+            for batch in _batches(bounds[:count]):
+                events = _parse_batch(self._data, batch)
+                for event, (at, end) in zip(events, batch.tolist(), strict=True):
+                    if event is None:
+                        self._go_on_inside(at, end)
+                        break
+                    yield event, at
+                else:
+                    continue
+                break
 
     def _go_on_inside(self, at: int, end: int) -> None:
         """Search again behind the first brace of what is no JSON: a lost quote joins events that are sound."""
@@ -248,12 +255,38 @@ class JsonStats:
             yield value if isinstance(value, int | float | str) else None
 
 
+def _batches(bounds: IntArray) -> Iterator[IntArray]:
+    """Divide events into runs that are parsed together, short ones so that few are in memory at a time."""
+    first = 0
+    while first < len(bounds):
+        near = int(np.searchsorted(bounds[:, 1], bounds[first, 0] + json_scan.MAX_OBJECT))
+        end = max(first + 1, min(first + BATCH, near))
+        yield bounds[first:end]
+        first = end
+
+
+def _parse_batch(data: ByteArray, bounds: IntArray) -> Iterable[dict[str, Any] | None]:
+    """Parse events in one go, and one by one, as they are asked for, where that fails."""
+    begin, end = int(bounds[0, 0]), int(bounds[-1, 1])
+    block = data[begin:end].tobytes()
+    array_of_them = b"[%b]" % b",".join([block[at - begin : stop - begin] for at, stop in bounds.tolist()])
+    events = _decode(array_of_them)
+    if isinstance(events, list) and len(events) == len(bounds) and all(isinstance(event, dict) for event in events):
+        return events
+    return (_parse(data, at, stop) for at, stop in bounds.tolist())
+
+
 def _parse(data: ByteArray, begin: int, end: int) -> dict[str, Any] | None:
+    value = _decode(data[begin:end].tobytes())
+    return value if isinstance(value, dict) else None
+
+
+def _decode(text: bytes) -> object:
+    """Return the value of a JSON text, None if it is none; control characters inside strings are let through."""
     try:
-        value = json.loads(data[begin:end].tobytes().decode("utf-8", "replace"), strict=False)
+        return _DECODER.decode(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def _span_ns(event: dict[str, Any]) -> tuple[int | None, int | None]:
