@@ -201,5 +201,5 @@ def _saw(sampling: FileSampling) -> str:
 def _order_evidence(mixing: Mixing, ideal: Mixing) -> tuple[Evidence, ...]:
     return (
         Evidence("file entropy of a batch", f"{mixing.batch_entropy:.2f} of {ideal.batch_entropy:.2f} bits"),
-        Evidence("displacement, random order 1", f"{mixing.displacement:.2f}"),
+        Evidence("places moved", f"{format_percent(100 * mixing.displacement)} of a random order's"),
     )

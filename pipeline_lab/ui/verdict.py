@@ -1,15 +1,19 @@
 """The answer first: the verdict with its evidence, how sure it is, and what to try."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.verdict import Suggestion, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
+SHOWN_EVIDENCE = 6
+"""Numbers beside the sentence; a tired person reads no more, the others are folded."""
 _COLOURS = {
     VerdictClass.INPUT_BOUND: "orange",
     VerdictClass.DEVICE_BOUND: "green",
@@ -24,11 +28,18 @@ def show_verdict(verdict: Verdict) -> None:
         label = verdict.verdict_class.value.replace("-", " ")
         st.markdown(f":{colour}-badge[{label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
-        with st.grid("auto", min_column_width=150, gap="small"):
-            for one in verdict.evidence:
-                st.markdown(f":gray[{escape(one.name)}]  \n**{escape(one.value)}**")
+        _show_evidence(verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
             st.markdown("**What to try**\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
+        if folded := verdict.evidence[SHOWN_EVIDENCE:]:
+            with st.expander(f"More evidence ({len(folded)})"):
+                _show_evidence(folded)
+
+
+def _show_evidence(evidence: Sequence[Evidence]) -> None:
+    with st.grid("auto", min_column_width=150, gap="small"):
+        for one in evidence:
+            st.markdown(f":gray[{escape(one.name)}]  \n**{escape(one.value)}**")
 
 
 def show_findings(diagnosis: Diagnosis) -> None:
