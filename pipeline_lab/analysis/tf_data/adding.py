@@ -15,29 +15,24 @@ ITERATOR, PRODUCE, CONSUME, NESTED_FUNCTION, OPERATION, BACKGROUND_FUNCTION = 2,
 
 @compiled
 def add_up(
-    rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
+    rows: tuple[Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
     types: Int32Array,
-    ready: Int64Array,
     own_ns: Int64Array,
-    blocked_ns: Int64Array,
     operations: Int64Array,
 ) -> None:
-    """Add every event's own time to its stage, changing the last three in place.
+    """Add every event's own time to its stage, changing the last two in place.
 
     Args:
-        rows: Start of each row, its own time, the row around it, its role, its stage, its name.
+        rows: Own time of each row, the row around it, its role, its stage, its name.
         types: The type of op of each name.
-        ready: Until when each row waits for its stage's threads, 0 if it does not.
-        own_ns, blocked_ns: Of every stage: at work or waiting, and waiting alone, shape (n_stages,).
+        own_ns: Of every stage, shape (n_stages,).
         operations: Calls and time of each stage's ops by type, shape (n_stages, n_types, 2).
     """
-    start, own, around, role, stage, name = rows
-    for row in range(len(start)):
+    own, around, role, stage, name = rows
+    for row in range(len(own)):
         at = stage[row]
         if at < 0:
             continue
-        if ready[row] != 0:
-            blocked_ns[at] += min(ready[row] - start[row], own[row])
         kind = role[row]
         if kind == OPERATION:
             operations[at, types[name[row]], 0] += 1

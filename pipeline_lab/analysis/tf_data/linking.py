@@ -10,6 +10,8 @@ Int32Array = NDArray[np.int32]
 Int8Array = NDArray[np.int8]
 BoolArray = NDArray[np.bool_]
 
+NOBODY = -1
+
 
 @compiled
 def find_waiting(
@@ -17,10 +19,9 @@ def find_waiting(
     roles: tuple[int, int],
     has_threads: BoolArray,
     shortest_ns: int,
-    ready: Int64Array,
     taken: Int32Array,
 ) -> None:
-    """Write until when each call waits for its stage's own threads, 0 if it does not, and the row that takes its element.
+    """Write for each call that waits for its stage's own threads the row that takes its element, or the call itself.
 
     A call that goes on to the stage below makes the element itself.
 
@@ -29,23 +30,25 @@ def find_waiting(
         roles: Those of an iterator's event, of taking an element out of a buffer.
         has_threads: Of every stage.
         shortest_ns: Waits shorter than this are none.
-        ready, taken: The results; they begin as 0 and -1.
+        taken: The result; -1 for rows that do not wait.
     """
     start, end, parent, role, place = rows
     iterator, consume = roles
     for row in range(len(start)):
         around = parent[row]
+        taken[row] = NOBODY
         if role[row] == iterator:
             if has_threads[place[row]]:
-                ready[row] = end[row]
+                taken[row] = row
             if around >= 0:
-                ready[around] = 0
-        elif role[row] == consume and around >= 0 and ready[around] > 0:
-            ready[around] = start[row]
+                taken[around] = NOBODY
+        elif role[row] == consume and around >= 0 and taken[around] != NOBODY:
             taken[around] = row
     for row in range(len(start)):
-        if ready[row] != 0 and ready[row] - start[row] < shortest_ns:
-            ready[row] = 0
+        if taken[row] != NOBODY:
+            ready_ns = end[row] if taken[row] == row else start[taken[row]]
+            if ready_ns - start[row] < shortest_ns:
+                taken[row] = NOBODY
 
 
 @compiled

@@ -20,19 +20,23 @@ _STAGES = np.uint64(1_000_003)
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Of every row of the threads, shape (n,).
+    """The calls that wait for their stage's own threads, and the calls of functions; of rows without one ``NONE``.
 
     Attributes:
-        ready_ns: Until when a stage's call waits for the stage's own threads; 0 if it does not.
-        source: The row that made the element it waits for, ``NONE`` if that is not in the trace.
+        wait: The number of each row's wait, shape (n_rows,).
+        call: The call of a function that each row waits for, or that makes the row's element, shape (n_rows,).
+        row: The row of each wait, shape (n_waits,).
+        ready_ns: Until when it lasts.
+        source: The row that made the element, ``NONE`` if that is not in the trace.
         source_thread: In that case the thread that makes such elements, ``NONE`` if no thread is known to.
-        call: The call of a function that a row waits for, or that makes the row's element; ``NONE`` for others.
     """
 
+    wait: IndexArray
+    call: IndexArray
+    row: IntArray
     ready_ns: IntArray
     source: IndexArray
     source_thread: IndexArray
-    call: IndexArray
 
 
 def find_links(threads: Threads, functions: Functions, moments: IntArray) -> Links:
@@ -43,61 +47,70 @@ def find_links(threads: Threads, functions: Functions, moments: IntArray) -> Lin
         functions: The calls of functions.
         moments: When the job waited: only for calls at these moments is the maker of their element looked up.
     """
-    links = Links(
-        np.zeros(threads.count, np.int64),
-        np.full(threads.count, NONE, np.int32),
-        np.full(threads.count, NONE, np.int32),
-        np.full(threads.count, NONE, np.int32),
-    )
-    _link_calls(threads, functions, links)
-    taken = _find_waiting(threads, links)
-    waiting = np.flatnonzero(links.ready_ns)
-    stays = np.stack((threads.start_ns[waiting], links.ready_ns[waiting]), axis=1)
-    waiting = waiting[length_within(moments, stays) > 0]
-    if not len(waiting):
-        return links
+    call = _link_calls(threads, functions)
+    taken = _find_waiting(threads)
+    row = np.flatnonzero(taken != NONE)
+    taken_by = np.where(taken[row] == row, NONE, taken[row])
+    ready_ns = np.where(taken_by == NONE, threads.end_ns[row], threads.start_ns[taken_by])
+    wait = taken
+    wait[row] = np.arange(len(row))
+    source, source_thread = (np.full(len(row), NONE, np.int32) for _ in range(2))
+    stays = np.stack((threads.start_ns[row], ready_ns), axis=1)
+    followed = np.flatnonzero(length_within(moments, stays) > 0)
+    if len(followed):
+        source[followed], source_thread[followed] = _find_sources(
+            threads, functions, call, row[followed], ready_ns[followed], taken_by[followed]
+        )
+    return Links(wait, call, row, ready_ns, source, source_thread)
+
+
+def _find_sources(
+    threads: Threads, functions: Functions, calls: IndexArray, waiting: IntArray, ready_ns: IntArray, taken: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the row that made each waiting row's element, or else a thread that makes such elements."""
     makers, maker_stage = _find_makers(threads, functions)
     done = threads.end_ns[makers]
-    call = links.call[makers]
+    call = calls[makers]
     in_call = call >= 0
     done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
     stage = functions.stage[waiting].astype(np.int64)
-    element = _elements(threads, taken[waiting].astype(np.int64))
+    element = _elements(threads, taken)
     made = np.where(threads.role[makers] == Role.PRODUCE, makers, NONE)
     made = np.where(np.isin(maker_stage, stage), made, NONE)
     numbered = element != _ANY
     found = np.full(len(waiting), NONE, np.int64)
-    until = links.ready_ns[waiting] + SHORT_NS
+    until = ready_ns + SHORT_NS
     found[numbered] = _last_done(
         _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, _elements(threads, made)), done
     )
     # Not numbered (an interleave, TensorFlow before 2.4): the last one that was done when the wait was over.
     found[~numbered] = _last_done(stage[~numbered], until[~numbered], maker_stage, done)
     is_found = found != NONE
-    links.source[waiting[is_found]] = makers[found[is_found]]
-    lost = np.flatnonzero(~is_found)
-    thread = _threads_of(threads, makers, maker_stage, stage[lost])
-    links.source_thread[waiting[lost]] = thread
-    return links
+    source, thread = np.full(len(waiting), NONE, np.int64), np.full(len(waiting), NONE, np.int64)
+    source[is_found] = makers[found[is_found]]
+    thread[~is_found] = _threads_of(threads, makers, maker_stage, stage[~is_found])
+    return source, thread
 
 
-def _link_calls(threads: Threads, functions: Functions, links: Links) -> None:
+def _link_calls(threads: Threads, functions: Functions) -> IndexArray:
+    """Return of each row the call of a function that it waits for, or that makes its element."""
+    call = np.full(threads.count, NONE, np.int32)
     numbers = np.arange(len(functions.row), dtype=np.int32)
     waits = threads.role[functions.row] == Role.FUNCTION
-    links.call[functions.row[waits]] = numbers[waits]
+    call[functions.row[waits]] = numbers[waits]
     makes = functions.maker >= 0
-    links.call[functions.maker[makes]] = numbers[makes]
+    call[functions.maker[makes]] = numbers[makes]
+    return call
 
 
-def _find_waiting(threads: Threads, links: Links) -> IndexArray:
-    """Mark the calls that wait; return the row by which each takes its element, ``NONE`` for others."""
-    taken = np.full(threads.count, NONE, np.int32)
+def _find_waiting(threads: Threads) -> IndexArray:
+    """Return the row by which each call that waits takes its element, or the call itself; ``NONE`` for other rows."""
+    taken = np.empty(threads.count, np.int32)
     linking.find_waiting(
         (threads.start_ns, threads.end_ns, threads.parent, threads.role, threads.place),
         (int(Role.ITERATOR), int(Role.CONSUME)),
         np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_),
         SHORT_NS,
-        links.ready_ns,
         taken,
     )
     return taken

@@ -46,7 +46,8 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
     bounds: Int64Array,
     rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
     types: Int32Array,
-    links: tuple[Int64Array, Int32Array, Int32Array, Int32Array],
+    links: tuple[Int32Array, Int32Array],
+    waits: tuple[Int64Array, Int32Array, Int32Array],
     calls: tuple[Int32Array, Int64Array, Int64Array],
     runs: tuple[Int64Array, Int64Array, Int64Array],
     ends: tuple[Int64Array, Int64Array, Int64Array],
@@ -60,8 +61,9 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
         bounds: Where each thread's rows begin, and where the last one's end.
         rows: Start and end of each row, the row around it, its role, its stage, its name.
         types: The type of op of each name.
-        links: Of each row until when it waits for its stage's threads (0 if it does not), the row that made its
-            element, the thread on which such rows lie, and the function's call that it waits for or makes.
+        links: Of each row the number of its wait for its stage's threads, and the function's call that it waits for
+            or makes; -1 for none.
+        waits: Until when each wait lasts, the row that made its element, the thread on which such rows lie.
         calls: Stage, start and end of each call of a function; the end is -1 if it is unknown.
         runs: Where each call's runs on threads begin (one more than there are calls), their rows, and their starts.
         ends: Where each stage's calls begin in the order of their ends, those calls, and their ends.
@@ -69,7 +71,8 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
         spent: ns by stage (the last one for none) and by what, changed in place, shape (n_stages + 1, n_whats).
     """
     start, end, around, role, stage, name = rows
-    ready, source, source_thread, call_of = links
+    wait, call_of = links
+    ready, source, source_thread = waits
     call_stage, call_start, call_end = calls
     first_run, run_row, run_start = runs
     first_end, ended, end_time = ends
@@ -118,8 +121,8 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
                 row = around[row]
             if row >= 0:
                 until = min(until, end[row])
-                if ready[row] > begin:
-                    until = min(until, ready[row])
+                if wait[row] >= 0 and ready[wait[row]] > begin:
+                    until = min(until, ready[wait[row]])
             tasks[left, 2] = until
             left += 1
             if row < 0:
@@ -142,13 +145,13 @@ def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the co
                     spent[owner, QUEUED] += until - begin
                 continue
             own = stage[row] if stage[row] >= 0 else owner
-            if role[row] == ITERATOR and ready[row] > begin:
-                made = source[row]
-                if made < 0 and source_thread[row] < 0:
+            if role[row] == ITERATOR and wait[row] >= 0 and ready[wait[row]] > begin:
+                made, thread = source[wait[row]], source_thread[wait[row]]
+                if made < 0 and thread < 0:
                     spent[own, HIDDEN] += until - begin
                     continue
                 if made < 0:
-                    put(tasks, left, ON_THREAD, source_thread[row], begin, until, own, 1, depth + 1)
+                    put(tasks, left, ON_THREAD, thread, begin, until, own, 1, depth + 1)
                     left += 1
                     continue
                 finished, call = end[made], call_of[made]

@@ -32,19 +32,19 @@ class Work:
 def measure_work(threads: Threads, functions: Functions, links: Links, types: OperationTypes) -> Work:
     """Add up each stage's time from its own part of every event."""
     stages = len(threads.places.places)
-    own_ns, blocked_ns = np.zeros(stages, np.int64), np.zeros(stages, np.int64)
-    operations = np.zeros((stages, len(types.names), 2), np.int64)
+    own_ns, operations = np.zeros(stages, np.int64), np.zeros((stages, len(types.names), 2), np.int64)
     adding.add_up(
-        (threads.start_ns, threads.own_ns, threads.parent, threads.role, functions.stage, threads.name),
-        types.of_name,
-        links.ready_ns,
-        own_ns,
-        blocked_ns,
-        operations,
+        (threads.own_ns, threads.parent, threads.role, functions.stage, threads.name), types.of_name, own_ns, operations
     )
+
+    def by_stage(rows: IntArray, values: IntArray) -> IntArray:
+        stage = functions.stage[rows]
+        known = stage >= 0
+        return np.bincount(stage[known], values[known], minlength=stages).astype(np.int64)
+
+    waited_ns = np.minimum(links.ready_ns - threads.start_ns[links.row], threads.own_ns[links.row])
+    blocked_ns = by_stage(links.row, waited_ns)
     outer_runs = functions.runs[~_lies_in_run(threads, functions.runs)]
-    on_thread_ns = np.zeros(stages, np.int64)
-    np.add.at(on_thread_ns, functions.stage[outer_runs], threads.end_ns[outer_runs] - threads.start_ns[outer_runs])
     finished = np.flatnonzero(functions.end_ns >= 0)
     latency = (functions.end_ns - functions.start_ns)[finished].astype(np.float64)
     stage = functions.call_stage[finished]
@@ -55,7 +55,7 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
         self_ns=own_ns - blocked_ns,
         blocked_ns=blocked_ns,
         function_calls=np.bincount(functions.call_stage, minlength=stages),
-        on_thread_ns=on_thread_ns,
+        on_thread_ns=by_stage(outer_runs, threads.end_ns[outer_runs] - threads.start_ns[outer_runs]),
         latency=tuple(map(Tally, count.tolist(), total.tolist(), squares.tolist())),
         operations=tuple(_rank(of_stage, types.names) for of_stage in operations),
     )
