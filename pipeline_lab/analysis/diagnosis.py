@@ -12,7 +12,7 @@ from pipeline_lab.analysis.conclusion import conclude, describe, without_job
 from pipeline_lab.analysis.inputs import Progress, is_run, opened_log
 from pipeline_lab.analysis.results import Diagnosis as Diagnosis
 from pipeline_lab.analysis.results import Source as Source
-from pipeline_lab.analysis.stored_parts import read_stored
+from pipeline_lab.analysis.stored_parts import NO_READS, read_stored
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.runs.store import RunFolder
@@ -55,7 +55,9 @@ def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:
 def _diagnose_log(source: TraceSource, progress: Progress | None) -> Diagnosis:
     parts, unreadable = _read_parts(source, progress)
     axis = place_on_axis(parts)
-    sampling = attempt(lambda: file_sampling.measure([], tables.empty(SAMPLES), axis.reads))
+    sampling = (
+        attempt(lambda: file_sampling.measure([], tables.empty(SAMPLES), axis.reads)) if source.files else NO_READS
+    )
     described = describe(source.path, source.kind.value, axis, (*unreadable, *source.notes))
     return conclude(described, axis, without_job(sampling))
 

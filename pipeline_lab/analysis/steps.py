@@ -30,7 +30,8 @@ STEP_TABLE = pa.schema(
 
 NO_STEPS = (
     "No steps in this trace: nothing marks them and the input iterator is not called twice; wrap each step in "
-    "tf.profiler.experimental.Trace('train', step_num=i, _r=1), or record more than one step."
+    "tf.profiler.experimental.Trace('train', step_num=i, _r=1), in JAX jax.profiler.StepTraceAnnotation('train', "
+    "step_num=i), or record more than one step."
 )
 _FIRST_NUMBER = 1  # Keras counts batches from 1, loops from 0
 _COMPILING_SHARE = 0.2  # of a step that compiles

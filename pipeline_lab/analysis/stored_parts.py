@@ -24,6 +24,10 @@ NO_STAGES = Unavailable(
     "The log holds only what TensorFlow derived from its trace, so the stages of the pipeline are not known; keep the "
     "*.xplane.pb file beside it."
 )
+NO_READS = Unavailable(
+    "The log holds only what TensorFlow derived from its trace, so which files were read is not known; keep the "
+    "*.xplane.pb file beside it."
+)
 
 
 def read_stored(profile: DerivedProfile) -> TraceParts:

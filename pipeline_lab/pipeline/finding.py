@@ -13,7 +13,7 @@ class Weight(StrEnum):
     """How much a finding matters."""
 
     PROBLEM = "problem"
-    """Something is lost: randomness, data, memory without bound."""
+    """Something is lost: randomness, data, memory without bound, the whole job."""
     ADVICE = "advice"
     """A known way to be faster, or to mix better."""
     FACT = "fact"

@@ -121,6 +121,24 @@ def _unequal_files(options: RunOptions) -> Iterator[Finding]:
         )
 
 
+def _more_calls_than_open_files(options: RunOptions) -> Iterator[Finding]:
+    """Say that tf.data will refuse an interleave (found by experiment with TensorFlow 2.21)."""
+    read, cores = options.pipeline.find("read"), os.cpu_count() or 1
+    if not isinstance(read, ReadStage) or read.mode != "interleave" or not isinstance(read.num_parallel_calls, int):
+        return
+    calls, opened = read.num_parallel_calls, read.cycle_length or cores
+    if calls <= opened:
+        return
+    why = "" if read.cycle_length else " cycle_length is not set, so that is one for each core of this machine;"
+    yield Finding(
+        "interleave-refused",
+        Weight.PROBLEM,
+        0,
+        f"tf.data refuses to read {format_count(calls)} files in parallel where {format_count(opened)} are open at a "
+        f"time, and the job fails;{why} set cycle_length to {calls} or more.",
+    )
+
+
 def _too_little_data(options: RunOptions) -> Iterator[Finding]:
     records, training = options.records, options.training
     if records is None or training.steps is None:
@@ -187,6 +205,7 @@ SIZE_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _weak_shuffle,
     _buffer_larger_than_data,
     _unequal_files,
+    _more_calls_than_open_files,
     _what_the_run_sees,
     _too_little_data,
     _held_in_memory,

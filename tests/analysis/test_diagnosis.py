@@ -195,6 +195,8 @@ def test_steps_and_waits_of_old_json_traces(reference_traces: Path):
 def test_derived_files_give_the_steps_that_they_store(reference_traces: Path, name: str, count: int, percent: float):
     found = diagnose(reference_traces / name)
     assert found.source.kind == "derived"
+    assert isinstance(found.file_sampling, Unavailable)
+    assert "only what TensorFlow derived" in found.file_sampling.reason
     assert not isinstance(found.steps, Unavailable)
     assert found.steps.count == count
     assert not isinstance(found.input_stalls, Unavailable)

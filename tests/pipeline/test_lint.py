@@ -65,6 +65,19 @@ def test_a_rule_finds_its_stage(kind: str, stage: int | None, options: RunOption
     assert _find(options, kind).stage == stage
 
 
+def test_an_interleave_that_tf_data_refuses_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+
+    def interleave(calls: int, cycle: int | None = None) -> RunOptions:
+        read = ReadStage(mode="interleave", num_parallel_calls=calls, cycle_length=cycle)
+        return _options(read, REPEAT, PARSE, BATCH, PREFETCH)
+
+    assert "one for each core" in _find(interleave(3), "interleave-refused").sentence
+    assert "one for each core" not in _find(interleave(8, 4), "interleave-refused").sentence
+    for sound in (interleave(2), interleave(8, 8)):
+        assert all(finding.kind != "interleave-refused" for finding in lint_pipeline(sound))
+
+
 def test_a_sound_order_has_no_problem_and_no_advice() -> None:
     options = _options(READ, CACHE, SHUFFLE, REPEAT, PARSE, AUGMENT, BATCH, PREFETCH)
     assert {finding.weight for finding in lint_pipeline(options)} == {Weight.FACT}
