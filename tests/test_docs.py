@@ -9,6 +9,7 @@ from pipeline_lab.analysis.document import write_document
 from pipeline_lab.cli.reference import list_commands, list_options
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run import set_options
+from tests.cli.support import call
 from tests.support.results import diagnosis
 
 ROOT = Path(__file__).parents[1]
@@ -96,6 +97,18 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 def test_every_preset_is_run_in_the_questions_from_the_field() -> None:
     named = {word for page, words in CALLS if page == "faq.md" for word in words}
     assert {preset.name for preset in PRESETS} <= named
+
+
+def test_output_that_pages_quote_is_what_the_commands_print(tmp_path: Path) -> None:
+    samples = ("sample-baseline", "sample-optimised")
+    commands = [("analyze", samples[0]), ("analyze", samples[1]), ("compare", *samples, "--fail-if-slower", "5%")]
+    ended = [call(*command, "--store", tmp_path) for command in commands]
+    printed = " ".join(" ".join(one.stdout + one.stderr for one in ended).split())
+    for path in TEXTS:
+        for block in re.findall(r"^```text\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for line in block.splitlines():
+                is_ours = line.startswith(("$", "…"))
+                assert is_ours or " ".join(line.split()) in printed, f"{path.name} quotes {line!r}"
 
 
 def test_every_key_of_the_json_document_is_defined() -> None:
