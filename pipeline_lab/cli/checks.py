@@ -243,5 +243,5 @@ def _is_writable(folder: Path) -> bool:
 def _check_images() -> Check:
     missing = image_support()
     if missing is None:
-        return Check("Images in Markdown reports", True, "kaleido draws them", needed=False)
-    return Check("Images in Markdown reports", False, "left out", missing.reason, needed=False)
+        return Check("Charts as PNG and SVG", True, "kaleido draws them", needed=False)
+    return Check("Charts as PNG and SVG", False, "only from the HTML report", missing.reason, needed=False)

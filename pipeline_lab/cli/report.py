@@ -19,11 +19,11 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="Where to write it, missing folders included; CSV and Parquet make a folder, or a zip if it ends in .zip.",
+            help="Where to write it, missing folders included; CSV, Parquet, PNG and SVG make a folder, or a zip if it ends in .zip.",
         ),
     ],
     format_name: Annotated[
-        str, typer.Option("--format", "-f", metavar="html|markdown|json|csv|parquet", help="How to write it.")
+        str, typer.Option("--format", "-f", metavar="html|markdown|json|csv|parquet|png|svg", help="How to write it.")
     ] = "html",
     notes: Annotated[str, typer.Option(help="Your own words, shown in the report as they are.")] = "",
     store: StoreOption = None,

@@ -1,13 +1,22 @@
 """Every report format, listed once; the command line, the app and the tests go by this list."""
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.report.chart_files import PngCharts, SvgCharts
 from pipeline_lab.report.data_files import CsvReport, ParquetReport
 from pipeline_lab.report.format import ReportFormat
 from pipeline_lab.report.html import HtmlReport
 from pipeline_lab.report.json_document import JsonReport
 from pipeline_lab.report.markdown import MarkdownReport
 
-FORMATS: tuple[ReportFormat, ...] = (HtmlReport(), MarkdownReport(), JsonReport(), CsvReport(), ParquetReport())
+FORMATS: tuple[ReportFormat, ...] = (
+    HtmlReport(),
+    MarkdownReport(),
+    JsonReport(),
+    CsvReport(),
+    ParquetReport(),
+    PngCharts(),
+    SvgCharts(),
+)
 
 
 def find_format(name: str) -> ReportFormat:

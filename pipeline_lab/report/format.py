@@ -5,6 +5,7 @@ import zipfile
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.subject import Subject
 
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -30,6 +31,10 @@ class ReportFormat(ABC):
     @abstractmethod
     def files(self, subject: Subject) -> dict[str, bytes]:
         """Return the report's files by relative name, the main one first."""
+
+    def missing(self) -> Unavailable | None:
+        """Say what this machine lacks to write it; None if nothing."""
+        return None
 
     def render(self, subject: Subject) -> bytes:
         """Return the report as one file: itself, or a zip of its files."""

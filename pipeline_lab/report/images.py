@@ -1,22 +1,31 @@
-"""Charts as PNG and SVG files, drawn by kaleido where it is installed."""
+"""Charts as PNG and SVG files, drawn by kaleido in Chromium where both are installed."""
 
+import asyncio
 import importlib.util
 import shutil
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pipeline_lab.errors import Unavailable
+from pipeline_lab.errors import PipelineLabError, Unavailable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+Kind: TypeAlias = Literal["png", "svg"]
 
 WIDTH = 900
 SCALE = 2
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 MISSING = Unavailable(
-    "Chart images need kaleido and Chromium here: `pip install kaleido`, and Chromium or Chrome from your system. "
-    "The HTML report and the app save PNG and SVG without them."
+    "Chart images need kaleido and Chromium here: `pip install 'kaleido>=1.5'`, and Chromium or Chrome from your system. "
+    "The HTML report saves each chart as PNG or SVG without them."
 )
+
+
+class ImageError(PipelineLabError):
+    """Charts cannot be drawn as images."""
 
 
 def image_support() -> Unavailable | None:
@@ -25,10 +34,33 @@ def image_support() -> Unavailable | None:
     return None if importlib.util.find_spec("kaleido") is not None and has_browser else MISSING
 
 
-def draw_image(figure: "go.Figure", kind: Literal["png", "svg"] = "png") -> bytes | Unavailable:
-    """Draw a figure as an image file, or say what is missing."""
+def draw_images(figures: Mapping[str, "go.Figure"], kind: Kind) -> dict[str, bytes]:
+    """Draw figures as image files, all in one Chromium: starting it takes longer than a chart.
+
+    Raises:
+        ImageError: What draws is not installed, or it failed.
+    """
     missing = image_support()
     if missing is not None:
-        return missing
-    height = figure.layout.height
-    return bytes(figure.to_image(format=kind, width=WIDTH, height=height, scale=SCALE))
+        raise ImageError(missing.reason)
+    with ThreadPoolExecutor(1) as thread:  # with an event loop of its own: a notebook has one that is running
+        return thread.submit(asyncio.run, _draw(figures, kind)).result()
+
+
+async def _draw(figures: Mapping[str, "go.Figure"], kind: Kind) -> dict[str, bytes]:
+    from kaleido import Kaleido
+    from kaleido.errors import KaleidoError
+
+    try:
+        async with Kaleido(n=1, mathjax=False) as drawer:  # MathJax would come from a server, and no chart has formulas
+            return {
+                name: await drawer.calc_fig(
+                    figure, {"format": kind, "width": WIDTH, "height": figure.layout.height, "scale": SCALE}
+                )
+                for name, figure in figures.items()
+            }
+    except (KaleidoError, RuntimeError, OSError, TimeoutError) as error:
+        raise ImageError(
+            f"Chromium did not draw the charts ({type(error).__name__}: {error}); see that `chromium --headless` starts here, "
+            "or save them from the HTML report."
+        ) from error

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-import plotly.graph_objects as go
-
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Table, Text
+from pipeline_lab.report.chart_files import figures_of
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Table, Text
 from pipeline_lab.report.format import ReportFormat
-from pipeline_lab.report.images import draw_image, image_support
+from pipeline_lab.report.images import draw_images, image_support
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.subject import Subject
 from pipeline_lab.units import format_percent
@@ -156,11 +155,5 @@ def _draw_images(content: Content, folder: str) -> dict[str, tuple[str, bytes]]:
     """Return path and bytes of each chart's image by the chart's name; none where images cannot be drawn."""
     if image_support() is not None:
         return {}
-    found: dict[str, tuple[str, bytes]] = {}
-    for picture in (block for section in content.sections for block in section.blocks if isinstance(block, Picture)):
-        figure = picture.draw("light")
-        if isinstance(figure, go.Figure):
-            image = draw_image(figure)
-            if isinstance(image, bytes):
-                found[picture.name] = (f"{folder}/{picture.name}.png", image)
-    return found
+    images = draw_images(figures_of(content), "png")
+    return {name: (f"{folder}/{name}.png", image) for name, image in images.items()}

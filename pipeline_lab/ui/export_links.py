@@ -12,6 +12,8 @@ _MEANINGS = {
     "json": "All numbers, for programs.",
     "csv": "The tables, for spreadsheets, as a zip.",
     "parquet": "The tables with their types, as a zip.",
+    "png": "Every chart as a picture, as a zip.",
+    "svg": "Every chart as a drawing that stays sharp, as a zip.",
 }
 
 
@@ -24,6 +26,10 @@ def show(run_ids: list[str]) -> None:
     st.subheader("Export", anchor=False)
     with st.container(horizontal=True, key="export"):
         for each in FORMATS:
-            st.link_button(escape(each.title), report_url(run_ids, each.name), help=_MEANINGS.get(each.name))
+            missing = each.missing()
+            meaning = _MEANINGS.get(each.name) if missing is None else missing.reason
+            st.link_button(
+                escape(each.title), report_url(run_ids, each.name), help=meaning, disabled=missing is not None
+            )
     command = f"pipeline-lab report {' '.join(run_ids)} --format html --output report.html"
     st.caption(f"The same bytes from the command line: `{command}`")

@@ -55,7 +55,7 @@ def test_parquet_keeps_texts_as_they_are() -> None:
 
 def test_a_comparison_has_its_own_tables() -> None:
     tables = comparison_report(2).tables()
-    assert set(tables) == {"measures", "step_time", "differing_options", "differing_environment"}
+    assert set(tables) == {"measures", "step_time", "stages", "differing_options", "differing_environment"}
     assert tables["step_time"].column("outcome").to_pylist() == ["faster", "faster"]
     measures = tables["measures"].to_pylist()
     median = [row["difference"] for row in measures if row["measure"] == "median_step_ms"]

@@ -7,6 +7,7 @@ from pipeline_lab.report import markdown
 from pipeline_lab.report.catalogue import find_format
 from pipeline_lab.report.export import write_report
 from tests.report.subjects import run_report
+from tests.support.images import draw_letters
 
 REPORT = run_report()
 
@@ -27,7 +28,7 @@ def test_tables_become_a_zip_or_a_folder_as_the_output_is_named(tmp_path: Path) 
 
 def test_images_go_beside_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markdown, "image_support", lambda: None)
-    monkeypatch.setattr(markdown, "draw_image", lambda _: b"PNG")
+    monkeypatch.setattr(markdown, "draw_images", draw_letters)
     write_report(REPORT, find_format("markdown"), tmp_path / "pr.md")
     images = list(tmp_path.glob("*-images/*.png"))
     assert images

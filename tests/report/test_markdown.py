@@ -11,6 +11,7 @@ from pipeline_lab.report.markdown import MAX_CHARACTERS, MarkdownReport, escape_
 from pipeline_lab.report.run_report import RunReport
 from tests.report.subjects import bare_report, comparison_report, hostile_run, run_report
 from tests.report.test_html import CONTENT
+from tests.support.images import draw_letters
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -47,7 +48,7 @@ def test_without_images_a_sentence_says_what_is_missing() -> None:
 
 def test_images_come_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markdown, "image_support", lambda: None)
-    monkeypatch.setattr(markdown, "draw_image", lambda _: b"PNG")
+    monkeypatch.setattr(markdown, "draw_images", draw_letters)
     text, *images = MarkdownReport().files(run_report()).items()
     assert images
     assert all(f"]({path})" in text[1].decode() and content == b"PNG" for path, content in images)

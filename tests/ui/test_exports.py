@@ -9,12 +9,13 @@ import pytest
 
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.comparison.opening import open_any
-from pipeline_lab.report import images, markdown
+from pipeline_lab.report import chart_files, images, markdown
 from pipeline_lab.report.catalogue import FORMATS
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.ui.exports import ROUTES, report_url
 from tests.support.asgi import ask
+from tests.support.images import draw_letters
 from tests.support.run_folders import make_run, set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 
@@ -22,6 +23,7 @@ from tests.support.saved_runs import make_saved_run, make_watched_race
 @pytest.fixture(autouse=True)
 def no_images(monkeypatch):
     monkeypatch.setattr(markdown, "image_support", lambda: images.MISSING)
+    monkeypatch.setattr(chart_files, "draw_images", draw_letters)
 
 
 @pytest.mark.parametrize("report_format", FORMATS, ids=lambda each: each.name)
@@ -52,7 +54,7 @@ def test_runs_side_by_side_come_with_the_baseline_first(run_store):
 
 def test_a_report_with_images_travels_as_a_zip(run_store, monkeypatch):
     monkeypatch.setattr(markdown, "image_support", lambda: None)
-    monkeypatch.setattr(markdown, "draw_image", lambda _: b"PNG")
+    monkeypatch.setattr(markdown, "draw_images", draw_letters)
     answer = ask(ROUTES, report_url([make_saved_run(run_store).id], "markdown"))
     names = zipfile.ZipFile(io.BytesIO(answer.body)).namelist()
     assert answer.headers["content-type"] == "application/zip"
