@@ -15,29 +15,38 @@ ITERATOR, PRODUCE, CONSUME, NESTED_FUNCTION, OPERATION, BACKGROUND_FUNCTION = 2,
 
 @compiled
 def add_up(
-    rows: tuple[Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
-    types: Int32Array,
+    rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array],
+    types: tuple[Int32Array, Int32Array],
+    wait: Int32Array,
     own_ns: Int64Array,
     operations: Int64Array,
+    waiting_ns: Int64Array,
 ) -> None:
-    """Add every event's own time to its stage, changing the last two in place.
+    """Add up every event's own time: its length without that of the events in it. The last three change in place.
 
     Args:
-        rows: Own time of each row, the row around it, its role, its stage, its name.
-        types: The type of op of each name.
+        rows: Start and end of each row, the row around it, its role, its stage.
+        types: Of each row its name, and of each name the type of its op.
+        wait: Of each row the number of its wait, -1 for none.
         own_ns: Of every stage, shape (n_stages,).
         operations: Calls and time of each stage's ops by type, shape (n_stages, n_types, 2).
+        waiting_ns: Of every call that waits, shape (n_waits,).
     """
-    own, around, role, stage, name = rows
-    for row in range(len(own)):
-        at = stage[row]
-        if at < 0:
-            continue
-        kind = role[row]
-        if kind == OPERATION:
-            operations[at, types[name[row]], 0] += 1
-            operations[at, types[name[row]], 1] += own[row]
-        elif kind in (ITERATOR, PRODUCE, CONSUME, BACKGROUND_FUNCTION) or (
-            kind == NESTED_FUNCTION and around[row] >= 0 and role[around[row]] == BACKGROUND_FUNCTION
-        ):
-            own_ns[at] += own[row]
+    start, end, around, role, stage = rows
+    name, type_of = types
+    for row in range(len(start)):
+        if role[row] == OPERATION and stage[row] >= 0:
+            operations[stage[row], type_of[name[row]], 0] += 1
+        length_ns = end[row] - start[row]
+        for at, own in ((np.int32(row), length_ns), (around[row], -length_ns)):
+            if at < 0 or stage[at] < 0:
+                continue
+            if wait[at] >= 0:
+                waiting_ns[wait[at]] += own
+            kind = role[at]
+            if kind == OPERATION:
+                operations[stage[at], type_of[name[at]], 1] += own
+            elif kind in (ITERATOR, PRODUCE, CONSUME, BACKGROUND_FUNCTION) or (
+                kind == NESTED_FUNCTION and around[at] >= 0 and role[around[at]] == BACKGROUND_FUNCTION
+            ):
+                own_ns[stage[at]] += own

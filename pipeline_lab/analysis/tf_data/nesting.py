@@ -1,4 +1,4 @@
-"""Compiled loops over the events of one thread: which lies in which, and how much of each is its own.
+"""Compiled loops over the events of one thread: which lies in which, and for which stage it works.
 
 Events are given as columns, sorted by start and then by length, the longest first, so that an outer event comes before
 what lies in it. Row numbers are those of the columns; -1 stands for none.
@@ -51,8 +51,8 @@ def collect(
 
 
 @compiled
-def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int32Array, own: Int64Array) -> None:
-    """Write the event around each event in rows ``[first, after)``, and its time outside of those in it.
+def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int32Array) -> None:
+    """Write the event around each event in rows ``[first, after)``.
 
     Ends are cut to that of the event around: clocks are rounded.
     """
@@ -65,8 +65,6 @@ def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int
         parent[row] = around
         if around >= 0:
             end[row] = min(end[row], end[around])
-            own[around] -= end[row] - start[row]
-        own[row] = end[row] - start[row]
 
 
 @compiled

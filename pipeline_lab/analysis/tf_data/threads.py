@@ -34,7 +34,6 @@ class Threads:
         bounds: Where each thread's events begin, and where the last one's end, shape (n_lines + 1,).
         places: The stages that occur.
         start_ns, end_ns: When each event ran; ends do not reach beyond that of the event around.
-        own_ns: Its length without the events in it.
         parent: Row of the event around it, -1 if there is none.
         role: A :class:`Role`.
         place: Of an iterator's event its stage, else ``NO_STAGE``.
@@ -47,7 +46,6 @@ class Threads:
     places: Places
     start_ns: IntArray
     end_ns: IntArray
-    own_ns: IntArray
     parent: IndexArray
     role: RoleArray
     place: IndexArray
@@ -150,7 +148,6 @@ def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: Places) ->
         places,
         start_ns=np.empty(count, np.int64),
         end_ns=np.empty(count, np.int64),
-        own_ns=np.empty(count, np.int64),
         parent=np.empty(count, np.int32),
         role=np.empty(count, np.int8),
         place=np.empty(count, np.int32),
@@ -169,4 +166,4 @@ def _read_thread(threads: Threads, number: int, roles: RoleArray) -> None:
         order = np.lexsort((-threads.end_ns[rows], threads.start_ns[rows]))
         for column in columns:
             column[rows] = column[rows][order]
-    nesting.nest(rows.start, rows.stop, threads.start_ns, threads.end_ns, threads.parent, threads.own_ns)
+    nesting.nest(rows.start, rows.stop, threads.start_ns, threads.end_ns, threads.parent)

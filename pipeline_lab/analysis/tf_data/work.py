@@ -33,8 +33,14 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
     """Add up each stage's time from its own part of every event."""
     stages = len(threads.places.places)
     own_ns, operations = np.zeros(stages, np.int64), np.zeros((stages, len(types.names), 2), np.int64)
+    waiting_ns = np.zeros(len(links.row), np.int64)
     adding.add_up(
-        (threads.own_ns, threads.parent, threads.role, functions.stage, threads.name), types.of_name, own_ns, operations
+        (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage),
+        (threads.name, types.of_name),
+        links.wait,
+        own_ns,
+        operations,
+        waiting_ns,
     )
 
     def by_stage(rows: IntArray, values: IntArray) -> IntArray:
@@ -42,8 +48,7 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
         known = stage >= 0
         return np.bincount(stage[known], values[known], minlength=stages).astype(np.int64)
 
-    waited_ns = np.minimum(links.ready_ns - threads.start_ns[links.row], threads.own_ns[links.row])
-    blocked_ns = by_stage(links.row, waited_ns)
+    blocked_ns = by_stage(links.row, np.minimum(links.ready_ns - threads.start_ns[links.row], waiting_ns))
     outer_runs = functions.runs[~_lies_in_run(threads, functions.runs)]
     finished = np.flatnonzero(functions.end_ns >= 0)
     latency = (functions.end_ns - functions.start_ns)[finished].astype(np.float64)
