@@ -11,8 +11,9 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.base import Options
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RepeatStage
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
@@ -46,9 +47,14 @@ class RunOptions(Options):
         if isinstance(self.workload, ImagesWorkload):
             _check_images(self.workload, self.pipeline)
         elif isinstance(self.workload, GeneratorWorkload):
-            _check_generator(self.pipeline)
+            _check_generator(self.workload, self.pipeline)
         elif isinstance(self.workload, SyntheticWorkload):
             _check_synthetic(self.workload, self.pipeline)
+        elif "prefetch_to_device" in kinds:
+            raise ValueError(
+                "the sparse workload divides each batch among its replicas, which prefetch_to_device does not know; "
+                "use prefetch"
+            )
         _check_amount(self)
         return self
 
@@ -72,6 +78,12 @@ class RunOptions(Options):
         if isinstance(workload, ImagesWorkload) and workload.data == "files":
             return None
         return workload.examples_per_file
+
+    @property
+    def amounts(self) -> tuple[Amount, ...] | None:
+        """What each stage hands on in one pass over the data, or None for the user's own files."""
+        sizes = self.file_sizes
+        return None if sizes is None else amounts_behind(self.pipeline, sizes)
 
     @property
     def replicas(self) -> int:
@@ -219,34 +231,53 @@ def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions) -> None:
             raise ValueError(f"a cutout of {augment.cutout} is larger than the image; make it smaller")
 
 
-def _check_generator(pipeline: PipelineOptions) -> None:
+def _check_generator(workload: GeneratorWorkload, pipeline: PipelineOptions) -> None:
     read = pipeline.find("read")
     if isinstance(read, ReadStage) and read.mode == "sample":
         raise ValueError("mode = sample weighs files by their size, which generators do not have; use interleave")
+    if isinstance(read, ReadStage) and read.mode == "map":
+        raise ValueError("mode = map makes datasets of files, which generators do not have; use flat_map")
+    if workload.examples_at_once == 1:
+        return
+    kinds = [stage.stage for stage in pipeline.stages]
+    if "unbatch" in kinds:
+        raise ValueError("unbatch does not go with generators that yield several examples at once; remove it")
+    for kind in kinds[: kinds.index("batch")]:
+        if kind in ("take", "skip", "shard", "random_shard", "filter"):
+            raise ValueError(
+                f"{kind} before batch would count what a generator yields at once, {workload.examples_at_once} examples; "
+                "put it behind batch"
+            )
 
 
 def _check_synthetic(workload: SyntheticWorkload, pipeline: PipelineOptions) -> None:
     if not workload.varied_lengths:
         return
-    kinds, batch = [stage.stage for stage in pipeline.stages], pipeline.find("batch")
-    if "map" in kinds and kinds.index("map") > kinds.index("batch"):
+    kinds = [stage.stage for stage in pipeline.stages]
+    if "map" in kinds and pipeline.batch_sizes[kinds.index("map")] is not None:
         raise ValueError("records of varied_lengths are taken apart one by one; put map before batch")
-    if isinstance(batch, BatchStage) and batch.num_parallel_calls is not None:
+    if "rebatch" in kinds:
+        raise ValueError(
+            "batches of varied_lengths are padded to different lengths; use unbatch and batch, not rebatch"
+        )
+    if any(isinstance(stage, BatchStage) and stage.num_parallel_calls is not None for stage in pipeline.stages):
         raise ValueError("varied_lengths pads the batches, and padded_batch has no num_parallel_calls; remove it")
 
 
 def _check_amount(options: RunOptions) -> None:
-    records, batch = options.records, options.pipeline.find("batch")
-    if records is None or not isinstance(batch, BatchStage):
+    """Refuse a pipeline that yields nothing, naming the stage that leaves nothing."""
+    read, sizes, amounts = options.pipeline.find("read"), options.file_sizes, options.amounts
+    if sizes is None or amounts is None or not isinstance(read, ReadStage):
         return
-    repeats = [stage for stage in options.pipeline.stages if isinstance(stage, RepeatStage)]
-    if any(stage.count is None for stage in repeats):
-        return
-    epochs = 1
-    for stage in repeats:
-        epochs *= stage.count or 1
-    if batch.drop_remainder and records * epochs < batch.size:
-        raise ValueError(
-            f"{records * epochs} examples never fill a batch of {batch.size} with drop_remainder; "
-            "use a smaller batch, more data or a repeat stage"
-        )
+    if read.num_shards > len(sizes):
+        raise ValueError(f"{read.num_shards} shards of {len(sizes)} files leave some empty; lower read.num_shards")
+    before = amounts[0]
+    for stage, behind in zip(options.pipeline.stages, amounts, strict=True):
+        if not behind.elements:
+            if isinstance(stage, BatchStage | RebatchStage):
+                raise ValueError(
+                    f"{before.examples:.0f} examples never fill a batch of {stage.size} with drop_remainder; "
+                    "use a smaller batch, more data or a repeat stage"
+                )
+            raise ValueError(f"{stage.stage} leaves nothing of {before.elements:.0f} elements; let more through")
+        before = behind

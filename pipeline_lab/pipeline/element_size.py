@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage
+from pipeline_lab.options.pipeline import AugmentStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import ImagesWorkload, SparseWorkload
 
@@ -43,10 +43,9 @@ def elements_behind(options: RunOptions) -> tuple[Element, ...]:
 def _walk(options: RunOptions) -> Iterator[Element]:
     workload = options.workload
     element = Element(1, _record_bytes(options), is_decoded=False)
-    for stage in options.pipeline.stages:
-        if isinstance(stage, BatchStage):
-            element = replace(element, examples=stage.size)
-        elif isinstance(stage, AugmentStage) and isinstance(workload, ImagesWorkload):
+    for stage, size in zip(options.pipeline.stages, options.pipeline.batch_sizes, strict=True):
+        element = replace(element, examples=size or 1)
+        if isinstance(stage, AugmentStage) and isinstance(workload, ImagesWorkload):
             side = stage.crop or workload.image_size + 2 * stage.pad
             element = replace(element, example_bytes=FLOAT_BYTES * CHANNELS * side**2 + LABEL_AND_ID_BYTES)
         elif stage.stage == "parse" and isinstance(workload, ImagesWorkload):

@@ -88,10 +88,5 @@ def generator_lines(stage: ReadStage, workload: GeneratorWorkload) -> list[str]:
     return read_lines(stage, PerFile.GENERATED)
 
 
-def rebatch_line(size: int, *, drop_remainder: bool) -> str:
-    """Write ``batch`` for examples that come in batches already."""
-    return assign_call("dataset.rebatch", [str(size), *(["drop_remainder=True"] if drop_remainder else [])])
-
-
 def _is_several(workload: GeneratorWorkload) -> bool:
     return len(workload.examples_per_generator) > 1

@@ -3,11 +3,12 @@
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.order_rules import ORDER_RULES
+from pipeline_lab.pipeline.part_rules import PART_RULES
 from pipeline_lab.pipeline.size_rules import SIZE_RULES
 
 
 def lint_pipeline(options: RunOptions) -> tuple[Finding, ...]:
     """Return all remarks, problems first, each weight in the order of the stages."""
-    findings = [finding for rule in (*ORDER_RULES, *SIZE_RULES) for finding in rule(options)]
+    findings = [finding for rule in (*ORDER_RULES, *PART_RULES, *SIZE_RULES) for finding in rule(options)]
     order = list(Weight)
     return tuple(sorted(findings, key=lambda found: (order.index(found.weight), found.stage or 0)))

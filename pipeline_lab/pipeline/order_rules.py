@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator
 
 from pipeline_lab.options.pipeline import (
     AugmentStage,
-    BatchStage,
-    CacheStage,
     MapStage,
     ParseStage,
     PrefetchStage,
+    PrefetchToDeviceStage,
     RepeatStage,
     ShuffleStage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
+from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk
 
 _MAPS = (ParseStage, AugmentStage, MapStage)
 
@@ -24,32 +24,37 @@ def _frozen_augmentation(options: RunOptions) -> Iterator[Finding]:
     stage = options.pipeline.find("augment")
     if augment is None or not isinstance(stage, AugmentStage) or not _is_random(stage):
         return
-    for index, _ in stages_of(options, CacheStage):
+    for index, stored in _stores(options):
         if index > augment:
             yield Finding(
                 "frozen-augmentation",
                 Weight.PROBLEM,
                 index,
-                "The cache comes after the random augmentation, so every epoch repeats the images of the first; "
-                "put the cache before augment.",
+                f"The {stored.stage} comes after the random augmentation, so every epoch repeats the images of the "
+                f"first; put the {stored.stage} before augment.",
             )
 
 
 def _endless_cache(options: RunOptions) -> Iterator[Finding]:
     endless = [index for index, stage in stages_of(options, RepeatStage) if stage.count is None]
-    for index, stage in stages_of(options, CacheStage):
+    for index, stage in _stores(options):
         if endless and endless[0] < index:
             yield Finding(
                 "endless-cache",
                 Weight.PROBLEM,
                 index,
-                f"The cache comes after an endless repeat: it is never complete, is never read, and fills the "
-                f"{'memory' if stage.where == 'memory' else 'disk'}; put it before repeat.",
+                f"The {stage.stage} comes after an endless repeat: it is never complete, is never read, and fills the "
+                f"{'disk' if is_on_disk(stage) else 'memory'}; put it before repeat.",
             )
 
 
+def _stores(options: RunOptions) -> list[tuple[int, StoreStage]]:
+    """Return the stages that keep elements, with their places."""
+    return [(index, stage) for index, stage in enumerate(options.pipeline.stages) if isinstance(stage, StoreStage)]
+
+
 def _frozen_order(options: RunOptions) -> Iterator[Finding]:
-    caches = [index for index, _ in stages_of(options, CacheStage)]
+    caches = [index for index, _ in _stores(options)]
     shuffles = [index for index, _ in stages_of(options, ShuffleStage)]
     for index in shuffles:
         later_cache = any(cache > index for cache in caches)
@@ -58,7 +63,8 @@ def _frozen_order(options: RunOptions) -> Iterator[Finding]:
                 "frozen-order",
                 Weight.PROBLEM,
                 index,
-                "The cache comes after shuffle, so every epoch has the order of the first; put shuffle behind it.",
+                f"The {options.pipeline.stages[max(caches)].stage} comes after shuffle, so every epoch has the order of "
+                "the first; put shuffle behind it.",
             )
 
 
@@ -76,9 +82,9 @@ def _mixed_epochs(options: RunOptions) -> Iterator[Finding]:
 
 
 def _shuffled_batches(options: RunOptions) -> Iterator[Finding]:
-    batch = place_of(options, BatchStage)
+    sizes = options.pipeline.batch_sizes
     for index, _ in stages_of(options, ShuffleStage):
-        if batch is not None and index > batch:
+        if sizes[index] is not None:
             yield Finding(
                 "shuffled-batches",
                 Weight.ADVICE,
@@ -105,7 +111,7 @@ def _decoded_shuffle(options: RunOptions) -> Iterator[Finding]:
 def _missing_prefetch(options: RunOptions) -> Iterator[Finding]:
     stages = options.pipeline.stages
     last = len(stages) - 1
-    if isinstance(stages[last], PrefetchStage):
+    if isinstance(stages[last], PrefetchStage | PrefetchToDeviceStage):
         return
     if place_of(options, PrefetchStage) is not None:
         yield Finding(
@@ -159,6 +165,17 @@ def _small_pool(options: RunOptions) -> Iterator[Finding]:
             )
 
 
+def _idle_slack(options: RunOptions) -> Iterator[Finding]:
+    stages = options.pipeline.stages
+    if options.pipeline.slack and not isinstance(stages[-1], PrefetchStage):
+        yield Finding(
+            "idle-slack",
+            Weight.ADVICE,
+            len(stages) - 1,
+            "slack changes nothing unless prefetch is the last stage; add it there, or turn slack off.",
+        )
+
+
 def _is_random(stage: AugmentStage) -> bool:
     return bool(stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
 
@@ -173,4 +190,5 @@ ORDER_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _missing_prefetch,
     _serial_stages,
     _small_pool,
+    _idle_slack,
 )

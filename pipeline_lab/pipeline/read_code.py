@@ -51,10 +51,13 @@ def read_lines(stage: ReadStage, per_file: PerFile) -> list[str]:
         return _sample(stage, per_file)
     if stage.mode == "interleave":
         return [*_file_dataset(stage, per_file), _interleave(stage, per_file)]
+    if stage.mode == "map":
+        datasets = assign_call("dataset.map", [per_file.value], "a dataset of datasets")
+        return [*_file_dataset(stage, per_file), datasets, assign_call("dataset.flat_map", ["lambda records: records"])]
+    if stage.mode == "flat_map" or (stage.mode == "sequential" and per_file is not PerFile.PLAIN):
+        return [*_file_dataset(stage, per_file), assign_call("dataset.flat_map", [per_file.value])]
     if per_file is PerFile.PLAIN:
         return _record_dataset(stage)
-    if stage.mode == "sequential":
-        return [*_file_dataset(stage, per_file), assign_call("dataset.flat_map", [per_file.value])]
     return [*_file_dataset(stage, per_file), _parallel_reads(stage, per_file)]
 
 
@@ -76,6 +79,9 @@ def _file_dataset(stage: ReadStage, per_file: PerFile) -> list[str]:
         count, what, lines = "len(files)", "files", [assign_call("tf.data.Dataset.from_tensor_slices", ["files"])]
     if per_file is PerFile.PROBED:
         lines.append(assign_call("dataset.enumerate", []))
+    if stage.num_shards > 1:
+        arguments = [str(stage.num_shards), str(stage.shard_index)]
+        lines.append(assign_call("dataset.shard", arguments, f"one in {stage.num_shards} {what}"))
     if stage.shuffle_files:
         lines.append(assign_call("dataset.shuffle", [count], f"a new order of {what} each epoch"))
     return lines
@@ -85,7 +91,7 @@ def _record_dataset(stage: ReadStage) -> list[str]:
     parallel = (
         [f"num_parallel_reads={number_or_autotune(stage.num_parallel_calls)}"] if stage.num_parallel_calls else []
     )
-    if not stage.shuffle_files:
+    if not stage.shuffle_files and stage.num_shards == 1:
         return [assign_call("tf.data.TFRecordDataset", ["files", *parallel])]
     return [
         *_file_dataset(stage, PerFile.PLAIN),

@@ -6,17 +6,40 @@ Exact where nothing is random, up to the seed elsewhere; parallel stages are tak
 
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import BatchStage, CacheStage, PipelineOptions, ReadStage, RepeatStage, ShuffleStage
+from pipeline_lab.options.pipeline import (
+    BatchStage,
+    CacheStage,
+    FilterStage,
+    PipelineOptions,
+    RandomShardStage,
+    ReadStage,
+    RebatchStage,
+    RepeatStage,
+    SaveStage,
+    ShardStage,
+    ShuffleStage,
+    SkipStage,
+    SnapshotStage,
+    Stage,
+    TakeStage,
+    UnbatchStage,
+)
 from pipeline_lab.statistics.reading_order import (
     Batch,
     Cache,
+    Filter,
     IntArray,
+    RandomShard,
     ReadFiles,
     ReadingOrder,
     Repeat,
     SampleFiles,
+    Shard,
     Shuffle,
+    Skip,
     Step,
+    Take,
+    Unbatch,
     simulate,
 )
 
@@ -61,26 +84,46 @@ def predict_order(
 
 
 def _steps(pipeline: PipelineOptions, files: int, cores: int) -> Iterator[Step]:
-    for stage in pipeline.stages:
+    size = 1
+    for stage, behind in zip(pipeline.stages, pipeline.batch_sizes, strict=True):
         if isinstance(stage, ReadStage):
             yield _read(stage, files, cores)
-        elif isinstance(stage, CacheStage):
+        elif isinstance(stage, UnbatchStage | RebatchStage):
+            yield Unbatch(size)
+        elif isinstance(stage, CacheStage | SnapshotStage | SaveStage):
             yield Cache()
         elif isinstance(stage, ShuffleStage):
             yield Shuffle(stage.buffer_size, stage.reshuffle_each_iteration)
         elif isinstance(stage, RepeatStage):
             yield Repeat(stage.count)
-        elif isinstance(stage, BatchStage):
+        else:
+            yield from _part(stage)
+        if isinstance(stage, BatchStage | RebatchStage):
             yield Batch(stage.size, stage.drop_remainder)
+        size = behind or 1
+
+
+def _part(stage: Stage) -> Iterator[Step]:
+    if isinstance(stage, TakeStage):
+        yield Take(stage.count)
+    elif isinstance(stage, SkipStage):
+        yield Skip(stage.count)
+    elif isinstance(stage, ShardStage):
+        yield Shard(stage.num_shards, stage.index)
+    elif isinstance(stage, RandomShardStage):
+        yield RandomShard(stage.num_shards, stage.shard_size)
+    elif isinstance(stage, FilterStage):
+        yield Filter(stage.keep_percent / 100)
 
 
 def _read(stage: ReadStage, files: int, cores: int) -> Step:
-    if stage.mode == "sequential":
-        return ReadFiles(shuffle_files=stage.shuffle_files)
+    shard = {"num_shards": stage.num_shards, "shard_index": stage.shard_index}
+    if stage.is_in_order:
+        return ReadFiles(shuffle_files=stage.shuffle_files, **shard)
     if stage.mode == "sample":
         return SampleFiles(None if stage.weights == "size" else (1.0,) * files)
     cycle = stage.cycle_length or _default_cycle(stage, cores)
-    return ReadFiles(cycle, stage.block_length, stage.shuffle_files)
+    return ReadFiles(cycle, stage.block_length, stage.shuffle_files, **shard)
 
 
 def _default_cycle(stage: ReadStage, cores: int) -> int:
@@ -95,13 +138,32 @@ def _default_cycle(stage: ReadStage, cores: int) -> int:
 def _looked_at(pipeline: PipelineOptions, total: int, batches: int) -> int:
     """Return at most how many records the simulation holds: what the last stage asks for, back to the reading."""
     wanted = batches
-    for index, stage in reversed(list(enumerate(pipeline.stages))):
-        earlier = {each.stage for each in pipeline.stages[:index]}
-        if isinstance(stage, BatchStage):
-            wanted *= stage.size
-        elif isinstance(stage, ShuffleStage) and "repeat" in earlier:
-            wanted += stage.buffer_size
-        elif isinstance(stage, ShuffleStage):
-            elements = -(-total // pipeline.batch_size) if "batch" in earlier else total
-            wanted += min(stage.buffer_size, elements)
+    sizes = (None, *pipeline.batch_sizes[:-1])
+    for index, (stage, size) in reversed(list(enumerate(zip(pipeline.stages, sizes, strict=True)))):
+        if isinstance(stage, ShuffleStage):
+            has_repeat = any(isinstance(each, RepeatStage) for each in pipeline.stages[:index])
+            wanted += stage.buffer_size if has_repeat else min(stage.buffer_size, -(-total // (size or 1)))
+        else:
+            wanted = _asked_for(stage, size or 1, wanted)
+    return wanted
+
+
+def _asked_for(stage: Stage, size: int, wanted: int) -> int:
+    """Return how many elements a stage asks for, each of so many examples, to give so many."""
+    if isinstance(stage, BatchStage):
+        return wanted * stage.size
+    if isinstance(stage, RebatchStage):
+        return -(-wanted * stage.size // size)
+    if isinstance(stage, UnbatchStage):
+        return -(-wanted // size)
+    if isinstance(stage, TakeStage):
+        return min(wanted, stage.count)
+    if isinstance(stage, SkipStage):
+        return wanted + stage.count
+    if isinstance(stage, ShardStage):
+        return wanted * stage.num_shards
+    if isinstance(stage, RandomShardStage):
+        return wanted * (stage.num_shards + 1) // 2 + stage.num_shards * stage.shard_size
+    if isinstance(stage, FilterStage):
+        return int(wanted / stage.keep_percent * 100)
     return wanted

@@ -1,5 +1,6 @@
 """Rules about amounts: what buffers and caches hold, whether they are large enough, whether the data is."""
 
+import math
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -9,16 +10,18 @@ import numpy as np
 
 from pipeline_lab.options.pipeline import (
     BatchStage,
-    CacheStage,
     PrefetchStage,
+    PrefetchToDeviceStage,
     ReadStage,
-    RepeatStage,
     ShuffleStage,
+    Stage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
+from pipeline_lab.pipeline.part_code import PartStage
 from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_bytes, format_count, format_percent
 
 
@@ -26,8 +29,9 @@ def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
     read, sizes, records = options.pipeline.find("read"), options.file_sizes, options.records
     if sizes is None or records is None or len(sizes) < 2:
         return
-    if not isinstance(read, ReadStage) or read.mode != "sequential":
+    if not isinstance(read, ReadStage) or not read.is_in_order:
         return
+    sizes = sizes[read.shard_index :: read.num_shards]
     elements = elements_behind(options)
     for index, stage in stages_of(options, ShuffleStage):
         buffer_examples = stage.buffer_size * elements[index].examples
@@ -62,25 +66,25 @@ def _to_cover(records: int, element: Element) -> str:
 
 
 def _buffer_larger_than_data(options: RunOptions) -> Iterator[Finding]:
-    records, elements = options.records, elements_behind(options)
-    repeats = [index for index, _ in stages_of(options, RepeatStage)]
+    amounts, elements = options.amounts, elements_behind(options)
     for index, stage in stages_of(options, ShuffleStage):
         examples = stage.buffer_size * elements[index].examples
-        if records is None or examples <= records or any(place < index for place in repeats):
+        if amounts is None or examples <= amounts[index].examples:
             continue
         yield Finding(
             "buffer-beyond-data",
             Weight.FACT,
             index,
             f"The buffer has room for {format_count(examples)} examples, but the data has only "
-            f"{format_count(records)}: every epoch is shuffled perfectly, the first batch waits until all of them are "
-            "read, and the rest of the room is never used.",
+            f"{format_count(int(amounts[index].examples))}: every epoch is shuffled perfectly, the first batch waits "
+            "until all of them are read, and the rest of the room is never used.",
         )
 
 
 def _what_the_run_sees(options: RunOptions) -> Iterator[Finding]:
     sizes, training = options.file_sizes, options.training
-    if sizes is None or training.steps is None or len(sizes) < 2:
+    parts = [stage.stage for stage in options.pipeline.stages if _is_part(stage)]
+    if sizes is None or training.steps is None or (len(sizes) < 2 and not parts):
         return
     records = np.array(sizes, np.int64)
     order = predict_order(options.pipeline, records, training.steps + training.warmup_steps, cores=os.cpu_count() or 1)
@@ -95,17 +99,25 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Finding]:
         f"The run will take {format_count(len(order.file))} examples, "
         f"{format_percent(100 * len(order.file) / records.sum())} of an epoch: "
         f"{format_percent(100 * different / records.sum())} of the records, from {opened} of {len(sizes)} files"
-        + (
-            "."
-            if opened == len(sizes)
-            else "; train for more steps, or read more files at a time, to use what is left."
-        ),
+        + _what_is_left(parts, is_all_open=opened == len(sizes)),
     )
+
+
+def _is_part(stage: Stage) -> bool:
+    return isinstance(stage, PartStage) or (isinstance(stage, ReadStage) and stage.num_shards > 1)
+
+
+def _what_is_left(parts: Sequence[str], *, is_all_open: bool) -> str:
+    if parts:
+        return f"; {' and '.join(dict.fromkeys(parts))} leaves out the others."
+    if is_all_open:
+        return "."
+    return "; train for more steps, or read more files at a time, to use what is left."
 
 
 def _unequal_files(options: RunOptions) -> Iterator[Finding]:
     read, sizes = options.pipeline.find("read"), options.file_sizes
-    if sizes is None or not isinstance(read, ReadStage) or read.mode == "sequential":
+    if sizes is None or not isinstance(read, ReadStage) or read.is_in_order:
         return
     if read.mode == "sample" and read.weights == "size":
         return
@@ -140,41 +152,31 @@ def _more_calls_than_open_files(options: RunOptions) -> Iterator[Finding]:
 
 
 def _too_little_data(options: RunOptions) -> Iterator[Finding]:
-    records, training = options.records, options.training
-    if records is None or training.steps is None:
+    amounts, training = options.amounts, options.training
+    if amounts is None or training.steps is None:
         return
-    epochs = 1
-    for _, stage in stages_of(options, RepeatStage):
-        if stage.count is None:
-            return
-        epochs *= stage.count
-    batch = options.pipeline.find("batch")
-    is_last_kept = isinstance(batch, BatchStage) and not batch.drop_remainder
-    steps, rest = divmod(records * epochs, options.pipeline.batch_size)
-    steps += bool(rest) and is_last_kept
     wanted = training.steps + training.warmup_steps
-    if steps < wanted:
+    if amounts[-1].elements < wanted:
         yield Finding(
             "too-little-data",
             Weight.PROBLEM,
             None,
-            f"The data is enough for {format_count(steps)} of {format_count(wanted)} steps; add a repeat stage, "
-            "or the job ends early.",
+            f"The data is enough for {format_count(int(amounts[-1].elements))} of {format_count(wanted)} steps; add a "
+            "repeat stage, or the job ends early.",
         )
 
 
-def _held_in_memory(options: RunOptions) -> Iterator[Finding]:
-    elements, records = elements_behind(options), options.records
+def _held(options: RunOptions) -> Iterator[Finding]:
+    elements, amounts = elements_behind(options), options.amounts
     for index, stage in enumerate(options.pipeline.stages):
-        element = elements[index]
+        element, most = elements[index], math.inf if amounts is None else amounts[index].elements
         if isinstance(stage, ShuffleStage):
-            is_repeated = any(place < index for place, _ in stages_of(options, RepeatStage))
-            most = stage.buffer_size if records is None or is_repeated else _elements_of(records, element)
-            yield _holds("shuffle-memory", index, "The shuffle buffer", min(stage.buffer_size, most), element)
-        elif isinstance(stage, PrefetchStage) and stage.buffer_size != "autotune":
-            yield _holds("prefetch-depth", index, f"prefetch({stage.buffer_size})", stage.buffer_size, element)
-        elif isinstance(stage, CacheStage) and records is not None:
-            yield _holds("cache-size", index, "The cache", _elements_of(records, element), element)
+            yield _holds("shuffle-memory", index, "The shuffle buffer", int(min(stage.buffer_size, most)), element)
+        elif isinstance(stage, PrefetchStage | PrefetchToDeviceStage) and stage.buffer_size != "autotune":
+            subject = f"{stage.stage}({stage.buffer_size})"
+            yield _holds("prefetch-depth", index, subject, stage.buffer_size, element)
+        elif isinstance(stage, StoreStage) and not math.isinf(most):
+            yield _holds("cache-size", index, f"The {stage.stage}", int(most), element)
 
 
 def _ragged_batches(options: RunOptions) -> Iterator[Finding]:
@@ -187,10 +189,6 @@ def _ragged_batches(options: RunOptions) -> Iterator[Finding]:
                 "drop_remainder is off: the last batch of the data is smaller, and TensorFlow traces the training step "
                 "once more for it.",
             )
-
-
-def _elements_of(records: int, element: Element) -> int:
-    return -(-records // element.examples)
 
 
 def _holds(kind: str, index: int, subject: str, count: int, element: Element) -> Finding:
@@ -208,6 +206,6 @@ SIZE_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _more_calls_than_open_files,
     _what_the_run_sees,
     _too_little_data,
-    _held_in_memory,
+    _held,
     _ragged_batches,
 )

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 from pipeline_lab.options.pipeline import (
     AugmentStage,
-    BatchStage,
-    CacheStage,
     MapStage,
     ParseStage,
     PipelineOptions,
@@ -28,26 +26,19 @@ from pipeline_lab.options.workload import (
     ImagesWorkload,
     SparseWorkload,
     SyntheticWorkload,
-    Workload,
 )
+from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments, quote
-from pipeline_lab.pipeline.generator_code import generator_code, generator_lines, rebatch_line
+from pipeline_lab.pipeline.ending_code import ending_lines
+from pipeline_lab.pipeline.generator_code import generator_code, generator_lines
 from pipeline_lab.pipeline.image_code import augment_code, parse_code
+from pipeline_lab.pipeline.part_code import PartStage, part_lines
 from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
 from pipeline_lab.pipeline.sparse_code import sparse_code
+from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
 from pipeline_lab.pipeline.synthetic_code import map_function, synthetic_code
 
 _STANDARD_LIBRARY = frozenset({"collections", "hashlib", "math", "os", "time"})
-
-_REWRITES = (
-    "inject_prefetch",
-    "map_and_batch_fusion",
-    "map_parallelization",
-    "noop_elimination",
-    "parallel_batch",
-    "shuffle_and_repeat_fusion",
-)
-"""What TensorFlow would change about a pipeline on its own."""
 
 
 def render_source(options: RunOptions, *, probe: bool = False) -> str:
@@ -106,7 +97,7 @@ def _imports(code: Code) -> list[str]:
 
 def _code(options: RunOptions, has_probe: bool) -> Code:
     pipeline, workload = options.pipeline, options.workload
-    code = Code(imports=("import os",) if _has_file_cache(pipeline) else ())
+    code = Code(imports=("import os",) if _has_files_of_its_own(pipeline) else ())
     if isinstance(workload, SyntheticWorkload):
         has_map = pipeline.find("map") is not None
         return code + synthetic_code(workload, has_map=has_map, is_vectorised=is_vectorised(pipeline, "map"))
@@ -124,12 +115,14 @@ def _code(options: RunOptions, has_probe: bool) -> Code:
 
 def is_vectorised(pipeline: PipelineOptions, stage: str) -> bool:
     """Say whether a stage sees whole batches because it comes after ``batch``."""
-    kinds = [found.stage for found in pipeline.stages]
-    return stage in kinds and kinds.index(stage) > kinds.index("batch")
+    return any(
+        found.stage == stage and size is not None
+        for found, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)
+    )
 
 
-def _has_file_cache(pipeline: PipelineOptions) -> bool:
-    return any(isinstance(stage, CacheStage) and stage.where == "file" for stage in pipeline.stages)
+def _has_files_of_its_own(pipeline: PipelineOptions) -> bool:
+    return any(isinstance(stage, StoreStage) and is_on_disk(stage) for stage in pipeline.stages)
 
 
 def _make_dataset(options: RunOptions, has_probe: bool) -> str:
@@ -137,11 +130,11 @@ def _make_dataset(options: RunOptions, has_probe: bool) -> str:
         'def make_dataset(files: list[str], cache_dir: str = "cache") -> tf.data.Dataset:',
         f'{INDENT}"""Build the input pipeline {_over(options)}; caches on disk, if any, go to cache_dir."""',
     ]
-    if _has_file_cache(options.pipeline):
+    if _has_files_of_its_own(options.pipeline):
         lines.append(f"{INDENT}os.makedirs(cache_dir, exist_ok=True)")
     for index, stage in enumerate(options.pipeline.stages):
         lines += _stage_lines(stage, index, options, has_probe)
-    lines += _options_lines(options.pipeline)
+    lines += ending_lines(options.pipeline)
     return "\n".join(lines)
 
 
@@ -154,28 +147,19 @@ def _stage_lines(stage: Stage, index: int, options: RunOptions, has_probe: bool)
         yield from _read_lines(stage, options, has_probe)
     elif isinstance(stage, ParseStage | AugmentStage | MapStage):
         yield _map_line(stage, options)
-    elif isinstance(stage, CacheStage):
-        where = [] if stage.where == "memory" else [f'os.path.join(cache_dir, "stage-{index}")']
-        yield assign_call("dataset.cache", where)
+    elif isinstance(stage, StoreStage):
+        yield from store_lines(stage, index)
+    elif isinstance(stage, PartStage):
+        yield from part_lines(stage)
     elif isinstance(stage, ShuffleStage):
         again = [] if stage.reshuffle_each_iteration else ["reshuffle_each_iteration=False"]
         yield assign_call("dataset.shuffle", [str(stage.buffer_size), *again])
     elif isinstance(stage, RepeatStage):
         yield assign_call("dataset.repeat", [] if stage.count is None else [str(stage.count)])
-    elif isinstance(stage, BatchStage):
-        yield _batch_line(stage, options.workload)
+    elif isinstance(stage, BatchingStage):
+        yield batching_line(stage, options.workload)
     elif isinstance(stage, PrefetchStage):
         yield assign_call("dataset.prefetch", [number_or_autotune(stage.buffer_size)])
-
-
-def _batch_line(stage: BatchStage, workload: Workload) -> str:
-    if isinstance(workload, GeneratorWorkload) and workload.examples_at_once > 1:
-        return rebatch_line(stage.size, drop_remainder=stage.drop_remainder)
-    drop = ["drop_remainder=True"] if stage.drop_remainder else []
-    parallel = parallel_arguments(stage.num_parallel_calls, stage.deterministic)
-    if isinstance(workload, SyntheticWorkload) and workload.varied_lengths:
-        return assign_call("dataset.padded_batch", [str(stage.size), *drop], "padded to the longest record")
-    return assign_call("dataset.batch", [str(stage.size), *drop, *parallel])
 
 
 def _read_lines(stage: ReadStage, options: RunOptions, has_probe: bool) -> Iterator[str]:
@@ -197,18 +181,3 @@ def _map_line(stage: ParseStage | AugmentStage | MapStage, options: RunOptions) 
     arguments = [name, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
     whole_batches = "whole batches at once" if is_vectorised(options.pipeline, stage.stage) else ""
     return assign_call("dataset.map", arguments, whole_batches)
-
-
-def _options_lines(pipeline: PipelineOptions) -> Iterator[str]:
-    if pipeline.tensorflow_rewrites and pipeline.private_threadpool_size is None:
-        yield f"{INDENT}return dataset"
-        return
-    yield f"{INDENT}options = tf.data.Options()"
-    if pipeline.private_threadpool_size is not None:
-        yield f"{INDENT}options.threading.private_threadpool_size = {pipeline.private_threadpool_size}"
-    if not pipeline.tensorflow_rewrites:
-        yield f"{INDENT}# Run the stages just as written: nothing parallelised, fused or prefetched behind our back."
-        yield f"{INDENT}rewrites = options.experimental_optimization"
-        yield f"{INDENT}rewrites.apply_default_optimizations = False"
-        yield from (f"{INDENT}rewrites.{name} = False" for name in _REWRITES)
-    yield f"{INDENT}return dataset.with_options(options)"

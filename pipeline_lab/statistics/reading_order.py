@@ -31,6 +31,8 @@ class ReadFiles:
     cycle_length: int = 1
     block_length: int = 1
     shuffle_files: bool = False
+    num_shards: int = 1
+    shard_index: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,46 @@ class Take:
     count: int
 
 
-Step: TypeAlias = ReadFiles | SampleFiles | Shuffle | Repeat | Cache | Batch | Take
+@dataclass(frozen=True)
+class Skip:
+    """Leave out the first elements."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Keep every so many-th element."""
+
+    num_shards: int
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class RandomShard:
+    """Visit stretches of so many elements in a new random order each iteration."""
+
+    num_shards: int
+    shard_size: int
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Keep each element with a chance of ``share``, 0 to 1."""
+
+    share: float
+
+
+@dataclass(frozen=True)
+class Unbatch:
+    """Take batches of ``size`` apart."""
+
+    size: int
+
+
+Step: TypeAlias = (
+    ReadFiles | SampleFiles | Shuffle | Repeat | Cache | Batch | Unbatch | Take | Skip | Shard | RandomShard | Filter
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +188,28 @@ def _apply(step: Step, upstream: Stream, rng: np.random.Generator) -> Stream:
         return _cache(upstream)
     if isinstance(step, Batch):
         return _batch(upstream, step)
+    if isinstance(step, Unbatch):
+        return _unbatch(upstream, step)
+    return _apply_part(step, upstream, rng)
+
+
+def _apply_part(step: Step, upstream: Stream, rng: np.random.Generator) -> Stream:
     if isinstance(step, Take):
         return lambda wanted: upstream(min(wanted, step.count))
+    if isinstance(step, Skip):
+        return lambda wanted: upstream(step.count + wanted)[step.count :]
+    if isinstance(step, Shard):
+        return lambda wanted: upstream(wanted * step.num_shards)[step.index :: step.num_shards]
+    if isinstance(step, RandomShard):
+        return _random_shard(upstream, step, rng)
+    if isinstance(step, Filter):
+        return _filter(upstream, step, rng)
     raise ValueError(f"{type(step).__name__} can only come first")
 
 
 def _read(records: IntArray, step: ReadFiles, rng: np.random.Generator) -> Stream:
     def take(wanted: int) -> IntArray:
-        order = np.arange(len(records))
+        order = np.arange(step.shard_index, len(records), step.num_shards)
         if step.shuffle_files:
             order = rng.permutation(order)
         return interleave(records, order, step, wanted)[:, np.newaxis]
@@ -318,5 +373,44 @@ def _batch(upstream: Stream, step: Batch) -> Stream:
             filler = np.full((step.size - rest, elements.shape[1]), NOTHING, np.int64)
             elements, whole = np.concatenate((elements, filler)), whole + 1
         return elements[: whole * step.size].reshape(whole, step.size * elements.shape[1])
+
+    return take
+
+
+def _unbatch(upstream: Stream, step: Unbatch) -> Stream:
+    def apart(elements: IntArray) -> IntArray:
+        flat = elements.reshape(-1, 1)
+        return flat[flat[:, 0] != NOTHING]
+
+    return lambda wanted: _enough(upstream, wanted, -(-wanted // step.size), apart)
+
+
+def _filter(upstream: Stream, step: Filter, rng: np.random.Generator) -> Stream:
+    def kept(elements: IntArray) -> IntArray:
+        return elements[rng.random(len(elements)) < step.share]
+
+    return lambda wanted: _enough(upstream, wanted, int(wanted / step.share) + 1, kept)
+
+
+def _enough(upstream: Stream, wanted: int, asked: int, change: Callable[[IntArray], IntArray]) -> IntArray:
+    """Ask for more and more until so many are left after a change, or nothing more comes."""
+    while True:
+        elements = upstream(asked)
+        changed = change(elements)
+        if len(changed) >= wanted or len(elements) < asked:
+            return changed[:wanted]
+        asked += max(asked // 4, 16)
+
+
+def _random_shard(upstream: Stream, step: RandomShard, rng: np.random.Generator) -> Stream:
+    def take(wanted: int) -> IntArray:
+        parts, missing = [upstream(0)], wanted
+        for shard in rng.permutation(step.num_shards).tolist():
+            if missing <= 0:
+                break
+            begin = shard * step.shard_size
+            parts.append(upstream(begin + min(step.shard_size, missing))[begin:])
+            missing -= len(parts[-1])
+        return np.concatenate(parts)
 
     return take

@@ -7,11 +7,14 @@ import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline_lab.options.pipeline import STAGE_TYPES
+from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import OWN_STAGES, WORKLOAD_TYPES
 
 Document = dict[str, Any]
+
+_AT_THE_END = {"prefetch": 1, "prefetch_to_device": 2}
+"""Stages that stay last when others are added, the higher one behind the lower."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ def remove_stage(draft: Draft, index: int) -> Draft:
 def add_stage(draft: Draft, kind: str) -> Draft:
     """Add a stage with its defaults: before a final prefetch, else at the end."""
     stages, keys = draft.stages, list(draft.stage_keys)
-    ends_with_prefetch = bool(stages) and stages[-1]["stage"] == "prefetch" and kind != "prefetch"
-    place = len(stages) - 1 if ends_with_prefetch else len(stages)
+    is_before_last = bool(stages) and _AT_THE_END.get(stages[-1]["stage"], 0) > _AT_THE_END.get(kind, 0)
+    place = len(stages) - 1 if is_before_last else len(stages)
     stages.insert(place, default_stage(kind))
     keys.insert(place, max(keys, default=-1) + 1)
     return draft.with_stages(stages, tuple(keys))
@@ -94,8 +97,8 @@ def change_workload(draft: Draft, kind: str) -> Draft:
 
 def stages_to_offer(draft: Draft) -> list[str]:
     """Return the stages that may still be added: those of this workload, single ones only once."""
-    single = {"read", "parse", "augment", "map", "batch"}
     present = {stage["stage"] for stage in draft.stages}
+    single = {*SINGLE_STAGES, *(() if "unbatch" in present else ("batch",))}
     kind = draft.document["workload"]["kind"]
     foreign = {stage for stages in OWN_STAGES.values() for stage in stages}.difference(OWN_STAGES[kind])
     return [stage for stage in STAGE_TYPES if stage not in foreign and not (stage in single and stage in present)]

@@ -12,7 +12,8 @@ from pipeline_lab.ui.draft import Document
 Schema = dict[str, Any]
 
 PARALLELISM = ("serial", "autotune", "2", "4", "8", "16")
-_AUTOMATIC = {"automatic": None, "yes": True, "no": False}
+AUTOMATIC = "automatic"
+_AUTOMATIC = {AUTOMATIC: None, "yes": True, "no": False}
 
 _APPLIES = {
     ("read", "cycle_length"): ("mode", ("interleave",)),
@@ -20,7 +21,9 @@ _APPLIES = {
     ("read", "deterministic"): ("mode", ("interleave",)),
     ("read", "num_parallel_calls"): ("mode", ("interleave", "parallel_reads")),
     ("read", "weights"): ("mode", ("sample",)),
-    ("read", "shuffle_files"): ("mode", ("sequential", "interleave", "parallel_reads")),
+    ("read", "shuffle_files"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
+    ("read", "num_shards"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
+    ("read", "shard_index"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),
@@ -41,6 +44,9 @@ _LABELS = {
     "fail_if_slower_percent": "Fail if slower by (%)",
     "max_seconds": "Race for at most (s)",
     "warmup_seconds": "Warm up for at most (s)",
+    "autotune_algorithm": "AUTOTUNE's algorithm",
+    "autotune_cpu_budget": "AUTOTUNE's cores",
+    "autotune_ram_budget_mb": "AUTOTUNE's memory (MB)",
 }
 _LEFT_EMPTY = {"fail_if_slower_percent": "never"}
 """What an empty number means; where nothing is said here, the lab or TensorFlow chooses."""
@@ -91,6 +97,10 @@ def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
     kinds = _kinds(schema)
     if "enum" in schema:
         return st.selectbox(label, schema["enum"], schema["enum"].index(value), key=key, help=help_)
+    if chosen_from := next((part["enum"] for part in _parts(schema) if "enum" in part), None):
+        names = [AUTOMATIC, *chosen_from]
+        chosen = st.selectbox(label, names, 0 if value is None else names.index(value), key=key, help=help_)
+        return None if chosen == AUTOMATIC else chosen
     if kinds == {"boolean"}:
         return st.toggle(label, value, key=key, help=help_)
     if kinds == {"boolean", "null"}:
@@ -100,7 +110,7 @@ def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
     if "string" in kinds and kinds & {"integer"}:
         return _edit_parallelism(label, value, key, help_, serial="null" in kinds)
     if kinds & {"integer", "number"}:
-        return _edit_number(label, schema, value, key, help_, _LEFT_EMPTY.get(name, "automatic"))
+        return _edit_number(label, schema, value, key, help_, _LEFT_EMPTY.get(name, AUTOMATIC))
     if kinds == {"array"}:
         return st.text_input(label, write_file_sizes(value), key=key, help=help_ or FileSizes.__doc__)
     return st.text_input(label, value or "", key=key, help=help_) or (None if "null" in kinds else "")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.pipeline import BatchStage, CacheStage, ShuffleStage
+from pipeline_lab.options.pipeline import CacheStage, ShuffleStage, SnapshotStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.units import NS_PER_S
@@ -199,13 +199,12 @@ def count_epoch_batches(options: RunOptions, records: int | None) -> int:
         records: Records in its files, None if unknown.
     """
     stages = options.pipeline.stages
-    if records is None or not any(isinstance(stage, CacheStage) for stage in stages):
+    if records is None or not any(isinstance(stage, CacheStage | SnapshotStage) for stage in stages):
         return 0
     size = options.pipeline.batch_size
-    batch_place = next(place for place, stage in enumerate(stages) if isinstance(stage, BatchStage))
     held_back = sum(
-        min(records, stage.buffer_size * (1 if place < batch_place else size))
-        for place, stage in enumerate(stages)
+        min(records, stage.buffer_size * (batch or 1))
+        for stage, batch in zip(stages, options.pipeline.batch_sizes, strict=True)
         if isinstance(stage, ShuffleStage)
     )
     return math.ceil((records + held_back) / size) + 1

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from pipeline_lab.errors import DataError
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.files import DataFile, write_files
@@ -22,7 +23,7 @@ from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.race import Race, RaceJob
 from pipeline_lab.worker.race_arm import Arm, count_epoch_batches
 from pipeline_lab.worker.recorder import StepRecorder
-from pipeline_lab.worker.session import damage_named, describe_run, iterate, mark_running
+from pipeline_lab.worker.session import damage_named, describe_run, iterate, mark_running, note_missing_gpu
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 
@@ -72,6 +73,12 @@ def _prepare(job: Job) -> list[DataFile]:
 def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.ExitStack, cache: str) -> Arm:
     """Build pipeline and model; arms with one seed begin with the same weights."""
     keras.utils.set_random_seed(job.options.training.seed)
+    if device.is_gpu and job.options.pipeline.find("prefetch_to_device"):
+        raise DataError(
+            "A race must know what an idle pipeline has buffered, and tf.data does not tell for prefetch_to_device; race "
+            "with prefetch, or compare recorded runs."
+        )
+    note_missing_gpu(job, device)
     pipeline: Any = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset([file.path for file in files], cache)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu)

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.runs.events import CalibrationEvent
+from pipeline_lab.runs.events import CalibrationEvent, NoteEvent
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, update_record
@@ -54,6 +54,7 @@ def run_session(job: Job) -> None:
 
 def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
     job.enter("building")
+    note_missing_gpu(job, device)
     pipeline = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
     written = describe_written(dataset)
@@ -97,6 +98,12 @@ def describe_run(folder: RunFolder, device: Device) -> None:
     """Note what the run runs on."""
     environment = describe_environment(device.name, device.gpus)
     update_record(folder, lambda record: replace(record, environment=environment))
+
+
+def note_missing_gpu(job: Job, device: Device) -> None:
+    """Say that batches are not copied ahead to a GPU where there is none."""
+    if job.options.pipeline.find("prefetch_to_device") and not device.is_gpu:
+        job.log.write(NoteEvent("There is no GPU to copy to: prefetch_to_device prefetches into host memory instead."))
 
 
 def mark_running(folder: RunFolder) -> None:

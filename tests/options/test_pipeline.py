@@ -31,7 +31,12 @@ def test_every_stage_is_offered_by_its_name() -> None:
     [
         (["batch", "read"], "the first stage must be read"),
         (["read", "parse"], "a batch stage is missing"),
-        (["read", "batch", "batch"], "batch may occur only once, but occurs 2 times"),
+        (["read", "batch", "batch"], "batch may occur only once in a row; use rebatch"),
+        (["read", "batch", "unbatch"], "a batch stage is missing behind unbatch"),
+        (["read", "unbatch", "batch"], "unbatch takes batches; put batch before it"),
+        (["read", "rebatch", "batch"], "rebatch takes batches; put batch before it"),
+        (["read", "batch", "prefetch_to_device", "prefetch"], "nothing may come after prefetch_to_device"),
+        (["read", "repeat", "save", "batch"], "save would write for ever behind an endless repeat"),
         (["read", "augment", "parse", "batch"], "put parse before it"),
         (["read", "read", "batch"], "read may occur only once"),
     ],
@@ -48,6 +53,9 @@ def test_an_order_that_cannot_run_is_refused(kinds: list[str], sentence: str) ->
         ({"mode": "parallel_reads", "num_parallel_calls": 2, "block_length": 2}, "block_length only applies"),
         ({"num_parallel_calls": 2}, "mode = sequential has no num_parallel_calls"),
         ({"mode": "parallel_reads"}, "parallel_reads needs num_parallel_calls"),
+        ({"mode": "flat_map", "num_parallel_calls": 2}, "mode = flat_map has no num_parallel_calls"),
+        ({"num_shards": 2, "shard_index": 2}, "shard_index 2 is none of 2 shards, counted from 0"),
+        ({"mode": "sample", "num_shards": 2}, "mode = sample draws from all files; remove num_shards"),
     ],
 )
 def test_reading_options_must_fit_the_mode(read: dict[str, Any], sentence: str) -> None:
@@ -78,6 +86,19 @@ def test_a_stage_is_found_by_name() -> None:
     assert options.find("batch") == BatchStage(size=7)
     assert options.find("cache") is None
     assert options.batch_size == 7
+
+
+def test_batches_have_a_size_at_each_place() -> None:
+    kinds = ["read", "batch", "unbatch", "batch", "rebatch", "prefetch"]
+    stages = [{"stage": kind} for kind in kinds]
+    stages[4]["size"] = 7  # type: ignore[assignment]
+    assert pipeline(*stages).batch_sizes == (None, 128, None, 128, 7, 7)
+    assert pipeline(*stages).batch_size == 7
+
+
+def test_a_shard_is_one_of_those_there_are() -> None:
+    with pytest.raises(ValidationError, match="index 4 is none of 4 shards, counted from 0"):
+        pipeline({"stage": "read"}, {"stage": "shard", "num_shards": 4, "index": 4}, {"stage": "batch"})
 
 
 def test_options_are_immutable() -> None:

@@ -5,13 +5,21 @@ from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,
     CacheStage,
+    FilterStage,
     ParseStage,
     PipelineOptions,
     PrefetchStage,
+    PrefetchToDeviceStage,
+    RandomShardStage,
     ReadStage,
     RepeatStage,
+    SaveStage,
+    ShardStage,
     ShuffleStage,
+    SkipStage,
+    SnapshotStage,
     Stage,
+    TakeStage,
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
@@ -22,6 +30,8 @@ from tests.support.option_strategies import RUN_OPTIONS
 
 READ, PARSE, AUGMENT, CACHE = ReadStage(), ParseStage(num_parallel_calls=2), AugmentStage(), CacheStage()
 SHUFFLE, REPEAT, BATCH, PREFETCH = ShuffleStage(buffer_size=6000), RepeatStage(), BatchStage(size=10), PrefetchStage()
+
+STRETCHES = RandomShardStage(num_shards=4, shard_size=500)
 
 
 def _options(*stages: Stage, sizes: tuple[int, ...] = (1000, 1000), **pipeline: int | bool) -> RunOptions:
@@ -45,6 +55,19 @@ def _find(options: RunOptions, kind: str) -> Finding:
         ("mixed-epochs", 2, _options(READ, REPEAT, SHUFFLE, PARSE, BATCH, PREFETCH)),
         ("shuffled-batches", 3, _options(READ, PARSE, BATCH, SHUFFLE, REPEAT, PREFETCH)),
         ("decoded-shuffle", 2, _options(READ, PARSE, SHUFFLE, REPEAT, BATCH, PREFETCH)),
+        ("frozen-augmentation", 3, _options(READ, PARSE, AUGMENT, SaveStage(), SHUFFLE, REPEAT, BATCH, PREFETCH)),
+        ("endless-cache", 2, _options(READ, REPEAT, SnapshotStage(), PARSE, BATCH, PREFETCH)),
+        ("partly-read-cache", 1, _options(READ, CACHE, TakeStage(count=50), REPEAT, PARSE, BATCH, PREFETCH)),
+        ("partly-read-cache", 1, _options(READ, CACHE, STRETCHES, REPEAT, PARSE, BATCH, PREFETCH)),
+        ("unsteady-shards", 2, _options(READ, SHUFFLE, ShardStage(), REPEAT, PARSE, BATCH, PREFETCH)),
+        (
+            "unsteady-shards",
+            1,
+            _options(ReadStage(shuffle_files=True), STRETCHES, SHUFFLE, REPEAT, PARSE, BATCH, PREFETCH),
+        ),
+        ("worked-in-vain", 2, _options(READ, PARSE, SkipStage(), SHUFFLE, REPEAT, BATCH, PREFETCH)),
+        ("frozen-filter", 2, _options(READ, FilterStage(), CACHE, SHUFFLE, REPEAT, PARSE, BATCH, PREFETCH)),
+        ("idle-slack", 3, _options(READ, REPEAT, PARSE, BATCH, slack=True)),
         ("weak-shuffle", 1, _options(READ, ShuffleStage(buffer_size=999), REPEAT, PARSE, BATCH, PREFETCH)),
         ("prefetch-not-last", 4, _options(READ, REPEAT, PARSE, PREFETCH, BATCH)),
         ("injected-prefetch", 3, _options(READ, REPEAT, PARSE, BATCH)),
@@ -136,6 +159,40 @@ def test_the_coverage_of_a_run_is_told_before_it_runs():
     assert "2,050 examples, 68.3 % of an epoch: 68.3 % of the records, from 2 of 3 files;" in found.sentence
     assert found.weight is Weight.ADVICE
     assert _find(_options(READ, REPEAT, PARSE, BATCH, PREFETCH), "coverage").sentence.endswith("from 2 of 2 files.")
+
+
+def test_what_skip_reads_in_vain_is_told_in_examples_and_bytes():
+    options = _options(READ, SkipStage(count=100), REPEAT, PARSE, BATCH, PREFETCH)
+    # a record is 85 % of 3 × 32 × 32 bytes and 64 more, 2675 bytes
+    assert "skip reads 100 examples (268 kB) before the first" in _find(options, "read-in-vain").sentence
+
+
+def test_what_random_shards_read_in_vain():
+    # stretches of 500 begin at 0, 500, 1000 and 1500: 3000 elements in vain for 2000
+    sentence = _find(_options(READ, STRETCHES, REPEAT, PARSE, BATCH, PREFETCH), "read-in-vain").sentence
+    assert "1.5 elements in vain for each that it hands on, and up to 1,500 examples (4.01 MB)" in sentence
+
+
+def test_sharding_records_is_advised_against_where_files_can_be_shared():
+    shard = ShardStage(num_shards=2)
+    found = _find(_options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH), "read-in-vain")
+    assert (found.weight, "1 of 2 elements" in found.sentence) == (Weight.ADVICE, True)
+    one_file = _options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH, sizes=(2000,))
+    assert _find(one_file, "read-in-vain").weight is Weight.FACT
+
+
+def test_a_run_that_takes_a_part_can_see_only_that():
+    options = _options(READ, TakeStage(count=500), REPEAT, PARSE, BATCH, PREFETCH)
+    sentence = _find(options, "coverage").sentence
+    assert sentence.endswith("25 % of the records, from 1 of 2 files; take leaves out the others.")
+
+
+def test_buffers_are_measured_behind_a_part():
+    options = _options(READ, TakeStage(count=500), SHUFFLE, CACHE, REPEAT, PARSE, BATCH, PrefetchToDeviceStage())
+    assert "holds 500 examples" in _find(options, "shuffle-memory").sentence
+    assert "The cache holds 500 examples" in _find(options, "cache-size").sentence
+    assert "prefetch_to_device(2) holds 2 batches, 20 examples" in _find(options, "prefetch-depth").sentence
+    assert "no-prefetch" not in {finding.kind for finding in lint_pipeline(options)}
 
 
 def test_two_hundred_images_and_a_larger_buffer():

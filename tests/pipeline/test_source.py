@@ -6,10 +6,26 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import (
+    BatchStage,
+    FilterStage,
+    ParseStage,
+    PipelineOptions,
+    PrefetchToDeviceStage,
+    RandomShardStage,
+    ReadStage,
+    RebatchStage,
+    RepeatStage,
+    SaveStage,
+    ShardStage,
+    SkipStage,
+    SnapshotStage,
+    TakeStage,
+    UnbatchStage,
+)
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
-from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from tests.support.option_strategies import RUN_OPTIONS
 
@@ -17,6 +33,43 @@ GOLDEN = Path(__file__).parent / "golden"
 USER_FILES = RunOptions(
     workload=ImagesWorkload(data="files", pattern="/data/*.tfrecord", image_feature="image/encoded"),
     pipeline=PipelineOptions(stages=(ReadStage(shuffle_files=True), ParseStage(), BatchStage(size=4))),
+)
+EVERY_PART = RunOptions(
+    workload=SyntheticWorkload(map_ms=0),
+    pipeline=PipelineOptions(
+        stages=(
+            ReadStage(mode="map", num_shards=2, shard_index=1),
+            TakeStage(count=900),
+            SkipStage(count=10),
+            ShardStage(num_shards=3, index=2),
+            RandomShardStage(num_shards=4, shard_size=50),
+            FilterStage(keep_percent=25),
+            BatchStage(size=8),
+            UnbatchStage(),
+            BatchStage(size=10),
+            RebatchStage(size=4),
+        )
+    ),
+)
+STORES_AND_OPTIONS = RunOptions(
+    workload=SyntheticWorkload(map_ms=0),
+    pipeline=PipelineOptions(
+        stages=(
+            ReadStage(mode="flat_map", shuffle_files=True, num_shards=2),
+            SaveStage(compression="gzip"),
+            SnapshotStage(compression="none"),
+            RepeatStage(),
+            BatchStage(size=8),
+            PrefetchToDeviceStage(buffer_size=3),
+        ),
+        private_threadpool_size=2,
+        autotune_algorithm="stage_based",
+        autotune_cpu_budget=4,
+        autotune_ram_budget_mb=1500,
+        deterministic=False,
+        slack=True,
+        warm_start=True,
+    ),
 )
 WITH_READ_TIME = set_option(find_preset("unequal-files").options, "workload.read_ms", "2")
 GOLDEN_OPTIONS = {
@@ -37,6 +90,8 @@ GOLDEN_OPTIONS = {
         ],
     ),
     "user-files": USER_FILES,
+    "every-part": EVERY_PART,
+    "stores-and-options": STORES_AND_OPTIONS,
 }
 
 

@@ -6,12 +6,17 @@ from hypothesis import strategies as st
 from pipeline_lab.statistics.reading_order import (
     Batch,
     Cache,
+    Filter,
+    RandomShard,
     ReadFiles,
     Repeat,
     SampleFiles,
+    Shard,
     Shuffle,
+    Skip,
     Step,
     Take,
+    Unbatch,
     shuffle_order,
     simulate,
 )
@@ -141,6 +146,40 @@ def test_a_shuffle_is_a_permutation_that_never_looks_further_ahead_than_its_buff
     given_out = shuffle_order(elements, buffer, np.random.default_rng(elements))
     assert sorted(given_out.tolist()) == list(range(elements))
     assert (given_out <= np.arange(elements) + buffer - 1).all()
+
+
+def test_parts_of_the_data_come_in_their_order():
+    assert order(ReadFiles(), Skip(2), Take(3)) == ["b0", "b1", "b2"]
+    assert order(ReadFiles(), Shard(3, 1)) == ["a1", "b2"]
+    assert order(ReadFiles(num_shards=2)) == ["a0", "a1", "c0"]
+    assert order(ReadFiles(num_shards=2, shard_index=1), wanted=2) == ["b0", "b1"]
+    assert order(ReadFiles(), Take(2), Repeat(2)) == ["a0", "a1", "a0", "a1"]
+
+
+def test_stretches_stay_whole_while_their_order_changes():
+    found = order(ReadFiles(), RandomShard(3, 2), Repeat(20))
+    pairs = [tuple(found[at : at + 2]) for at in range(0, 120, 2)]
+    epochs = [tuple(pairs[at : at + 3]) for at in range(0, 60, 3)]
+    assert {tuple(sorted(epoch)) for epoch in epochs} == {(("a0", "a1"), ("b0", "b1"), ("b2", "c0"))}
+    assert len(set(epochs)) == 6
+
+
+def test_batches_that_are_taken_apart_leave_no_gap():
+    steps = (ReadFiles(), Batch(4, drop_remainder=False), Repeat(3), Unbatch(4))
+    assert order(*steps) == 3 * ["a0", "a1", "b0", "b1", "b2", "c0"]
+    assert len(order(*steps, wanted=9)) == 9
+
+
+@given(st.floats(0.05, 1), st.integers(1, 400))
+def test_a_filter_gives_as_many_as_are_wanted_as_long_as_data_comes(share: float, wanted: int):
+    found = simulate(np.array([50]), [ReadFiles(), Repeat(), Filter(share)], wanted)
+    assert len(found.file) == wanted
+
+
+def test_a_filter_keeps_its_share():
+    kept = simulate(np.array([10_000]), [ReadFiles(), Filter(0.3)], ALL)
+    assert len(kept.file) == pytest.approx(3000, rel=0.1)
+    assert (np.diff(kept.record) > 0).all()
 
 
 def test_an_order_begins_with_reading():

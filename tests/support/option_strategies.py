@@ -18,7 +18,10 @@ def _optional(kind: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[
 
 
 READS = st.one_of(
-    _optional("read", shuffle_files=FLAGS),
+    st.fixed_dictionaries(
+        {"stage": st.just("read"), "mode": st.sampled_from(["sequential", "flat_map", "map"])},
+        optional={"shuffle_files": FLAGS, "num_shards": st.integers(1, 2)},
+    ),
     st.fixed_dictionaries(
         {
             "stage": st.just("read"),
@@ -68,6 +71,14 @@ ANYWHERE = st.lists(
         _optional("shuffle", buffer_size=st.integers(1, 5000), reshuffle_each_iteration=FLAGS),
         _optional("repeat", count=st.none() | st.integers(1, 3)),
         _optional("prefetch", buffer_size=st.just("autotune") | st.integers(1, 16)),
+        _optional("snapshot", compression=st.sampled_from(["auto", "none", "gzip", "snappy"])),
+        _optional("save", compression=st.sampled_from(["none", "gzip"])),
+        _optional("take", count=st.integers(1, 5000)),
+        _optional("skip", count=st.integers(1, 50)),
+        _optional("shard", num_shards=st.integers(1, 4)),
+        _optional("random_shard", num_shards=st.integers(1, 8), shard_size=st.integers(1, 100)),
+        _optional("filter", keep_percent=st.floats(1, 100)),
+        _optional("rebatch", size=st.integers(1, 64), drop_remainder=FLAGS),
     ),
     max_size=5,
 )
@@ -81,10 +92,17 @@ def _pipelines(draw: Callable[..., Any], *needed: st.SearchStrategy[dict[str, An
     if "augment" in names and names.index("augment") < names.index("parse"):
         first, second = names.index("augment"), names.index("parse")
         stages[first], stages[second] = stages[second], stages[first]
+    if draw(FLAGS):
+        stages.append({"stage": "prefetch_to_device"})
     return {
         "stages": [draw(READS), *stages],
         "private_threadpool_size": draw(st.none() | st.integers(1, 16)),
         "tensorflow_rewrites": draw(FLAGS),
+        "autotune_algorithm": draw(st.none() | st.sampled_from(["hill_climb", "stage_based"])),
+        "autotune_ram_budget_mb": draw(st.none() | st.integers(1, 1000)),
+        "deterministic": draw(MAYBE_FLAGS),
+        "slack": draw(FLAGS),
+        "warm_start": draw(FLAGS),
     }
 
 

@@ -53,6 +53,10 @@ def test_a_new_stage_goes_before_the_final_prefetch():
     assert kinds(add_stage(draft_of("synthetic"), "cache"))[-2:] == ["cache", "prefetch"]
 
 
+def test_a_copy_to_the_device_goes_behind_all_others():
+    assert kinds(add_stage(draft_of("synthetic"), "prefetch_to_device"))[-2:] == ["prefetch", "prefetch_to_device"]
+
+
 def test_changing_a_draft_leaves_the_old_one_alone():
     draft = draft_of("synthetic")
     before = kinds(draft)
@@ -82,7 +86,11 @@ def test_own_stages_take_the_place_of_the_others():
 
 
 def test_only_stages_that_may_be_added_are_offered():
-    assert stages_to_offer(draft_of("baseline")) == ["cache", "shuffle", "repeat", "prefetch"]
+    offered = stages_to_offer(draft_of("baseline"))
+    assert offered[:5] == ["cache", "snapshot", "save", "shuffle", "repeat"]
+    assert "batch" not in offered
+    assert "batch" in stages_to_offer(add_stage(draft_of("baseline"), "unbatch"))
+    assert "map" not in offered
     assert "map" in stages_to_offer(remove_stage(draft_of("synthetic"), 2))
 
 

@@ -53,7 +53,8 @@ def files_of(options: str) -> list[str]:
 
 def ids_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[int]]:
     """Return the ids of each batch that the pipeline yields."""
-    return [np.asarray(batch["id"]).tolist() for batch in _drain(read_options(options), probe, batches)]
+    elements = itertools.islice(_dataset(read_options(options), probe), batches)
+    return [batch["id"].numpy().tolist() for batch in elements]
 
 
 def images_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[str]]:

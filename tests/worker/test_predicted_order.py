@@ -7,7 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.options.pipeline import BatchStage, CacheStage, PipelineOptions, ReadStage, RepeatStage, ShuffleStage
+from pipeline_lab.options.pipeline import (
+    BatchStage,
+    CacheStage,
+    FilterStage,
+    PipelineOptions,
+    RandomShardStage,
+    ReadStage,
+    RebatchStage,
+    RepeatStage,
+    ShardStage,
+    ShuffleStage,
+    SkipStage,
+    TakeStage,
+    UnbatchStage,
+)
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.pipeline.reading_order import predict_order
@@ -31,6 +45,12 @@ EXACT = {
     "parallel reads": (ReadStage(mode="parallel_reads", num_parallel_calls=4), CacheStage(), RepeatStage(), ROUGH),
     "parallel reads, autotuned": (ReadStage(mode="parallel_reads", num_parallel_calls="autotune"), ROUGH),
     "full batches": (ReadStage(), BatchStage(size=5), RepeatStage(count=2)),
+    "one shard of the files": (ReadStage(mode="interleave", cycle_length=2, num_shards=2, shard_index=1), ROUGH),
+    "parts": (ReadStage(), SkipStage(count=3), ShardStage(num_shards=2, index=1), TakeStage(count=11), ROUGH),
+    "parts of epochs": (ReadStage(), TakeStage(count=11), RepeatStage(count=3), SkipStage(count=7), ROUGH),
+    "taken apart": (ReadStage(), ROUGH, RepeatStage(count=2), UnbatchStage(), BatchStage(size=8)),
+    "cut anew": (ReadStage(), ROUGH, RebatchStage(size=7, drop_remainder=False), SkipStage(count=1)),
+    "one stretch": (ReadStage(), RandomShardStage(num_shards=1, shard_size=20), RepeatStage(count=2), ROUGH),
 }
 RANDOM = {
     "shuffle": (ReadStage(), ShuffleStage(buffer_size=100), BatchStage(size=20)),
@@ -43,6 +63,13 @@ RANDOM = {
     ),
     "batches shuffled": (ReadStage(), BatchStage(size=20), ShuffleStage(buffer_size=10)),
     "by size": (ReadStage(mode="sample"), RepeatStage(), BatchStage(size=20)),
+    "stretches": (
+        ReadStage(),
+        RandomShardStage(num_shards=12, shard_size=100),
+        ShuffleStage(buffer_size=150),
+        RepeatStage(),
+        BatchStage(size=20),
+    ),
     "all files alike": (ReadStage(mode="sample", weights="uniform"), BatchStage(size=20)),
 }
 
@@ -65,6 +92,15 @@ def test_without_chance_the_order_is_the_same(ask_tensorflow: Ask, stages: Any) 
     real, simulated = real_and_simulated(ask_tensorflow, stages, SIZES, 20)
     for part in ("batch", "file", "record"):
         assert getattr(real, part).tolist() == getattr(simulated, part).tolist()
+
+
+def test_a_filter_lets_through_as_much_as_predicted(ask_tensorflow: Ask) -> None:
+    stages = (ReadStage(), FilterStage(keep_percent=30), RepeatStage(count=3), BatchStage(size=10))
+    real, simulated = real_and_simulated(ask_tensorflow, stages, (500, 1500), 500)
+    assert len(real.file) == pytest.approx(len(simulated.file), rel=0.1)
+    assert len(np.unique(real.file * 2000 + real.record)) == pytest.approx(
+        len(np.unique(simulated.file * 2000 + simulated.record)), rel=0.1
+    )
 
 
 @pytest.mark.parametrize("stages", RANDOM.values(), ids=RANDOM)

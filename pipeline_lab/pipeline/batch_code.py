@@ -1,0 +1,25 @@
+"""Lines of ``make_dataset`` that put examples into batches and take them out again."""
+
+from typing import TypeAlias
+
+from pipeline_lab.options.pipeline import BatchStage, RebatchStage, UnbatchStage
+from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload, Workload
+from pipeline_lab.pipeline.code import assign_call, parallel_arguments
+
+BatchingStage: TypeAlias = BatchStage | UnbatchStage | RebatchStage
+
+
+def batching_line(stage: BatchingStage, workload: Workload) -> str:
+    """Write one such stage."""
+    if isinstance(stage, UnbatchStage):
+        return assign_call("dataset.unbatch", [])
+    arguments = [str(stage.size), *(["drop_remainder=True"] if stage.drop_remainder else [])]
+    if isinstance(stage, RebatchStage):
+        return assign_call("dataset.rebatch", arguments)
+    if isinstance(workload, GeneratorWorkload) and workload.examples_at_once > 1:
+        return assign_call("dataset.rebatch", arguments)  # what comes are batches already, made in Python
+    if isinstance(workload, SyntheticWorkload) and workload.varied_lengths:
+        return assign_call("dataset.padded_batch", arguments, "padded to the longest record")
+    return assign_call(
+        "dataset.batch", [*arguments, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
+    )
