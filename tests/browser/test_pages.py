@@ -82,10 +82,10 @@ def test_the_preview_follows_the_form(server, page):
 
 def test_a_run_is_found_chosen_and_opened(server, recorded, page):
     visit(page, f"{server.url}/runs")
-    page.get_by_placeholder("name, state, preset or tag").fill("failed")
+    page.get_by_placeholder("name, state, preset or tag").fill(f"failed {recorded.failed.id}")
     page.keyboard.press("Enter")
     settle(page)
-    expect(page.get_by_text("1 runs in")).to_be_visible()
+    expect(page.get_by_text("1 run in")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").bounding_box()
     page.mouse.click(table["x"] + 18, table["y"] + 52)
     settle(page)

@@ -30,4 +30,5 @@ if len(selected) > 1:
 elif selected:
     manage.show_actions(store, selected[0], can_open=True)
 else:
-    st.caption(f"{len(records)} runs in {store.root}. Choose one to open, tag or delete it, several to compare them.")
+    count = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    st.caption(f"{count} in {store.root}. Choose one to open, tag or delete it, several to compare them.")
