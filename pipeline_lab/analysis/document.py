@@ -264,6 +264,7 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "epochs_seen": sampling.epochs_seen,
         "mixing": None if sampling.mixing is None else vars(sampling.mixing),
         "mixing_ideal": None if sampling.mixing_ideal is None else vars(sampling.mixing_ideal),
+        "visible_percent": sampling.visible_percent,
         "predicted": None if sampling.predicted is None else vars(sampling.predicted),
         "labels": None if sampling.labels is None else _label_mix(sampling.labels),
         "coverage": sampling.coverage.to_pylist(),

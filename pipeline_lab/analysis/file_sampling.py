@@ -68,6 +68,8 @@ class FileSampling:
             probe.
         predicted: The mixing of the order that the options predict, without having read anything; None where the
             options are not known or the simulation would be too long.
+        visible_percent: Records that the stages of the pipeline ever let through, as the options predict, percent; None
+            where they leave out none for good, or the options are not known.
         labels: Which labels the examples had; None where they have none.
         coverage: How much of the data was used over the steps, ``sample_history.COVERAGE_TABLE``.
         epochs: One row per epoch's worth of samples, ``sample_history.EPOCH_TABLE``.
@@ -88,6 +90,7 @@ class FileSampling:
     mixing: Mixing | None = None
     mixing_ideal: Mixing | None = None
     predicted: Mixing | None = None
+    visible_percent: float | None = None
     labels: LabelMix | None = None
     coverage: pa.Table = field(default_factory=lambda: tables.empty(COVERAGE_TABLE))
     epochs: pa.Table = field(default_factory=lambda: tables.empty(EPOCH_TABLE))
@@ -195,6 +198,7 @@ def _beside(sampling: FileSampling, order: ReadingOrder | None, records: IntArra
     return replace(
         sampling,
         predicted=measure_mixing(order.batch, order.file, order.record, records),
+        visible_percent=None if order.visible is None else 100.0 * order.visible / int(records.sum()),
         table=tables.fill(sampling.table, "predicted_share", shares),
         coverage=tables.fill(sampling.coverage, "predicted_percent", covered),
     )

@@ -1,7 +1,8 @@
 """What is worth knowing about where the examples came from.
 
 A short run is judged by what it could have seen: distances count beyond what an even sample of the same size shows by
-chance, and a run that did not see a whole epoch is not blamed for the files that it has not reached yet.
+chance, and a run that did not see a whole epoch is not blamed for the files that it has not reached yet. Where the stages
+of the pipeline leave data out for good (take, skip, shards), that is said, and the rest is not held against the run.
 """
 
 import numpy as np
@@ -89,6 +90,13 @@ def low_coverage(results: Results) -> Finding | None:
         Evidence("samples", format_count(samples.sum())),
         Evidence("records", format_count(records.sum())),
     )
+    if sampling.visible_percent is not None:
+        return Finding(
+            "low-coverage",
+            f"This run could see only {format_percent(sampling.visible_percent)} of the data, because stages of its "
+            f"pipeline (take, skip, shards) leave out the rest; it used {format_percent(sampling.coverage_percent)}.",
+            evidence,
+        )
     missed = np.power(1.0 - records / records.sum(), samples.sum())[records > 0].sum()
     if (unopened := int(((samples == 0) & (records > 0)).sum())) and missed < 0.5:
         begin = "" if _is_whole_epoch(sampling) else f"{_saw(sampling)}, and "
@@ -111,7 +119,7 @@ def low_coverage(results: Results) -> Finding | None:
 def duplicates(results: Results) -> Finding | None:
     """Say that records were used again before their epoch was over."""
     sampling = results.file_sampling
-    if isinstance(sampling, Unavailable) or not sampling.duplicates:
+    if isinstance(sampling, Unavailable) or not sampling.duplicates or sampling.visible_percent is not None:
         return None
     percent = 100.0 * sampling.duplicates / tables.ints(sampling.table, "samples").sum()
     if percent < REPEATED_PERCENT:
@@ -127,7 +135,7 @@ def duplicates(results: Results) -> Finding | None:
 def _of_samples(sampling: FileSampling | Unavailable) -> FileSampling | None:
     if isinstance(sampling, Unavailable) or sampling.basis != "samples" or sampling.total_variation is None:
         return None
-    return sampling
+    return sampling if sampling.visible_percent is None else None
 
 
 def _is_uneven(sampling: FileSampling) -> bool:

@@ -4,7 +4,11 @@ Exact where nothing is random, up to the seed elsewhere; parallel stages are tak
 ``deterministic = False`` gives up by a few places.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+import numpy as np
 
 from pipeline_lab.options.pipeline import (
     BatchStage,
@@ -80,7 +84,40 @@ def predict_order(
     batches = min(batches, MAX_EPOCHS * total // pipeline.batch_size + 1)
     if _looked_at(pipeline, total, batches) > MAX_RECORDS:
         return None
-    return simulate(records, order_steps(pipeline, len(records), cores), batches, seed=seed)
+    steps = order_steps(pipeline, len(records), cores)
+    return replace(simulate(records, steps, batches, seed=seed), visible=count_visible(steps, records))
+
+
+def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
+    """Count the records that the stages ever let through; None where they leave out none for good.
+
+    What stands behind a stage that hands on another order each time sees other records each time, in the end all.
+
+    Args:
+        steps: The stages that change the order.
+        records: Records of each file, shape (files,).
+    """
+    fixed = list(takewhile(_is_fixed, steps))
+    first = steps[0]
+    if not fixed and isinstance(first, ReadFiles):
+        fixed = [ReadFiles(num_shards=first.num_shards, shard_index=first.shard_index)]
+    if not any(isinstance(step, Take | Skip | Shard | RandomShard) or _is_sharded(step) for step in fixed):
+        return None
+    order = simulate(records, fixed, int(records.sum()) + 1)
+    return len(np.unique((np.cumsum(records) - records)[order.file] + order.record))
+
+
+def _is_fixed(step: Step) -> bool:
+    """Say whether a step hands on the same elements each time."""
+    if isinstance(step, ReadFiles):
+        return not step.shuffle_files
+    if isinstance(step, Shuffle):
+        return not step.reshuffle_each_iteration
+    return not isinstance(step, SampleFiles | Filter | Repeat)
+
+
+def _is_sharded(step: Step) -> bool:
+    return isinstance(step, ReadFiles) and step.num_shards > 1
 
 
 def _steps(pipeline: PipelineOptions, files: int, cores: int) -> Iterator[Step]:

@@ -133,11 +133,13 @@ class ReadingOrder:
         batch: Number of the batch that each record is in, ascending, shape (n,).
         file: Index of its file, shape (n,).
         record: Its number inside the file, shape (n,).
+        visible: Records that could ever come, however long one reads; None where all can.
     """
 
     batch: IntArray
     file: IntArray
     record: IntArray
+    visible: int | None = None
 
 
 def simulate(records: IntArray, steps: Sequence[Step], batches: int, *, seed: int = 0) -> ReadingOrder:

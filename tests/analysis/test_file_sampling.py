@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import SAMPLES
-from pipeline_lab.statistics.reading_order import Batch, ReadFiles, ReadingOrder, Repeat, simulate
+from pipeline_lab.statistics.reading_order import Batch, ReadFiles, ReadingOrder, Repeat, Take, simulate
 from tests.support.traces import Event, host, line, trace
 
 NOTHING = FileReads({}, {})
@@ -96,7 +98,16 @@ def test_what_the_options_predict_stands_beside_what_came():
     assert found.coverage.column("predicted_percent").to_pylist() == [50, 100, 100]
     assert found.predicted is not None
     assert found.predicted.batch_entropy == 0
+    assert found.visible_percent is None
     assert file_sampling.measure(files(2), samples((0, 0, 0)), NOTHING, lambda *_: None).predicted is None
+
+
+def test_what_stages_leave_out_for_good_is_known_from_the_options():
+    def predict(records: np.ndarray, batches: int) -> ReadingOrder:
+        return replace(simulate(records, [ReadFiles(), Take(2), Repeat(), Batch(2)], batches), visible=2)
+
+    found = file_sampling.measure(files(2, 6), samples((0, 0, 0), (0, 0, 1)), NOTHING, predict)
+    assert found.visible_percent == 25
 
 
 def test_each_epochs_worth_is_counted_apart():

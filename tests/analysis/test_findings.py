@@ -87,6 +87,15 @@ def test_an_epochs_worth_that_uses_half_of_the_records():
     assert kinds(file_sampling=half) == ["low-coverage", "duplicates"]
 
 
+def test_what_stages_leave_out_for_good_is_not_held_against_the_run():
+    half = replace(sampled([100, 100], [(0, n % 100) for n in range(200)]), visible_percent=50.0)
+    assert kinds(file_sampling=half) == ["low-coverage"]
+    assert sentence(half) == (
+        "This run could see only 50 % of the data, because stages of its pipeline (take, skip, shards) leave out the "
+        "rest; it used 50 %."
+    )
+
+
 def test_damage_is_said_with_what_was_lost():
     source = replace(results.diagnosis().source, salvaged=Salvage(1200, 77, "The file ends too early."))
     found = find_all(results.diagnosis(source=source, file_sampling=sampled([1], [(0, 0)])))[0]

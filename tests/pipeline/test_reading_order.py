@@ -8,7 +8,10 @@ from pipeline_lab.options.pipeline import (
     PipelineOptions,
     ReadStage,
     RepeatStage,
+    ShardStage,
     ShuffleStage,
+    Stage,
+    TakeStage,
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.pipeline.reading_order import MAX_RECORDS, order_steps, predict_order
@@ -49,6 +52,25 @@ def test_stages_that_move_no_record_have_no_step():
 )
 def test_every_way_of_reading_has_its_step(read: ReadStage, step: ReadFiles | SampleFiles):
     assert order_steps(PipelineOptions(stages=(read, BatchStage())), 2, 8)[0] == step
+
+
+@pytest.mark.parametrize(
+    ("stages", "visible"),
+    [
+        ((ReadStage(), RepeatStage()), None),
+        ((ReadStage(), TakeStage(count=25), RepeatStage()), 25),
+        ((ReadStage(num_shards=3, shard_index=2, shuffle_files=True), RepeatStage()), 30),
+        ((ReadStage(mode="interleave", cycle_length=3), ShardStage(num_shards=4), ShuffleStage(), RepeatStage()), 15),
+        ((ReadStage(), ShuffleStage(), TakeStage(count=25), RepeatStage()), None),  # others each time
+        ((ReadStage(), ShuffleStage(reshuffle_each_iteration=False), TakeStage(count=25), RepeatStage()), 25),
+    ],
+    ids=["all", "take", "files", "records", "reshuffled", "shuffled once"],
+)
+def test_what_a_pipeline_ever_sees_is_known_before_it_runs(stages: tuple[Stage, ...], visible: int | None):
+    pipeline = PipelineOptions(stages=(*stages, BatchStage(size=5)))
+    order = predict_order(pipeline, np.array([10, 20, 30]), 3, cores=2)
+    assert order is not None
+    assert order.visible == visible
 
 
 def test_what_would_take_too_long_is_not_simulated():
