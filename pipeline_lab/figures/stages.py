@@ -8,7 +8,7 @@ from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.tf_data.results import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import Mode, add_note, colour, new_figure
 from pipeline_lab.runs.written import WrittenPipeline
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 
@@ -67,7 +67,7 @@ def pipeline_stages(
         categoryorder="array",
         categoryarray=[stage.path for stage in reversed(shown)],
         tickvals=[stage.path for stage in shown],
-        ticktext=[_label(stage, mode) for stage in shown],
+        ticktext=[_label(stage) for stage in shown],
         showgrid=False,
     )
     longest = max(stage.work_ns for stage in shown) / NS_PER_MS
@@ -129,14 +129,13 @@ def _blame(stages: tuple[PipelineStage, ...]) -> dict[str, str]:
     }
 
 
-def _label(stage: PipelineStage, mode: Mode) -> str:
+def _label(stage: PipelineStage) -> str:
     """Return the stage that ran with what was written for it on a second line."""
     mark = _MARKS.get(stage.origin) if stage.origin else None
     words = " + ".join(stage.written) or mark or ""
     if stage.written and mark:
         words = f"{words}, {mark}"
-    second = f"<br><span style='color:{THEMES[mode].muted};font-size:11px'>{_short(words)}</span>" if words else ""
-    return f"{_short(stage.name)}{second}"
+    return f"{_short(stage.name)}<br><i>{_short(words)}</i>" if words else _short(stage.name)
 
 
 def _short(text: str) -> str:

@@ -50,6 +50,14 @@ def test_dark_charts_are_light_ones_with_other_colours() -> None:
         assert len(script_json(patch)) < 5000, chart.name
 
 
+def test_tags_of_the_charts_own_are_kept() -> None:
+    for chart in CHARTS:
+        figure = chart.draw(results.diagnosis(), "light")
+        assert isinstance(figure, go.Figure)
+        shown_as_text = json.dumps(figure_json(figure)).count("&lt;") - figure.to_json(engine="json").count("&lt;")
+        assert not shown_as_text, chart.name
+
+
 def test_names_cannot_bring_links_or_tags_into_charts() -> None:
     figure = go.Figure(go.Bar(x=['<a href="https://example.org">x</a>', "a<br>b"], y=[1, 2]))
     figure.update_layout(title_text="<b>Title</b><img>")
