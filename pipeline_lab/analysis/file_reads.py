@@ -2,22 +2,26 @@
 
 A trace names a file only when it is opened inside the capture (``SetupStreamsLocked``). Otherwise the place of the
 reader in the pipeline tells readers apart: ``FlatMap[2]`` is the third file of a list, ``ParallelInterleaveV4[2]``
-the third element that was opened, ``Interleave[2]`` a slot that files take in turn.
+the third element that was opened, ``Interleave[2]`` a slot that files take in turn. Two pipelines in one trace, as for
+training and validation, are told apart by the stages that the reader feeds.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _READER = re.compile(r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord)")
 _OPENING = re.compile(r"(?:TFRecord|TextLine|FixedLengthRecord)DatasetOp::.*SetupStreamsLocked")
+_EPOCH = re.compile(r"([A-Za-z]*Repeat)\[\d+\]")
 _INDEX = re.compile(r"([A-Za-z]\w*)\[(\d+)\]")
 
 
@@ -27,55 +31,90 @@ class FileReads:
 
     Attributes:
         by_file: Records per file whose opening was recorded.
-        by_reader: Records per reader whose file is not known, by its place in the pipeline.
+        by_reader: Records per reader whose file is not known, by its path in the pipeline; see :func:`name_readers`.
+        by_step: Records per file or reader and the number of the step that ran when they were read; empty without
+            steps. Reads run ahead of the steps that use them by what the buffers hold.
     """
 
     by_file: dict[str, int]
     by_reader: dict[str, int]
+    by_step: dict[tuple[str, int], int] = field(default_factory=dict, compare=False)
 
     @property
     def total(self) -> int:
         return sum(self.by_file.values()) + sum(self.by_reader.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Reading:
-    """One opened file (or what was open before the capture began): its reads and when they were."""
+    """One opened file (or what was open before the capture began): its reads, by when they began and ended."""
 
     name: str
     file: str | None
-    count: int
     first_ns: int
-    last_ns: int
+    end_ns: IntArray
 
 
-def analyse(trace: Trace) -> FileReads:
-    """Count the records that the file readers of one trace produced."""
+def analyse(trace: Trace, steps: Steps | None) -> FileReads:
+    """Count the records that the file readers of one trace produced.
+
+    Args:
+        trace: Host events of one window.
+        steps: Its own steps, None if it has none.
+    """
     host = trace.host_plane
     readings = _readings(host) if host else []
-    by_file, by_reader = Counter[str](), Counter[str]()
+    by_file, by_reader, by_step = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
     latest: dict[str, int] = {}
     for reading in readings:
         family = _INDEX.sub(r"\1[]", reading.name)
         latest[family] = max(latest.get(family, 0), reading.first_ns)
     for reading in readings:
         # The call that finds the end of the file is an event too; a later opening shows that it was made.
-        is_over = latest[_INDEX.sub(r"\1[]", reading.name)] >= reading.last_ns
-        records = reading.count - (1 if is_over else 0)
-        if reading.file is not None:
-            by_file[reading.file] += records
-        else:
-            by_reader[_label(reading.name)] += records
-    return FileReads(dict(by_file), dict(by_reader))
+        is_over = bool(latest[_INDEX.sub(r"\1[]", reading.name)] >= reading.end_ns[-1])
+        end_ns = reading.end_ns[: len(reading.end_ns) - is_over]
+        reader = _path(reading.name) if reading.file is None else reading.file
+        (by_reader if reading.file is None else by_file)[reader] += len(end_ns)
+        by_step.update({(reader, step): count for step, count in _count_by_step(end_ns, steps)})
+    return FileReads(dict(by_file), dict(by_reader), dict(by_step))
+
+
+def _count_by_step(end_ns: IntArray, steps: Steps | None) -> list[tuple[int, int]]:
+    """Return numbers of steps, and how many of the moments lie in each; the first and last step have the rest."""
+    if steps is None or not steps.count:
+        return []
+    after = np.sort(tables.ints(steps.table, "start_ns"))[1:]
+    numbers = tables.ints(steps.table, "step")[np.argsort(tables.ints(steps.table, "start_ns"), kind="stable")]
+    found, counts = np.unique(numbers[np.searchsorted(after, end_ns, side="right")], return_counts=True)
+    return list(zip(found.tolist(), counts.tolist(), strict=True))
 
 
 def merge(parts: Sequence[FileReads]) -> FileReads:
     """Add up several traces."""
-    by_file, by_reader = Counter[str](), Counter[str]()
+    by_file, by_reader, by_step = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
     for part in parts:
         by_file.update(part.by_file)
         by_reader.update(part.by_reader)
-    return FileReads(dict(by_file), dict(by_reader))
+        by_step.update(part.by_step)
+    return FileReads(dict(by_file), dict(by_reader), dict(by_step))
+
+
+def name_readers(paths: Sequence[str]) -> dict[str, str]:
+    """Return a short name for each reader's path: its place alone, and the stages around it where two share a place."""
+    places = {path: " ".join(f"{kind}[{index}]" for kind, index in _INDEX.findall(path)) for path in paths}
+    shared = Counter(places.values())
+    return {
+        path: place
+        if place and shared[place] == 1
+        else f"{place or path.rsplit('::', 1)[-1]}{_stages_of(path, shared[place])}"
+        for path, place in places.items()
+    }
+
+
+def _stages_of(path: str, sharing: int) -> str:
+    """Say which stages a reader feeds, nearest to the training first, if others share its place."""
+    stages = [_INDEX.sub(r"\1", part) for part in path.split("::")[1:]]
+    return f" of {', '.join(stages)}" if sharing > 1 and stages else ""
 
 
 def _readings(host: Plane) -> list[_Reading]:
@@ -135,15 +174,16 @@ def _split(name: str, start: IntArray, end: IntArray, openings: list[tuple[int, 
     bounds = [0, *cuts.tolist(), len(end)]
     files = [None, *(file for _, file in openings)]
     return [
-        _Reading(name, file, after - first, int(start[first]), int(end[after - 1]))
+        _Reading(name, file, int(start[first]), end[first:after])
         for file, first, after in zip(files, bounds[:-1], bounds[1:], strict=True)
         if after > first
     ]
 
 
-def _label(name: str) -> str:
-    """Name a reader by its place: the indices of its path without epochs and without the one file's own ``FlatMap[0]``."""
-    places = [f"{kind}[{index}]" for kind, index in _INDEX.findall(name) if not kind.endswith("Repeat")]
-    if len(places) > 1 and places[-1] == "FlatMap[0]":
-        places.pop()
-    return " ".join(places) or name.rsplit("::", 1)[-1]
+def _path(name: str) -> str:
+    """Return a reader's path without epochs' numbers, its own ``FlatMap[0]`` and, where an index tells more, its kind."""
+    parts = _EPOCH.sub(r"\1", name.removeprefix("Iterator::")).split("::")
+    indexed = [part for part in parts if _INDEX.search(part)]
+    if len(indexed) > 1 and parts[-2] == "FlatMap[0]":
+        del parts[-2]
+    return "::".join(parts[:-1] if indexed else parts)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import sample_history, tables
-from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.file_reads import FileReads, name_readers
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE
@@ -53,7 +53,8 @@ class FileSampling:
     Attributes:
         basis: ``samples`` when the probe counted examples, else ``reads``.
         table: One row per file, :data:`FILE_TABLE`.
-        timeline: Samples per file over the steps, ``sample_history.TIMELINE_TABLE``; no rows without the probe.
+        timeline: Samples per file over the steps, ``sample_history.TIMELINE_TABLE``; without the probe the reads of a
+            log, by the step that ran meanwhile, else no rows.
         total_variation: Half the sum of absolute differences of observed and expected shares, 0 to 1; None if the
             expected shares are unknown.
         total_variation_ideal: The mean of the same number for an even sample of the same size (simulated).
@@ -151,9 +152,21 @@ def measure(
     matched = _reads_of(files, reads)
     if files and matched is not None:
         return _by_reads(_file_table(files, matched, None), matched, _records(files))
-    readers = sorted(reads.by_file | reads.by_reader)
+    names = {name: name for name in reads.by_file} | name_readers(list(reads.by_reader))
+    readers = sorted(names, key=names.__getitem__)
     counts = np.array([reads.by_file.get(name, 0) + reads.by_reader.get(name, 0) for name in readers], np.int64)
-    return _by_reads(_file_table([DataFile(name, None, 0) for name in readers], counts, None), counts, None)
+    table = _file_table([DataFile(names[name], None, 0) for name in readers], counts, None)
+    return replace(_by_reads(table, counts, None), timeline=_reads_over_steps(reads, names))
+
+
+def _reads_over_steps(reads: FileReads, names: dict[str, str]) -> pa.Table:
+    """Lay what was read over the steps that ran meanwhile; no rows without steps."""
+    if not reads.by_step:
+        return tables.empty(TIMELINE_TABLE)
+    place = {name: number for number, name in enumerate(names)}
+    rows = [(step, place[reader], count) for (reader, step), count in sorted(reads.by_step.items())]
+    step, reader, count = np.array(rows, np.int64).T
+    return sample_history.over_steps(list(names.values()), step, reader, count)
 
 
 def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | None) -> FileSampling:

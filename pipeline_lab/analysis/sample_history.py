@@ -63,7 +63,7 @@ def over_steps(
     first, after = int(step.min()), int(step.max()) + 1
     bins = min(MAX_BINS, after - first)
     edges = np.linspace(first, after, bins + 1)
-    index = np.searchsorted(edges, step, side="right") - 1
+    index = np.minimum(np.searchsorted(edges, step, side="right") - 1, bins - 1)
     keys, row = np.unique(index * len(names) + group, return_inverse=True)
     number, which = np.divmod(keys, len(names))
     columns = {

@@ -116,7 +116,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
         tf_data=attempt(lambda: tf_data.analyse(activity, None if isinstance(found, Unavailable) else found)),
         allocators=attempt(lambda: allocators.analyse(trace)),
-        reads=file_reads.analyse(trace),
+        reads=file_reads.analyse(trace, None if isinstance(found, Unavailable) else found),
     )
 
 

@@ -137,7 +137,10 @@ def _sampling_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     if isinstance(sampling, Unavailable):
         return sampling
     if not sampling.timeline.num_rows:
-        return Unavailable("The job did not note its samples; switch `sample_probe` on to see them over time.")
+        return Unavailable(
+            "The job did not note its samples, and no steps were recorded over which its reads could be shown; switch "
+            "`sample_probe` on, or mark the steps of the job."
+        )
     return sampling_over_time(sampling, mode)
 
 

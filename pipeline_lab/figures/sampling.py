@@ -74,12 +74,18 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
     files = sampling.table.column("file").to_pylist()
     starts = group_starts(len(files), MAX_FILES)
     figure = new_figure(
-        "Samples per file over the run", mode, "Step", "", height=150 + max(120, min(22 * len(starts), 420))
+        f"{sampling.basis.capitalize()} per file over the run",
+        mode,
+        "Step",
+        "",
+        height=150 + max(120, min(22 * len(starts), 420)),
     )
     if group_size(starts) > 1:
         add_note(figure, f"Each row joins {group_size(starts)} neighbouring files.")
+    if sampling.basis == "reads":
+        add_note(figure, "Reads by the step that ran meanwhile; buffers let them run ahead of the steps that use them.")
     counts, steps = _grid(sampling.timeline, files, starts)
-    _add_heat(figure, counts, steps, _labels(files, starts), "File", mode)
+    _add_heat(figure, counts, steps, _labels(files, starts), "File", mode, sampling.basis)
     return figure
 
 
@@ -104,7 +110,13 @@ def labels_over_time(mix: LabelMix, mode: Mode = "light") -> go.Figure:
 
 
 def _add_heat(
-    figure: go.Figure, counts: FloatArray, steps: FloatArray, rows: list[str], row_title: str, mode: Mode
+    figure: go.Figure,
+    counts: FloatArray,
+    steps: FloatArray,
+    rows: list[str],
+    row_title: str,
+    mode: Mode,
+    counted: str = "samples",
 ) -> None:
     scale = THEMES[mode].scale
     figure.add_heatmap(
@@ -116,11 +128,11 @@ def _add_heat(
         xgap=1,
         ygap=1,
         colorbar={
-            "title": {"text": "samples", "side": "right", "font": {"size": 12}},
+            "title": {"text": counted, "side": "right", "font": {"size": 12}},
             "thickness": 10,
             "outlinewidth": 0,
         },
-        hovertemplate="%{y} around step %{x:.0f}: %{z} samples<extra></extra>",
+        hovertemplate=f"%{{y}} around step %{{x:.0f}}: %{{z}} {counted}<extra></extra>",
     )
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False, title_text=row_title)
     figure.update_xaxes(showgrid=False)

@@ -7,6 +7,7 @@ import pytest
 from pipeline_lab.analysis import file_reads, file_sampling
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.steps import STEP_TABLE, Steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import SAMPLES
@@ -182,15 +183,15 @@ def opening(at: float, file: str) -> Event:
 def test_files_are_named_where_they_are_opened_and_the_call_at_the_end_is_no_record():
     first, second = (f"Iterator::Root::BatchV2::FlatMap[{index}]::TFRecord" for index in range(2))
     events = [*reading(first, 0, 10, 20), *reading(second, 30, 40), opening(0.5, "a"), opening(30.5, "b")]
-    found = file_reads.analyse(trace(host(line("tf_data_iterator_resource/1", *events))))
+    found = file_reads.analyse(trace(host(line("tf_data_iterator_resource/1", *events))), None)
     assert found == FileReads({"a": 2, "b": 2}, {})
 
 
 def test_a_slot_of_an_interleave_takes_files_in_turn():
     slot = "Iterator::Root::Interleave[0]::FlatMap[0]::TFRecord"
     events = [*reading(slot, 0, 10, 20, 30, 40), opening(20.5, "next")]
-    found = file_reads.analyse(trace(host(line("tf_data_iterator_resource/1", *events))))
-    assert found == FileReads({"next": 3}, {"Interleave[0]": 1})
+    found = file_reads.analyse(trace(host(line("tf_data_iterator_resource/1", *events))), None)
+    assert found == FileReads({"next": 3}, {"Root::Interleave[0]": 1})
 
 
 def test_readers_on_several_threads_are_told_apart_by_their_place():
@@ -201,9 +202,55 @@ def test_readers_on_several_threads_are_told_apart_by_their_place():
                 line("tf_data_a", *reading(name.format(0, 0), 0, 4), *reading(name.format(0, 1), 8)),
                 line("tf_data_b", *reading(name.format(0, 1), 1, 5), *reading(name.format(1, 0), 3)),
             )
-        )
+        ),
+        None,
     )
-    assert found == FileReads({}, {"ParallelInterleaveV4[0]": 3, "ParallelInterleaveV4[1]": 3})
+    slots = [f"Root::ForeverRepeat::ParallelInterleaveV4[{slot}]" for slot in range(2)]
+    assert found == FileReads({}, {slots[0]: 3, slots[1]: 3})
+    assert file_reads.name_readers(slots) == {slots[0]: "ParallelInterleaveV4[0]", slots[1]: "ParallelInterleaveV4[1]"}
+
+
+def test_readers_of_training_and_validation_are_told_apart():
+    training, validation = (
+        "Iterator::Root::BatchV2::Shuffle::FlatMap[0]::TFRecord",
+        "Iterator::Root::BatchV2::FlatMap[0]::TFRecord",
+    )
+    events = [*reading(training, 0, 10, 20), *reading(validation, 30, 40)]
+    found = file_reads.analyse(trace(host(line("tf_data_a", *events))), None)
+    sampling = file_sampling.measure([], SAMPLES.empty_table(), found)
+    assert column(sampling, "file") == ["FlatMap[0] of BatchV2, FlatMap", "FlatMap[0] of BatchV2, Shuffle, FlatMap"]
+    assert column(sampling, "reads") == [2, 3]
+
+
+def test_reads_are_laid_over_the_steps_that_ran_meanwhile():
+    first, second = (f"Iterator::Root::FlatMap[{index}]::TFRecord" for index in range(2))
+    # steps 7, 8 and 9 begin at 0, 100 and 200 µs; what is read before or after them belongs to the nearest
+    events = [*reading(first, -9, 10, 110, 120), *reading(second, 130, 210, 900)]
+    steps = Steps("Trace", None, step_table(7, (0, 100, 200)), first_step_only=False)
+    found = file_reads.analyse(trace(host(line("tf_data_a", *events))), steps)
+    # the last call on the first file, at 120 µs, only found its end
+    assert found.by_step == {
+        ("Root::FlatMap[0]", 7): 2,
+        ("Root::FlatMap[0]", 8): 1,
+        ("Root::FlatMap[1]", 8): 1,
+        ("Root::FlatMap[1]", 9): 2,
+    }
+    timeline = file_sampling.measure([], SAMPLES.empty_table(), file_reads.merge([found, found])).timeline
+    assert list(zip(*(timeline.column(name).to_pylist() for name in ("file", "step", "samples")), strict=True)) == [
+        ("FlatMap[0]", 7, 4),
+        ("FlatMap[0]", 8, 2),
+        ("FlatMap[1]", 8, 2),
+        ("FlatMap[1]", 9, 4),
+    ]
+
+
+def step_table(number: int, starts_us: tuple[int, ...]) -> pa.Table:
+    zeros = dict.fromkeys(("window", "wait_ns", "exposed_ns", "busy_ns"), 0)
+    rows = [
+        {"host": "h", "step": number + n, "start_ns": 1000 * start, "end_ns": 1000 * (start + 100), **zeros}
+        for n, start in enumerate(starts_us)
+    ]
+    return pa.Table.from_pylist(rows, schema=STEP_TABLE)
 
 
 def test_reads_of_several_windows_add_up():
@@ -213,5 +260,5 @@ def test_reads_of_several_windows_add_up():
 
 
 def test_a_trace_without_readers_has_no_reads():
-    assert file_reads.analyse(trace()).total == 0
+    assert file_reads.analyse(trace(), None).total == 0
     assert np.array_equal(column(file_sampling.measure(files(4), samples((0, 0, 1)), NOTHING), "reads"), [None])
