@@ -45,13 +45,13 @@ class ProfilerCost:
 
     Attributes:
         windows: One row per window, :data:`WINDOW_TABLE`.
-        profiled_steps: Steps inside windows.
+        profiled_steps: Steps inside windows; None where the job did not time its steps.
         profiled_step_ns, plain_step_ns, flushing_step_ns: Median step inside windows, outside, and during a flush;
             None where there were too few.
     """
 
     windows: pa.Table
-    profiled_steps: int
+    profiled_steps: int | None
     profiled_step_ns: float | None
     plain_step_ns: float | None
     flushing_step_ns: float | None
@@ -77,7 +77,7 @@ def measure(events: Sequence[Event], steps: pa.Table, origin_ns: int) -> Profile
     profiled = ~tables.bools(steps, "warmup") & (tables.ints(steps, "window") >= 0)
     return ProfilerCost(
         windows=_window_table(windows, origin_ns),
-        profiled_steps=int(profiled.sum()),
+        profiled_steps=int(profiled.sum()) if steps.num_rows else None,
         profiled_step_ns=_median(period, profiled),
         plain_step_ns=_median(period, plain_steps(steps) & ~flushing),
         flushing_step_ns=_median(period, flushing),

@@ -42,8 +42,9 @@ from pipeline_lab.trace.xplane import read_xplane
 
 @dataclass(frozen=True, eq=False)
 class JobTables:
-    """What the job noted about itself, read at one moment."""
+    """What the job noted about itself, read at one moment; jobs that are not ours do not time their steps."""
 
+    times_steps: bool
     steps: pa.Table
     samples: pa.Table
     labels: pa.Table
@@ -100,6 +101,7 @@ class RunFold:
 def read_job(folder: RunFolder) -> JobTables:
     """Read what the job wrote beside its traces; a run in progress has a part of it."""
     return JobTables(
+        times_steps=folder.source.exists() or folder.steps.exists(),
         steps=read_table(folder.steps, STEPS),
         samples=read_table(folder.samples, SAMPLES),
         labels=read_table(folder.labels, LABELS),
@@ -139,7 +141,9 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
     steps, events = job.steps, job.events
     other = tables.floats(job.resources, "other_cpu_percent")
     return JobResults(
-        job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
+        job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns))
+        if job.times_steps
+        else Unavailable(job_steps.NO_JOB_STEPS),
         calibration=attempt(lambda: calibration.measure(events, steps)),
         file_sampling=attempt(
             lambda: file_sampling.measure(job.files, job.samples, reads, job.predict, label_mix.measure(job.labels))

@@ -4,6 +4,9 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.verdict import Suggestion, VerdictClass
 from pipeline_lab.errors import Unavailable
 
+LEAST_GAIN_PERCENT = 1.0
+"""A smaller gain is not named: it is less than the prediction's own error."""
+
 
 def suggest(
     kind: VerdictClass,
@@ -36,7 +39,7 @@ def suggest(
         )
     if kind in (VerdictClass.IDLE_OTHER, VerdictClass.HOST_CONTENTION, VerdictClass.DISPATCH_BOUND):
         change, why = _FIXED[kind]
-        return (Suggestion(change, why, predicted_gain_percent=round(lost_percent, 1)),)
+        return (Suggestion(change, why, predicted_gain_percent=_gain(lost_percent)),)
     return (Suggestion(*_FIXED[kind]),) if kind in _FIXED else ()
 
 
@@ -56,14 +59,19 @@ def _for_input(cause: str | None, stage: str | None, calibration: Calibration | 
     overlap = Suggestion(
         "End the pipeline with prefetch(tf.data.AUTOTUNE).",
         "The step alone and the pipeline alone add up to the step time; overlapped, the slower of the two remains.",
-        round(max(0.0, 100.0 * (1.0 - slower / calibration.step_ns)), 1),
+        _gain(100.0 * (1.0 - slower / calibration.step_ns)),
     )
     return (overlap, faster)
 
 
 def _gain_to(calibration: Calibration | Unavailable) -> float | None:
     """Return the most that input can gain: down to the step on a held batch."""
-    return None if isinstance(calibration, Unavailable) else round(100.0 - calibration.utilisation_percent, 1)
+    return None if isinstance(calibration, Unavailable) else _gain(100.0 - calibration.utilisation_percent)
+
+
+def _gain(percent: float) -> float | None:
+    """Return a gain that is worth naming, rounded, or None."""
+    return round(percent, 1) if percent >= LEAST_GAIN_PERCENT else None
 
 
 _INPUT = {

@@ -146,7 +146,8 @@ def _memory(memory: Memory) -> str:
 
 
 def _profiler_cost(cost: ProfilerCost) -> str:
-    parts = [f"{_count(cost.windows.num_rows, 'window')}, {_count(cost.profiled_steps, 'step')} in them"]
+    inside = "" if cost.profiled_steps is None else f", {_count(cost.profiled_steps, 'step')} in them"
+    parts = [f"{_count(cost.windows.num_rows, 'window')}{inside}"]
     if cost.profiled_step_ns is not None and cost.plain_step_ns is not None:
         parts.append(
             f"step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"

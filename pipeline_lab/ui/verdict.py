@@ -147,7 +147,5 @@ def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:
 
 def _suggestion(suggestion: Suggestion) -> str:
     gain = suggestion.predicted_gain_percent
-    predicted = (
-        f" :green-badge[predicted: step up to {format_percent(gain)} shorter]" if gain is not None and gain >= 1 else ""
-    )
+    predicted = f" :green-badge[predicted: step up to {format_percent(gain)} shorter]" if gain is not None else ""
     return f"- **{escape(suggestion.change)}**{predicted}  \n  {escape(suggestion.why)}"
