@@ -129,11 +129,12 @@ def find_in_recorded(breakdown: StepBreakdown) -> OutlierSteps:
     )
 
 
-def local_level(length: IntArray) -> NDArray[np.float64]:
-    """Return the median of the steps around each step, shape (n,), ns."""
+def local_level(length: IntArray, steps: BoolArray | None = None) -> NDArray[np.float64]:
+    """Return the median of the steps around each step, or around some of them, shape (n,), ns."""
     half = NEIGHBOURS // 2
     padded = np.pad(length.astype(np.float64), half, constant_values=np.nan)
-    return np.asarray(np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS), axis=1))
+    around = np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS)
+    return np.asarray(np.nanmedian(around if steps is None else around[steps], axis=1))
 
 
 def is_outlier(length: IntArray) -> BoolArray:
@@ -167,7 +168,7 @@ def _find(
         step=step[outlier],
         start_ns=start[outlier],
         length_ns=length[outlier],
-        level_ns=local_level(length)[outlier].astype(np.int64),
+        level_ns=local_level(length, outlier).astype(np.int64),
         cause=[names[index] for index in largest.tolist()],
         excess_ns=excess[largest, np.arange(len(largest))].astype(np.int64),
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline_lab.trace import wire
 from pipeline_lab.trace.budget import PER_LINE, PER_NAME, PER_PLANE, Budget
+from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import IntArray
 from pipeline_lab.trace.stats import Cells, StatNames, decode, text
 from pipeline_lab.trace.wire import ByteArray
@@ -135,14 +136,15 @@ def build_plane(
 
 def _read_lines(data: ByteArray, bounds: IntArray, budget: Budget) -> list[LineBytes]:
     budget.take(len(bounds), PER_LINE, "lines")
+    return on_all_cores(lambda line: _read_line(data, *line), bounds.tolist())
+
+
+def _read_line(data: ByteArray, begin: int, stop: int) -> LineBytes:
     out = np.zeros(wire.LINE_COLUMNS, np.int64)
-    lines = []
-    for begin, stop in bounds.tolist():
-        end = wire.read_line(data, begin, stop, out)
-        if end != stop:
-            raise DamagedError(end)
-        lines.append(build_line(data, out, begin, stop))
-    return lines
+    end = wire.read_line(data, begin, stop, out)
+    if end != stop:
+        raise DamagedError(end)
+    return build_line(data, out, begin, stop)
 
 
 def build_line(data: ByteArray, header: IntArray, begin: int, stop: int) -> LineBytes:

@@ -40,7 +40,7 @@ class Functions:
 def find_functions(threads: Threads) -> Functions:
     """Match the calls of functions with their runs: both carry the call's id."""
     stage = _stages_of_rows(threads)
-    row = np.flatnonzero(np.isin(threads.role, (Role.FUNCTION, Role.BACKGROUND_FUNCTION)))
+    row = threads.rows(Role.FUNCTION, Role.BACKGROUND_FUNCTION)
     ids, known = threads.ints(row, "id")
     known &= stage[row] != NO_STAGE
     order = np.argsort(ids[known], kind="stable")

@@ -3,6 +3,9 @@
 import re
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeline_lab.analysis import event_names
 
 _ASYNCHRONOUS = re.compile(r"Prefetch|Parallel|LegacyParallel|MapAndBatch|ParseExample|DataService|MultiDevice")
@@ -60,6 +63,14 @@ def role_of(name: str) -> Role:
     if _PRODUCE.fullmatch(name):
         return Role.PRODUCE
     return Role.CONSUME if _CONSUME.fullmatch(name) else Role.NONE
+
+
+def is_any(role: NDArray[np.int8], *roles: Role) -> NDArray[np.bool_]:
+    """Say which entries are one of these roles; a fraction of the time of ``np.isin``."""
+    found = role == roles[0]
+    for other in roles[1:]:
+        found |= role == other
+    return found
 
 
 def is_asynchronous(stage: str) -> bool:

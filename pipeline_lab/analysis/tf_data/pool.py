@@ -6,7 +6,7 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.event_names import is_tf_data_pool
 from pipeline_lab.analysis.intervals import length_within, union
-from pipeline_lab.analysis.tf_data.kinds import Role
+from pipeline_lab.analysis.tf_data.kinds import Role, is_any
 from pipeline_lab.analysis.tf_data.results import POOL_TABLE
 from pipeline_lab.analysis.tf_data.threads import Threads
 
@@ -28,7 +28,7 @@ def measure_pool(host: str, threads: Threads, extent: tuple[int, int]) -> pa.Tab
     busy_ns = np.zeros(len(stretches), np.int64)
     for number in lines:
         rows = threads.rows_of(number)
-        runs = np.isin(threads.role[rows], (Role.PROCESS, Role.DONE))
+        runs = is_any(threads.role[rows], Role.PROCESS, Role.DONE)
         busy_ns += length_within(union(threads.start_ns[rows][runs], threads.end_ns[rows][runs]), stretches)
     start, end = stretches[:, 0], stretches[:, 1]
     return tables.build(

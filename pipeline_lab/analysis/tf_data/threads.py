@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.event_names import is_tf_data_pool
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data import nesting
-from pipeline_lab.analysis.tf_data.kinds import Role, role_of
+from pipeline_lab.analysis.tf_data.kinds import Role, is_any, role_of
 from pipeline_lab.analysis.tf_data.places import Places, find_places, is_shared
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.parallel import on_all_cores
@@ -59,8 +59,8 @@ class Threads:
     def rows_of(self, line: int) -> slice:
         return slice(int(self.bounds[line]), int(self.bounds[line + 1]))
 
-    def rows(self, role: Role) -> IntArray:
-        return np.flatnonzero(self.role == role)
+    def rows(self, *roles: Role) -> IntArray:
+        return np.flatnonzero(is_any(self.role, *roles))
 
     def thread_of(self, rows: IntArray) -> IntArray:
         """Return the number of the thread on which each row lies."""
@@ -122,7 +122,7 @@ def _count_names(line: Line, names: int) -> IntArray:
 def _is_of_tf_data(host: Plane, line: Line, names: IntArray, roles: RoleArray) -> bool:
     """Say whether tf.data has events on a thread; where it has a pool of its own, no other pool runs functions."""
     has_pool = any(is_tf_data_pool(line.name) for line in host.lines)
-    of_stages = (roles != Role.NONE) & ~np.isin(roles, _IN_ANY_POOL) if has_pool else roles != Role.NONE
+    of_stages = (roles != Role.NONE) & ~is_any(roles, *_IN_ANY_POOL) if has_pool else roles != Role.NONE
     return bool(names[of_stages].any()) or is_tf_data_pool(line.name)
 
 

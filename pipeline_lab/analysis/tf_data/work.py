@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data import adding
 from pipeline_lab.analysis.tf_data.functions import Functions
-from pipeline_lab.analysis.tf_data.kinds import Role
+from pipeline_lab.analysis.tf_data.kinds import Role, is_any
 from pipeline_lab.analysis.tf_data.links import Links
 from pipeline_lab.analysis.tf_data.operations import OperationTypes
 from pipeline_lab.analysis.tf_data.results import Operation, Tally
 from pipeline_lab.analysis.tf_data.threads import Threads
-
-_RUNS = (Role.PROCESS, Role.DONE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
 def _lies_in_run(threads: Threads, rows: IntArray) -> NDArray[np.bool_]:
     """Say which rows lie directly in the run of a function."""
     around = threads.parent[rows]
-    return (around >= 0) & np.isin(threads.role[around], _RUNS)
+    return (around >= 0) & is_any(threads.role[around], Role.PROCESS, Role.DONE)
 
 
 def _rank(operations: IntArray, names: tuple[str, ...]) -> tuple[Operation, ...]:
