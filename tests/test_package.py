@@ -6,7 +6,7 @@ import pytest
 
 import pipeline_lab
 
-HEAVY = ("tensorflow", "streamlit", "pandas", "plotly", "pyarrow", "numba", "numpy", "pydantic")
+HEAVY = ("tensorflow", "streamlit", "pandas", "plotly", "pyarrow", "numba", "numpy", "pydantic", "scipy.stats")
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -28,6 +28,11 @@ def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
 
 def test_launching_needs_no_tensorflow() -> None:
     assert loaded_by("from pipeline_lab import run") == {"pydantic"}
+
+
+def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
+    loaded = "from pipeline_lab.runs.finding import find_path\nfrom pipeline_lab.analysis.diagnosis import diagnose"
+    assert loaded_by(loaded) == {"numba", "numpy", "pyarrow"}
 
 
 def test_every_public_name_is_there() -> None:
