@@ -19,7 +19,7 @@ class SkipStage(Options):
     """Leave out the first elements; they are still read."""
 
     stage: Literal["skip"] = "skip"
-    count: int = Field(1000, ge=1, le=1_000_000_000)
+    count: int = Field(100, ge=1, le=1_000_000_000)
     """Elements at this place of the pipeline: examples before `batch`, batches after it."""
 
 

@@ -130,7 +130,7 @@ class PipelineOptions(Options):
 
     @model_validator(mode="after")
     def _order_makes_sense(self) -> "PipelineOptions":
-        kinds = [stage.stage for stage in self.stages]
+        kinds: list[str] = [stage.stage for stage in self.stages]
         if kinds[0] != "read":
             raise ValueError("the first stage must be read")
         for kind in SINGLE_STAGES:

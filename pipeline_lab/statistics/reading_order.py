@@ -382,14 +382,16 @@ def _batch(upstream: Stream, step: Batch) -> Stream:
 def _unbatch(upstream: Stream, step: Unbatch) -> Stream:
     def apart(elements: IntArray) -> IntArray:
         flat = elements.reshape(-1, 1)
-        return flat[flat[:, 0] != NOTHING]
+        examples: IntArray = flat[flat[:, 0] != NOTHING]
+        return examples
 
     return lambda wanted: _enough(upstream, wanted, -(-wanted // step.size), apart)
 
 
 def _filter(upstream: Stream, step: Filter, rng: np.random.Generator) -> Stream:
     def kept(elements: IntArray) -> IntArray:
-        return elements[rng.random(len(elements)) < step.share]
+        drawn: IntArray = elements[rng.random(len(elements)) < step.share]
+        return drawn
 
     return lambda wanted: _enough(upstream, wanted, int(wanted / step.share) + 1, kept)
 

@@ -73,6 +73,34 @@ def test_a_stage_keeps_what_was_typed_when_it_is_closed(open_page):
     assert app.number_input(key="draft0.stage1.buffer_size").value == 77
 
 
+def test_every_stage_that_is_offered_can_be_added_and_edited(open_page):
+    app = open_page("new_run", **{"from": "preset:synthetic"})
+    form = next(one.key for one in app.button if one.key and one.key.endswith(".add")).removesuffix(".add")
+    offered = [kind for kind in app.selectbox(key=f"{form}.kind_to_add").options if kind not in ("unbatch", "save")]
+    present = 5
+    for kind in offered:
+        app.selectbox(key=f"{form}.kind_to_add").set_value(kind).run()
+        app.button(key=f"{form}.add").click().run()
+    for number in range(present, present + len(offered)):
+        app.session_state[f"{form}.stage{number}.open"] = True
+    app.run()
+    assert not app.exception
+    app.selectbox(key=f"{form}.pipeline.autotune_algorithm").set_value("hill_climb").run()
+    app.number_input(key=f"{form}.stage{present + offered.index('shard')}.index").set_value(1).run()
+    assert not app.error, app.error[0].value
+    source = app.code[0].value
+    for line in (
+        "take(1000)",
+        "skip(100)",
+        "shard(2, 1)",
+        "rebatch(128",
+        "snapshot(",
+        "HILL_CLIMB",
+        "prefetch_to_device",
+    ):
+        assert line in source
+
+
 def test_a_launched_form_runs_what_it_showed(open_page, run_store):
     app = open_page("new_run")
     app.text_input(key="draft0.name").set_value("mine").run()
