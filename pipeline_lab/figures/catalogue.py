@@ -1,12 +1,13 @@
-"""Every chart of a diagnosis and of a comparison, listed once; pages, reports and tests go by this list."""
+"""Every chart of a diagnosis, a comparison and a race, listed once; pages, reports and tests go by this list."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
+from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.recorded import Comparison
@@ -35,6 +36,8 @@ from pipeline_lab.figures.theme import Mode
 from pipeline_lab.figures.timeline import device_timeline
 
 Drawing: TypeAlias = go.Figure | Unavailable
+Subject = TypeVar("Subject")
+Part = TypeVar("Part")
 
 
 class Section(StrEnum):
@@ -49,24 +52,34 @@ class Section(StrEnum):
 
 
 @dataclass(frozen=True)
-class Chart:
-    """One chart of the list.
+class Chart(Generic[Subject]):
+    """One chart of a diagnosis, a comparison or a race.
 
     Attributes:
         name: Used in links, file names and keys.
-        section: Where it stands.
+        section: Where it stands; None in a race, which has one section.
         description: What one sees, for people who cannot see it and as its explanation.
-        draw: From a diagnosis to a figure, or to the reason why there is none.
+        draw: From the subject to a figure, or to the reason why there is none.
+        wide: Needs the whole width of a page.
     """
 
     name: str
-    section: Section
+    section: Section | None
     description: str
-    draw: Callable[[Diagnosis, Mode], Drawing]
+    draw: Callable[[Subject, Mode], Drawing]
+    wide: bool = False
 
 
-def _stall_per_step(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else stall_per_step(diagnosis.steps, mode)
+def _of(
+    part: Callable[[Diagnosis], Part | Unavailable], draw: Callable[[Part, Mode], Drawing]
+) -> Callable[[Diagnosis, Mode], Drawing]:
+    """Return what draws one part of a diagnosis, or says why the part is not there."""
+
+    def drawn(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+        found = part(diagnosis)
+        return found if isinstance(found, Unavailable) else draw(found, mode)
+
+    return drawn
 
 
 def _stall_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
@@ -75,18 +88,8 @@ def _stall_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else stall_over_windows(diagnosis.steps, mode)
 
 
-def _wait_distribution(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    stalls = diagnosis.input_stalls
-    return stalls if isinstance(stalls, Unavailable) else wait_distribution(stalls, mode)
-
-
 def _pipeline_stages(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return pipeline_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
-
-
-def _critical_path(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    tf_data = diagnosis.tf_data
-    return tf_data if isinstance(tf_data, Unavailable) else critical_path(tf_data, mode)
 
 
 def _buffers_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
@@ -102,40 +105,12 @@ def _device_timeline(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return gaps if isinstance(gaps, Unavailable) else device_timeline(gaps, diagnosis.steps, mode)
 
 
-def _idle_by_cause(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    gaps = diagnosis.idle_gaps
-    return gaps if isinstance(gaps, Unavailable) else idle_by_cause(gaps, mode)
-
-
-def _step_parts(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    parts = diagnosis.step_breakdown
-    return parts if isinstance(parts, Unavailable) else step_parts(parts, mode)
-
-
 def _step_parts_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     parts = diagnosis.step_breakdown
     return parts if isinstance(parts, Unavailable) else step_parts_over_time(parts, diagnosis.outlier_steps, mode)
 
 
-def _step_phases(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    found = diagnosis.step_phases
-    return found if isinstance(found, Unavailable) else phases(found, mode)
-
-
-def _hosts(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    hosts = diagnosis.hosts
-    return hosts if isinstance(hosts, Unavailable) else hosts_side_by_side(hosts, mode)
-
-
-def _file_shares(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    sampling = diagnosis.file_sampling
-    return sampling if isinstance(sampling, Unavailable) else file_shares(sampling, mode)
-
-
-def _sampling_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    sampling = diagnosis.file_sampling
-    if isinstance(sampling, Unavailable):
-        return sampling
+def _sampling_over_time(sampling: FileSampling, mode: Mode) -> Drawing:
     if not sampling.timeline.num_rows:
         return Unavailable(
             "The job did not note its samples, and no steps were recorded over which its reads could be shown; switch "
@@ -144,10 +119,7 @@ def _sampling_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return sampling_over_time(sampling, mode)
 
 
-def _coverage_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    sampling = diagnosis.file_sampling
-    if isinstance(sampling, Unavailable):
-        return sampling
+def _coverage_over_time(sampling: FileSampling, mode: Mode) -> Drawing:
     if not sampling.coverage.num_rows:
         return Unavailable(
             "How much of the data was used is only known with the sample probe and with files whose records were "
@@ -156,10 +128,7 @@ def _coverage_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return coverage_over_time(sampling, mode)
 
 
-def _labels_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    sampling = diagnosis.file_sampling
-    if isinstance(sampling, Unavailable):
-        return sampling
+def _labels_over_time(sampling: FileSampling, mode: Mode) -> Drawing:
     if sampling.labels is None:
         return Unavailable(
             "The labels of the examples are not known: the workload has none, or the sample probe was off; switch "
@@ -173,22 +142,12 @@ def _memory_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return memory if isinstance(memory, Unavailable) else memory_over_time(memory, diagnosis.profiler_cost, mode)
 
 
-def _memory_by_allocator(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    allocators = diagnosis.allocators
-    return allocators if isinstance(allocators, Unavailable) else memory_by_allocator(allocators, mode)
-
-
 def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     job = diagnosis.job_steps
     return job if isinstance(job, Unavailable) else step_time(job, mode, diagnosis.outlier_steps)
 
 
-def _learning(diagnosis: Diagnosis, mode: Mode) -> Drawing:
-    job = diagnosis.job_steps
-    return job if isinstance(job, Unavailable) else learning(job, mode)
-
-
-CHARTS: tuple[Chart, ...] = (
+CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "stall-over-time",
         Section.STALLS,
@@ -199,13 +158,13 @@ CHARTS: tuple[Chart, ...] = (
         "stall-per-step",
         Section.STALLS,
         "For each profiled step, the wait that left the device idle and the wait hidden behind device work.",
-        _stall_per_step,
+        _of(lambda diagnosis: diagnosis.steps, stall_per_step),
     ),
     Chart(
         "wait-distribution",
         Section.STALLS,
         "How many waits were how long; lines mark the median and the 95th percentile.",
-        _wait_distribution,
+        _of(lambda diagnosis: diagnosis.input_stalls, wait_distribution),
     ),
     Chart(
         "pipeline-stages",
@@ -218,7 +177,7 @@ CHARTS: tuple[Chart, ...] = (
         "critical-path",
         Section.PIPELINE,
         "What was being done, by which stage, while the device idled for input; every moment counts once.",
-        _critical_path,
+        _of(lambda diagnosis: diagnosis.tf_data, critical_path),
     ),
     Chart(
         "buffers-over-time",
@@ -237,20 +196,21 @@ CHARTS: tuple[Chart, ...] = (
         Section.GAPS,
         "One row per profile window: when the device worked, and the cause of each idle gap by colour.",
         _device_timeline,
+        wide=True,
     ),
     Chart(
         "idle-by-cause",
         Section.GAPS,
         "How long the device idled for each cause, longest on top, over the whole profile windows, the time between the "
         "steps included; pointing at a bar names the host operations that ran meanwhile.",
-        _idle_by_cause,
+        _of(lambda diagnosis: diagnosis.idle_gaps, idle_by_cause),
     ),
     Chart(
         "step-parts",
         Section.GAPS,
         "The parts of all profiled steps, which add up to their time; a moment counts as device work before anything "
         "that the host does.",
-        _step_parts,
+        _of(lambda diagnosis: diagnosis.step_breakdown, step_parts),
     ),
     Chart(
         "step-parts-over-time",
@@ -264,32 +224,33 @@ CHARTS: tuple[Chart, ...] = (
         Section.GAPS,
         "The median step of each host: its wait for input, other time of its own, and collectives, in which it waits "
         "for the slowest host.",
-        _hosts,
+        _of(lambda diagnosis: diagnosis.hosts, hosts_side_by_side),
     ),
     Chart(
         "file-shares",
         Section.SAMPLING,
         "Each file's share of the samples as a bar, the share that its size would give it as a mark with the range of even "
         "samples, and the share that the options predict as a ring.",
-        _file_shares,
+        _of(lambda diagnosis: diagnosis.file_sampling, file_shares),
     ),
     Chart(
         "sampling-over-time",
         Section.SAMPLING,
         "A heat map of how many examples came from each file in the course of the run.",
-        _sampling_over_time,
+        _of(lambda diagnosis: diagnosis.file_sampling, _sampling_over_time),
+        wide=True,
     ),
     Chart(
         "coverage-over-time",
         Section.SAMPLING,
         "How much of the data the run had used by each step, beside shuffled epochs and what the options predict.",
-        _coverage_over_time,
+        _of(lambda diagnosis: diagnosis.file_sampling, _coverage_over_time),
     ),
     Chart(
         "labels-over-time",
         Section.SAMPLING,
         "A heat map of how many examples of each label came in the course of the run.",
-        _labels_over_time,
+        _of(lambda diagnosis: diagnosis.file_sampling, _labels_over_time),
     ),
     Chart(
         "memory-over-time",
@@ -301,7 +262,7 @@ CHARTS: tuple[Chart, ...] = (
         "memory-by-allocator",
         Section.MEMORY,
         "One panel per allocator of TensorFlow: what it had handed out in the profile windows, and its peak.",
-        _memory_by_allocator,
+        _of(lambda diagnosis: diagnosis.allocators, memory_by_allocator),
     ),
     Chart(
         "step-time", Section.STEPS, "Time of every step, with the warm-up and the profiled steps marked.", _step_time
@@ -310,100 +271,95 @@ CHARTS: tuple[Chart, ...] = (
         "step-phases",
         Section.STEPS,
         "The mean step of the warm-up, the first epoch (which fills caches) and later epochs, with its wait for input.",
-        _step_phases,
+        _of(lambda diagnosis: diagnosis.step_phases, phases),
     ),
-    Chart("learning", Section.STEPS, "Loss of every step, and accuracy where the workload has one.", _learning),
+    Chart(
+        "learning",
+        Section.STEPS,
+        "Loss of every step, and accuracy where the workload has one.",
+        _of(lambda diagnosis: diagnosis.job_steps, learning),
+    ),
 )
 """Every chart, in the order in which pages and reports show them."""
 
 
-@dataclass(frozen=True)
-class RaceChart:
-    """One chart of a race; its attributes are those of :class:`Chart`."""
-
-    name: str
-    description: str
-    draw: Callable[[Race, Mode], Drawing]
-
-
-RACE_CHARTS: tuple[RaceChart, ...] = (
-    RaceChart(
+RACE_CHARTS: tuple[Chart[Race], ...] = (
+    Chart(
         "race-intervals",
+        None,
         "How much longer or shorter each candidate's step takes than the baseline's, with its interval.",
         race_intervals,
     ),
-    RaceChart(
-        "race-steps", "The mean step of each arm, divided into waiting for the batch and training on it.", race_steps
+    Chart(
+        "race-steps",
+        None,
+        "The mean step of each arm, divided into waiting for the batch and training on it.",
+        race_steps,
     ),
 )
 """Every chart of a race."""
 
 
-@dataclass(frozen=True)
-class ComparisonChart:
-    """One chart of recorded runs side by side; its attributes are those of :class:`Chart`."""
-
-    name: str
-    section: Section
-    description: str
-    draw: Callable[[Comparison, Mode], Drawing]
-
-
-COMPARISON_CHARTS: tuple[ComparisonChart, ...] = (
-    ComparisonChart(
+COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
+    Chart(
         "step-time-difference",
         Section.STEPS,
         "How much longer or shorter each candidate's step takes than the baseline's, with its interval.",
         step_time_difference,
     ),
-    ComparisonChart(
+    Chart(
         "step-time-panels",
         Section.STEPS,
         "Step time of every run over its steps, one panel per run on shared axes.",
         step_time_panels,
+        wide=True,
     ),
-    ComparisonChart(
+    Chart(
         "stalls-by-run",
         Section.STALLS,
         "For each run the wait per step that left the device idle, and the wait hidden behind device work.",
         stalls_by_run,
     ),
-    ComparisonChart(
+    Chart(
         "stages-by-run",
         Section.PIPELINE,
         "For each run the thread time of one batch by stage, what asks on top; stages that TensorFlow fused in one run are "
         "one row in all.",
         stages_by_run,
     ),
-    ComparisonChart(
+    Chart(
         "stage-difference",
         Section.PIPELINE,
         "For each candidate how much more or less thread time each stage takes for one batch than in the baseline.",
         stage_difference,
     ),
-    ComparisonChart(
+    Chart(
         "idle-by-run", Section.GAPS, "For each run how long the device idled per step, divided by cause.", idle_by_run
     ),
-    ComparisonChart(
+    Chart(
         "idle-difference",
         Section.GAPS,
         "For each candidate how much more or less the device idled than in the baseline, by cause.",
         idle_difference,
     ),
-    ComparisonChart(
+    Chart(
         "sampling-by-run",
         Section.SAMPLING,
         "For each run the samples that were more than their file's share, with what chance alone would give.",
         sampling_by_run,
     ),
-    ComparisonChart("memory-by-run", Section.MEMORY, "Peak resident memory of each run's job.", memory_by_run),
-    ComparisonChart(
-        "loss-panels", Section.STEPS, "Loss of every run over its steps, one panel per run on shared axes.", loss_panels
+    Chart("memory-by-run", Section.MEMORY, "Peak resident memory of each run's job.", memory_by_run),
+    Chart(
+        "loss-panels",
+        Section.STEPS,
+        "Loss of every run over its steps, one panel per run on shared axes.",
+        loss_panels,
+        wide=True,
     ),
 )
 """Every chart of a comparison, in the order in which pages and reports show them."""
 
 
-def charts_of(section: Section) -> list[Chart]:
+def charts_of(section: Section) -> list[Chart[Diagnosis]]:
     """Return the charts of one section."""
     return [chart for chart in CHARTS if chart.section is section]

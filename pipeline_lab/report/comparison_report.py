@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +18,9 @@ from pipeline_lab.figures.catalogue import COMPARISON_CHARTS
 from pipeline_lab.figures.catalogue import Section as ChartSection
 from pipeline_lab.report import comparison_tables
 from pipeline_lab.report.compared_stages import stage_table
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table, Text
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.run_report import WIDE_CHARTS, describe, notes_of, told_blocks
+from pipeline_lab.report.run_report import describe, notes_of, told_blocks
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_count
 
@@ -212,16 +211,7 @@ def _source_block(names: str, diff: str | None) -> Block:
 
 
 def _section_blocks(section: ChartSection, comparison: Comparison) -> tuple[Block, ...]:
-    pictures = tuple(
-        Picture(
-            chart.name,
-            chart.description,
-            partial(chart.draw, comparison),
-            wide=chart.name in WIDE_CHARTS,
-        )
-        for chart in COMPARISON_CHARTS
-        if chart.section is section
-    )
+    pictures = tuple(picture_of(chart, comparison) for chart in COMPARISON_CHARTS if chart.section is section)
     if section is ChartSection.PIPELINE:
         stages = comparison.stages
         return pictures if isinstance(stages, Unavailable) else (*pictures, stage_table(stages, comparison.runs))

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from pipeline_lab.analysis.verdict import Evidence, Suggestion
-from pipeline_lab.figures.catalogue import Drawing
+from pipeline_lab.figures.catalogue import Chart, Drawing, Subject
 from pipeline_lab.figures.theme import Mode
 
 
@@ -63,6 +64,11 @@ class Picture:
     description: str
     draw: Callable[[Mode], Drawing]
     wide: bool = False
+
+
+def picture_of(chart: Chart[Subject], subject: Subject) -> Picture:
+    """Return a chart of the catalogue as a picture of its subject."""
+    return Picture(chart.name, chart.description, partial(chart.draw, subject), chart.wide)
 
 
 Block: TypeAlias = Text | Table | Code | Picture

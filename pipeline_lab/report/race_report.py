@@ -1,8 +1,6 @@
 """The report of a race: the answer that an interval earned, what speaks against a faster arm, and what was raced."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +13,9 @@ from pipeline_lab.figures.catalogue import RACE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
 from pipeline_lab.report.comparison_tables import build_table
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table
+from pipeline_lab.report.content import Answer, Block, Code, Content, Section, Table, picture_of
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.run_report import pairs_block
+from pipeline_lab.report.run_report import moment, notes_of, pairs_block
 from pipeline_lab.statistics.sequential import SequentialResult
 from pipeline_lab.units import format_duration, format_percent
 
@@ -69,18 +67,15 @@ class RaceReport:
 
     def content(self) -> Content:
         race = self.race
+        pictures = (picture_of(chart, race) for chart in RACE_CHARTS)
         return Content(
             title=race.name,
             about=_about(race),
             answer=_answer(race),
             warnings=tuple(warning for candidate in race.candidates for warning in candidate.warnings),
-            notes=tuple(
-                Note(about, text)
-                for about, text in (("Notes", self.notes), (f"Notes kept with {race.name}", race.notes))
-                if text.strip()
-            ),
+            notes=notes_of(race, self.notes),
             sections=(
-                Section("The race", (*_pictures(race), _candidate_rows(race), _arm_rows(race))),
+                Section("The race", (*pictures, _candidate_rows(race), _arm_rows(race))),
                 Section("What differs", _differences(race)),
                 *(_arm_section(race, number) for number in range(len(race.arms))),
                 Section("Environment", (pairs_block("Environment", flatten(race.environment)),)),
@@ -102,7 +97,7 @@ def _about(race: Race) -> tuple[tuple[str, str], ...]:
     load = race.other_load_percent
     return (
         ("Race", race.id),
-        ("Recorded", f"{datetime.fromtimestamp(race.created_s, UTC):%Y-%m-%d %H:%M} UTC"),
+        ("Recorded", moment(race.created_s)),
         ("Baseline", race.arms[0].name),
         ("Rounds that counted", f"{race.kept_rounds} of {race.rounds}"),
         ("Steps per block", str(race.options.block_steps)),
@@ -116,10 +111,6 @@ def _answer(race: Race) -> Answer:
     gate = race.gate
     sentences = tuple(candidate.sentence for candidate in race.candidates)
     return Answer(label, tone, (*sentences, *(() if gate is None else (gate.sentence,))), "raced in paired blocks")
-
-
-def _pictures(race: Race) -> tuple[Picture, ...]:
-    return tuple(Picture(chart.name, chart.description, partial(chart.draw, race)) for chart in RACE_CHARTS)
 
 
 def _candidate_rows(race: Race) -> Table:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -12,17 +11,17 @@ from pipeline_lab.analysis.pipeline_stages import join_stages
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.comparison.differences import flatten, flatten_options
+from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.recorded_run import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section as ChartSection
 from pipeline_lab.figures.catalogue import charts_of
 from pipeline_lab.report import run_tables
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Section, Table, Text
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.numbers import headline_rows
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.units import format_bytes, format_count
 
-WIDE_CHARTS = frozenset({"device-timeline", "sampling-over-time", "step-time-panels", "loss-panels"})
 NOT_RECORDED = "not recorded"
 
 
@@ -68,7 +67,7 @@ class RunReport:
 def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
     """Return what identifies a run: name and value pairs, those that are known."""
     source, environment = run.diagnosis.source, run.environment
-    recorded = "" if run.created_s is None else f"{datetime.fromtimestamp(run.created_s, UTC):%Y-%m-%d %H:%M} UTC"
+    recorded = "" if run.created_s is None else moment(run.created_s)
     rows = (
         ("Run", run.id),
         ("Log", "" if run.id else PurePath(source.path).name),
@@ -85,6 +84,11 @@ def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in rows if value)
 
 
+def moment(seconds: float) -> str:
+    """Write seconds since the epoch as a date and time that read the same everywhere."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def answer_of(diagnosis: Diagnosis) -> Answer:
     """Return the verdict as a report's answer."""
     verdict = diagnosis.verdict
@@ -99,9 +103,9 @@ def answer_of(diagnosis: Diagnosis) -> Answer:
     )
 
 
-def notes_of(run: RecordedRun, notes: str) -> tuple[Note, ...]:
-    """Return the author's words: those of the report and those kept with the run."""
-    both = (("Notes", notes), (f"Notes kept with {run.name}", run.notes))
+def notes_of(subject: RecordedRun | Race, notes: str) -> tuple[Note, ...]:
+    """Return the author's words: those of the report and those kept with the run or race."""
+    both = (("Notes", notes), (f"Notes kept with {subject.name}", subject.notes))
     return tuple(Note(about, text) for about, text in both if text.strip())
 
 
@@ -152,15 +156,7 @@ def _findings(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 
 def _chart_blocks(section: ChartSection, diagnosis: Diagnosis) -> tuple[Block, ...]:
-    pictures = tuple(
-        Picture(
-            chart.name,
-            chart.description,
-            partial(chart.draw, diagnosis),
-            wide=chart.name in WIDE_CHARTS,
-        )
-        for chart in charts_of(section)
-    )
+    pictures = tuple(picture_of(chart, diagnosis) for chart in charts_of(section))
     return (*pictures, *section_tables(section, diagnosis))
 
 

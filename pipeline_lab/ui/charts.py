@@ -38,7 +38,7 @@ def show_live_gaps(diagnosis: Diagnosis) -> None:
             show_figure(drawing, f"live-{chart.name}", chart.description)
 
 
-def show_missing(chart: Chart, drawing: Unavailable) -> None:
+def show_missing(chart: Chart[Diagnosis], drawing: Unavailable) -> None:
     """Say in a chart's place why it is not there."""
     with st.container(border=True, key=f"missing-{chart.name}"):
         st.markdown(f":gray-badge[not measured] {escape(drawing.reason)}")
