@@ -2,7 +2,8 @@
 
 A trace names a file only when it is opened inside the capture (``SetupStreamsLocked``). Otherwise the place of the
 reader in the pipeline tells readers apart: ``FlatMap[2]`` is the third file of a list, ``ParallelInterleaveV4[2]``
-the third element that was opened, ``Interleave[2]`` a slot that files take in turn. Two pipelines in one trace, as for
+the third element that was opened, ``Interleave[2]`` a slot that files take in turn, each as a dataset of another name
+(``TextLineDataset:17``; only TFRecord readers record their openings). Two pipelines in one trace, as for
 training and validation, are told apart by the stages that the reader feeds.
 """
 
@@ -22,6 +23,8 @@ from pipeline_lab.trace.schema import Line, Plane, Trace
 _READER = re.compile(r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord)")
 _OPENING = re.compile(r"(?:TFRecord|TextLine|FixedLengthRecord)DatasetOp::.*SetupStreamsLocked")
 _EPOCH = re.compile(r"([A-Za-z]*Repeat)\[\d+\]")
+_SLOT = "::Interleave["
+_DATASET = re.compile(r"\w+Dataset\w*:\d+")
 _INDEX = re.compile(r"([A-Za-z]\w*)\[(\d+)\]")
 
 
@@ -53,6 +56,7 @@ class _Reading:
     file: str | None
     first_ns: int
     end_ns: IntArray
+    dataset: str | None = None
 
 
 def analyse(trace: Trace, steps: Steps | None) -> FileReads:
@@ -73,7 +77,7 @@ def analyse(trace: Trace, steps: Steps | None) -> FileReads:
         # The call that finds the end of the file is an event too; a later opening shows that it was made.
         is_over = bool(latest[_INDEX.sub(r"\1[]", reading.name)] >= reading.end_ns[-1])
         end_ns = reading.end_ns[: len(reading.end_ns) - is_over]
-        reader = _path(reading.name) if reading.file is None else reading.file
+        reader = _path(reading) if reading.file is None else reading.file
         (by_reader if reading.file is None else by_file)[reader] += len(end_ns)
         by_step.update({(reader, step): count for step, count in _count_by_step(end_ns, steps)})
     return FileReads(dict(by_file), dict(by_reader), dict(by_step))
@@ -101,7 +105,7 @@ def merge(parts: Sequence[FileReads]) -> FileReads:
 
 def name_readers(paths: Sequence[str]) -> dict[str, str]:
     """Return a short name for each reader's path: its place alone, and the stages around it where two share a place."""
-    places = {path: " ".join(f"{kind}[{index}]" for kind, index in _INDEX.findall(path)) for path in paths}
+    places = {path: _place(path) for path in paths}
     shared = Counter(places.values())
     return {
         path: place
@@ -111,9 +115,15 @@ def name_readers(paths: Sequence[str]) -> dict[str, str]:
     }
 
 
+def _place(path: str) -> str:
+    dataset = path.rsplit("::", 1)[-1]
+    indices = [f"{kind}[{index}]" for kind, index in _INDEX.findall(path)]
+    return " ".join([*indices, dataset] if _DATASET.fullmatch(dataset) else indices)
+
+
 def _stages_of(path: str, sharing: int) -> str:
     """Say which stages a reader feeds, nearest to the training first, if others share its place."""
-    stages = [_INDEX.sub(r"\1", part) for part in path.split("::")[1:]]
+    stages = [_INDEX.sub(r"\1", part) for part in path.split("::")[1:] if not _DATASET.fullmatch(part)]
     return f" of {', '.join(stages)}" if sharing > 1 and stages else ""
 
 
@@ -125,28 +135,53 @@ def _readings(host: Plane) -> list[_Reading]:
     starts: list[IntArray] = []
     ends: list[IntArray] = []
     names: list[IntArray] = []
+    places: list[IntArray] = []
     openings: dict[int, list[tuple[int, str]]] = {}
-    for line in host.lines:
+    for number, line in enumerate(host.lines):
         rows = np.flatnonzero(is_reader[line.name_index])
         if not len(rows):
             continue
         starts.append(line.start_ns[rows])
         ends.append(line.start_ns[rows] + line.duration_ns[rows])
         names.append(line.name_index[rows].astype(np.int64))
+        places.append(np.stack((np.full(len(rows), number), rows), axis=1))
         for reader, start_ns, file in _openings(line, rows, np.flatnonzero(is_opening[line.name_index])):
             openings.setdefault(reader, []).append((start_ns, file))
     if not starts:
         return []
-    start, end, name = np.concatenate(starts), np.concatenate(ends), np.concatenate(names)
+    start, end, name, place = map(np.concatenate, (starts, ends, names, places))
     order = np.lexsort((end, name))
-    start, end, name = start[order], end[order], name[order]
+    start, end, name, place = start[order], end[order], name[order], place[order]
     bounds = np.flatnonzero(np.diff(name, prepend=-1, append=-1))
+    readings: list[_Reading] = []
+    for first, after in pairwise(bounds.tolist()):
+        of_reader, reader = slice(first, after), int(name[first])
+        if reader in openings or _SLOT not in host.names[reader]:
+            readings += _split(host.names[reader], start[of_reader], end[of_reader], openings.get(reader, []))
+        else:
+            readings += _split_slot(host, reader, start[of_reader], end[of_reader], place[of_reader])
+    return readings
+
+
+def _split_slot(host: Plane, reader: int, start: IntArray, end: IntArray, place: IntArray) -> list[_Reading]:
+    """Divide the events of a slot, sorted by end, where another dataset, and so another file, takes it."""
+
+    def dataset(event: int) -> str | None:
+        stats = host.lines[int(place[event, 0])].stats
+        return stats.texts(place[event, 1:], "name")[0]
+
+    def changes(first: int, last: int) -> list[int]:
+        if first == last or dataset(first) == dataset(last):
+            return []
+        middle = (first + last) // 2
+        return [last] if middle == first else changes(first, middle) + changes(middle, last)
+
+    bounds = [0, *changes(0, len(end) - 1), len(end)]
     return [
-        reading
-        for first, after in pairwise(bounds.tolist())
-        for reading in _split(
-            host.names[name[first]], start[first:after], end[first:after], openings.get(int(name[first]), [])
+        _Reading(
+            host.names[reader], None, int(start[first]), end[first:after], dataset(first) if len(bounds) > 2 else None
         )
+        for first, after in pairwise(bounds)
     ]
 
 
@@ -180,10 +215,11 @@ def _split(name: str, start: IntArray, end: IntArray, openings: list[tuple[int, 
     ]
 
 
-def _path(name: str) -> str:
+def _path(reading: _Reading) -> str:
     """Return a reader's path without epochs' numbers, its own ``FlatMap[0]`` and, where an index tells more, its kind."""
-    parts = _EPOCH.sub(r"\1", name.removeprefix("Iterator::")).split("::")
+    parts = _EPOCH.sub(r"\1", reading.name.removeprefix("Iterator::")).split("::")
     indexed = [part for part in parts if _INDEX.search(part)]
     if len(indexed) > 1 and parts[-2] == "FlatMap[0]":
         del parts[-2]
-    return "::".join(parts[:-1] if indexed else parts)
+    last = [reading.dataset] if reading.dataset else [] if indexed else parts[-1:]
+    return "::".join([*parts[:-1], *last])

@@ -210,6 +210,18 @@ def test_readers_on_several_threads_are_told_apart_by_their_place():
     assert file_reads.name_readers(slots) == {slots[0]: "ParallelInterleaveV4[0]", slots[1]: "ParallelInterleaveV4[1]"}
 
 
+def test_text_files_in_turn_in_one_slot_are_told_apart_by_their_dataset():
+    slot = "Iterator::Root::Interleave[0]::FlatMap[0]::TextLine"
+    lines = [(slot, 10 * at, 2, {"name": f"TextLineDataset:{number}"}) for at, number in enumerate((5, 5, 5, 9, 9, 12))]
+    found = file_reads.analyse(trace(host(line("tf_data_a", *lines))), None)
+    # the last call on each of the first two files only found its end
+    files = {f"Root::Interleave[0]::TextLineDataset:{number}": reads for number, reads in ((5, 2), (9, 1), (12, 1))}
+    assert found == FileReads({}, files)
+    assert set(file_reads.name_readers(list(files)).values()) == {
+        f"Interleave[0] TextLineDataset:{n}" for n in (5, 9, 12)
+    }
+
+
 def test_readers_of_training_and_validation_are_told_apart():
     training, validation = (
         "Iterator::Root::BatchV2::Shuffle::FlatMap[0]::TFRecord",
