@@ -6,7 +6,18 @@ import pytest
 
 import pipeline_lab
 
-HEAVY = ("tensorflow", "streamlit", "pandas", "plotly", "pyarrow", "numba", "numpy", "pydantic", "scipy.stats")
+HEAVY = (
+    "tensorflow",
+    "streamlit",
+    "pandas",
+    "plotly",
+    "pyarrow",
+    "numba",
+    "numpy",
+    "pydantic",
+    "scipy.linalg",
+    "scipy.stats",
+)
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -33,6 +44,13 @@ def test_launching_needs_no_tensorflow() -> None:
 def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
     loaded = "from pipeline_lab.runs.finding import find_path\nfrom pipeline_lab.analysis.diagnosis import diagnose"
     assert loaded_by(loaded) == {"numba", "numpy", "pyarrow"}
+
+
+def test_the_command_that_diagnoses_loads_no_linear_algebra(tmp_path: Path) -> None:
+    arguments = ["analyze", str(Path(__file__).parent / "data" / "small_pipeline.xplane.pb"), "--json"]
+    command = f"import os\nfrom pipeline_lab.cli import main\nos.environ['PIPELINE_LAB_CACHE'] = {str(tmp_path)!r}"
+    run = f"sys.stdout = open(os.devnull, 'w')\nsys.argv[1:] = {arguments}\ntry: main()\nexcept SystemExit: pass"
+    assert not loaded_by(f"{command}\n{run}") & {"scipy.linalg", "scipy.stats"}
 
 
 def test_every_public_name_is_there() -> None:

@@ -1,7 +1,9 @@
 """Compile loops over events once and keep the machine code on disk."""
 
 import hashlib
+import importlib
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -45,6 +47,20 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 def is_compiled() -> bool:
     """Say whether machine code from an earlier process is there; without it a first reading takes seconds longer."""
     return any(_folder(numba.config.CACHE_DIR).rglob("*.nbi"))
+
+
+def leave_out_linear_algebra() -> None:
+    """Keep Numba from loading ``scipy.linalg``, for which it looks once and which no loop of ours needs.
+
+    That is a tenth of a small file's diagnosis. Only for processes of our own: they can compile no matrix products.
+    """
+    if "scipy.linalg" in sys.modules:
+        return
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # Python's way to say that there is no such module
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules["scipy.linalg"]
 
 
 @cache
