@@ -1,6 +1,7 @@
 """Whole diagnoses of run folders and logs, through the real reader."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
 from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.trace_parts import analyse_trace
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs import opened
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.trace.xplane import read_xplane
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace
 
@@ -236,3 +239,13 @@ def test_every_session_of_a_log_without_traces_counts(reference_traces: Path, tm
     assert found.source.windows == 2
     assert not isinstance(found.steps, Unavailable)
     assert found.steps.count == 22
+
+
+def test_names_without_events_are_no_pipeline() -> None:
+    trace = read_xplane(
+        RECORDED / "small_pipeline.xplane.pb"
+    )  # a file whose middle is lost keeps names of events that it has no more
+    emptied = tuple(replace(plane, lines=()) for plane in trace.planes)
+    found = analyse_trace(replace(trace, planes=emptied))
+    assert isinstance(found.tf_data, Unavailable) or not found.tf_data.stages
+    assert found.reads.total == 0
