@@ -129,7 +129,8 @@ def _calibration(calibration: Calibration) -> str:
 
 
 def _file_sampling(sampling: FileSampling) -> str:
-    parts = [f"{_count(sampling.table.num_rows, 'file')} by {sampling.basis}"]
+    is_known = sampling.basis == "samples" or sampling.unopened is not None  # a log's readers may take files in turn
+    parts = [f"{_count(sampling.table.num_rows, 'file' if is_known else 'file reader')} by {sampling.basis}"]
     if sampling.total_variation is not None:
         ideal = sampling.total_variation_ideal
         beside = "" if ideal is None else f" (an even sample: {format_percent(100 * ideal)})"

@@ -242,9 +242,8 @@ def test_every_session_of_a_log_without_traces_counts(reference_traces: Path, tm
 
 
 def test_names_without_events_are_no_pipeline() -> None:
-    trace = read_xplane(
-        RECORDED / "small_pipeline.xplane.pb"
-    )  # a file whose middle is lost keeps names of events that it has no more
+    # a file whose middle is lost keeps the names of events that it no longer has
+    trace = read_xplane(RECORDED / "small_pipeline.xplane.pb")
     emptied = tuple(replace(plane, lines=()) for plane in trace.planes)
     found = analyse_trace(replace(trace, planes=emptied))
     assert isinstance(found.tf_data, Unavailable) or not found.tf_data.stages
