@@ -16,7 +16,9 @@ from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TI
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.statistics.mixing import Mixing, batch_numbers, ideal_mixing, measure_mixing
-from pipeline_lab.statistics.reading_order import ReadingOrder
+from pipeline_lab.statistics.reading_order import (
+    ReadingOrder,
+)
 from pipeline_lab.statistics.sampling import (
     chi_square_per_df,
     even_total_variations,

@@ -29,13 +29,15 @@ from pipeline_lab.options.pipeline import (
     UnbatchStage,
 )
 from pipeline_lab.statistics.reading_order import (
+    ReadingOrder,
+    simulate,
+)
+from pipeline_lab.statistics.reading_steps import (
     Batch,
     Cache,
     Filter,
-    IntArray,
     RandomShard,
     ReadFiles,
-    ReadingOrder,
     Repeat,
     SampleFiles,
     Shard,
@@ -44,7 +46,9 @@ from pipeline_lab.statistics.reading_order import (
     Step,
     Take,
     Unbatch,
-    simulate,
+)
+from pipeline_lab.statistics.record_stream import (
+    IntArray,
 )
 
 MAX_RECORDS = 5_000_000

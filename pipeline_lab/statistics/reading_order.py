@@ -6,123 +6,28 @@ simulated order agrees with a real one in distribution, and exactly where nothin
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
-
-Stream: TypeAlias = Callable[[int], IntArray]
-"""Starts an iteration and returns at most that many of its first elements, shape (elements, records in each).
-
-A record is its number in the data, files laid one after another; -1 fills up a last batch that is not full.
-"""
-
-NOTHING = -1
-
-
-@dataclass(frozen=True)
-class ReadFiles:
-    """Read files in turns, as ``interleave`` does; a cycle of 1 reads one file after the other."""
-
-    cycle_length: int = 1
-    block_length: int = 1
-    shuffle_files: bool = False
-    num_shards: int = 1
-    shard_index: int = 0
-
-
-@dataclass(frozen=True)
-class SampleFiles:
-    """Draw the file of each record at random, as ``sample_from_datasets`` does; files that are over are left out.
-
-    Attributes:
-        weights: One per file; None weighs each file by its records.
-        repeats_inside: Each file starts over on its own when it is over.
-    """
-
-    weights: tuple[float, ...] | None = None
-    repeats_inside: bool = False
-
-
-@dataclass(frozen=True)
-class Shuffle:
-    """Draw each element from a buffer of the next ones."""
-
-    buffer_size: int
-    reshuffle_each_iteration: bool = True
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """Start over at the end; None for ever."""
-
-    count: int | None = None
-
-
-@dataclass(frozen=True)
-class Cache:
-    """Keep the first iteration: what it holds and its order come again in every later one."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Join consecutive elements."""
-
-    size: int
-    drop_remainder: bool = True
-
-
-@dataclass(frozen=True)
-class Take:
-    """End after that many elements."""
-
-    count: int
-
-
-@dataclass(frozen=True)
-class Skip:
-    """Leave out the first elements."""
-
-    count: int
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Keep every so many-th element."""
-
-    num_shards: int
-    index: int = 0
-
-
-@dataclass(frozen=True)
-class RandomShard:
-    """Visit stretches of so many elements in a new random order each iteration."""
-
-    num_shards: int
-    shard_size: int
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Keep each element with a chance of ``share``, 0 to 1."""
-
-    share: float
-
-
-@dataclass(frozen=True)
-class Unbatch:
-    """Take batches of ``size`` apart."""
-
-    size: int
-
-
-Step: TypeAlias = (
-    ReadFiles | SampleFiles | Shuffle | Repeat | Cache | Batch | Unbatch | Take | Skip | Shard | RandomShard | Filter
+from pipeline_lab.statistics.reading_parts import filter_, random_shard, unbatch
+from pipeline_lab.statistics.reading_steps import (
+    Batch,
+    Cache,
+    Filter,
+    RandomShard,
+    ReadFiles,
+    Repeat,
+    SampleFiles,
+    Shard,
+    Shuffle,
+    Skip,
+    Step,
+    Take,
+    Unbatch,
 )
+from pipeline_lab.statistics.record_stream import NOTHING, IntArray, Stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +96,7 @@ def _apply(step: Step, upstream: Stream, rng: np.random.Generator) -> Stream:
     if isinstance(step, Batch):
         return _batch(upstream, step)
     if isinstance(step, Unbatch):
-        return _unbatch(upstream, step)
+        return unbatch(upstream, step)
     return _apply_part(step, upstream, rng)
 
 
@@ -203,9 +108,9 @@ def _apply_part(step: Step, upstream: Stream, rng: np.random.Generator) -> Strea
     if isinstance(step, Shard):
         return lambda wanted: upstream(wanted * step.num_shards)[step.index :: step.num_shards]
     if isinstance(step, RandomShard):
-        return _random_shard(upstream, step, rng)
+        return random_shard(upstream, step, rng)
     if isinstance(step, Filter):
-        return _filter(upstream, step, rng)
+        return filter_(upstream, step, rng)
     raise ValueError(f"{type(step).__name__} can only come first")
 
 
@@ -375,46 +280,5 @@ def _batch(upstream: Stream, step: Batch) -> Stream:
             filler = np.full((step.size - rest, elements.shape[1]), NOTHING, np.int64)
             elements, whole = np.concatenate((elements, filler)), whole + 1
         return elements[: whole * step.size].reshape(whole, step.size * elements.shape[1])
-
-    return take
-
-
-def _unbatch(upstream: Stream, step: Unbatch) -> Stream:
-    def apart(elements: IntArray) -> IntArray:
-        flat = elements.reshape(-1, 1)
-        examples: IntArray = flat[flat[:, 0] != NOTHING]
-        return examples
-
-    return lambda wanted: _enough(upstream, wanted, -(-wanted // step.size), apart)
-
-
-def _filter(upstream: Stream, step: Filter, rng: np.random.Generator) -> Stream:
-    def kept(elements: IntArray) -> IntArray:
-        drawn: IntArray = elements[rng.random(len(elements)) < step.share]
-        return drawn
-
-    return lambda wanted: _enough(upstream, wanted, int(wanted / step.share) + 1, kept)
-
-
-def _enough(upstream: Stream, wanted: int, asked: int, change: Callable[[IntArray], IntArray]) -> IntArray:
-    """Ask for more and more until so many are left after a change, or nothing more comes."""
-    while True:
-        elements = upstream(asked)
-        changed = change(elements)
-        if len(changed) >= wanted or len(elements) < asked:
-            return changed[:wanted]
-        asked += max(asked // 4, 16)
-
-
-def _random_shard(upstream: Stream, step: RandomShard, rng: np.random.Generator) -> Stream:
-    def take(wanted: int) -> IntArray:
-        parts, missing = [upstream(0)], wanted
-        for shard in rng.permutation(step.num_shards).tolist():
-            if missing <= 0:
-                break
-            begin = shard * step.shard_size
-            parts.append(upstream(begin + min(step.shard_size, missing))[begin:])
-            missing -= len(parts[-1])
-        return np.concatenate(parts)
 
     return take

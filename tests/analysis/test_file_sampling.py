@@ -11,7 +11,16 @@ from pipeline_lab.analysis.steps import STEP_TABLE, Steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import SAMPLES
-from pipeline_lab.statistics.reading_order import Batch, ReadFiles, ReadingOrder, Repeat, Take, simulate
+from pipeline_lab.statistics.reading_order import (
+    ReadingOrder,
+    simulate,
+)
+from pipeline_lab.statistics.reading_steps import (
+    Batch,
+    ReadFiles,
+    Repeat,
+    Take,
+)
 from tests.support.traces import Event, host, line, trace
 
 NOTHING = FileReads({}, {})

@@ -15,7 +15,14 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.pipeline.reading_order import MAX_RECORDS, order_steps, predict_order
-from pipeline_lab.statistics.reading_order import Batch, Cache, ReadFiles, Repeat, SampleFiles, Shuffle
+from pipeline_lab.statistics.reading_steps import (
+    Batch,
+    Cache,
+    ReadFiles,
+    Repeat,
+    SampleFiles,
+    Shuffle,
+)
 
 
 def test_stages_that_move_no_record_have_no_step():

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from pipeline_lab.statistics.mixing import Mixing, ideal_mixing, measure_mixing
-from pipeline_lab.statistics.reading_order import Batch, ReadFiles, SampleFiles, Shuffle, Step, Take, simulate
+from pipeline_lab.statistics.reading_order import (
+    simulate,
+)
+from pipeline_lab.statistics.reading_steps import (
+    Batch,
+    ReadFiles,
+    SampleFiles,
+    Shuffle,
+    Step,
+    Take,
+)
 from pipeline_lab.statistics.sampling import repeats_within_epochs
 
 FILES = np.array([1000, 2000, 3000])

@@ -4,6 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.statistics.reading_order import (
+    shuffle_order,
+    simulate,
+)
+from pipeline_lab.statistics.reading_steps import (
     Batch,
     Cache,
     Filter,
@@ -17,8 +21,6 @@ from pipeline_lab.statistics.reading_order import (
     Step,
     Take,
     Unbatch,
-    shuffle_order,
-    simulate,
 )
 
 ALL = 10**6

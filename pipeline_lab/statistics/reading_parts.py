@@ -1,0 +1,49 @@
+"""Streams of records of which a part is left out, visited in another order, or taken out of its batches."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Unbatch
+from pipeline_lab.statistics.record_stream import NOTHING, IntArray, Stream
+
+
+def unbatch(upstream: Stream, step: Unbatch) -> Stream:
+    def apart(elements: IntArray) -> IntArray:
+        flat = elements.reshape(-1, 1)
+        examples: IntArray = flat[flat[:, 0] != NOTHING]
+        return examples
+
+    return lambda wanted: _enough(upstream, wanted, -(-wanted // step.size), apart)
+
+
+def filter_(upstream: Stream, step: Filter, rng: np.random.Generator) -> Stream:
+    def kept(elements: IntArray) -> IntArray:
+        drawn: IntArray = elements[rng.random(len(elements)) < step.share]
+        return drawn
+
+    return lambda wanted: _enough(upstream, wanted, int(wanted / step.share) + 1, kept)
+
+
+def _enough(upstream: Stream, wanted: int, asked: int, change: Callable[[IntArray], IntArray]) -> IntArray:
+    """Ask for more and more until so many are left after a change, or nothing more comes."""
+    while True:
+        elements = upstream(asked)
+        changed = change(elements)
+        if len(changed) >= wanted or len(elements) < asked:
+            return changed[:wanted]
+        asked += max(asked // 4, 16)
+
+
+def random_shard(upstream: Stream, step: RandomShard, rng: np.random.Generator) -> Stream:
+    def take(wanted: int) -> IntArray:
+        parts, missing = [upstream(0)], wanted
+        for shard in rng.permutation(step.num_shards).tolist():
+            if missing <= 0:
+                break
+            begin = shard * step.shard_size
+            parts.append(upstream(begin + min(step.shard_size, missing))[begin:])
+            missing -= len(parts[-1])
+        return np.concatenate(parts)
+
+    return take
