@@ -40,7 +40,7 @@ _LABELS = {
     "private_threadpool_size": "Private thread pool",
     "tensorflow_rewrites": "TensorFlow rewrites",
     "block_steps": "Steps per block",
-    "margin_percent": "Difference that matters (%)",
+    "margin_percent": "Matters from (%)",
     "fail_if_slower_percent": "Fail if slower by (%)",
     "max_seconds": "Race for at most (s)",
     "warmup_seconds": "Warm up for at most (s)",
