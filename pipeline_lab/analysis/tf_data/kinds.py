@@ -67,7 +67,7 @@ def role_of(name: str) -> Role:
 
 def is_any(role: NDArray[np.int8], *roles: Role) -> NDArray[np.bool_]:
     """Say which entries are one of these roles; a fraction of the time of ``np.isin``."""
-    found = role == roles[0]
+    found: NDArray[np.bool_] = role == roles[0]
     for other in roles[1:]:
         found |= role == other
     return found

@@ -161,7 +161,14 @@ def _read_thread(threads: Threads, number: int, roles: RoleArray) -> None:
     line, rows = threads.lines[number], threads.rows_of(number)
     stages = threads.places.of_shared_name if is_shared(line.name) else threads.places.of_name
     columns = (threads.start_ns, threads.end_ns, threads.role, threads.place, threads.name, threads.event)
-    own_rows = tuple(column[rows] for column in columns)
+    own_rows = (
+        threads.start_ns[rows],
+        threads.end_ns[rows],
+        threads.role[rows],
+        threads.place[rows],
+        threads.name[rows],
+        threads.event[rows],
+    )
     if not nesting.collect((line.start_ns, line.duration_ns, line.name_index), roles, stages, own_rows):
         order = np.lexsort((-threads.end_ns[rows], threads.start_ns[rows]))
         for column in columns:
