@@ -85,7 +85,7 @@ class _Series:
                 return RunState.CANCELLED, f"Cancelled after {_windows(number - 1)}."
             try:
                 self._record_window(number)
-            except (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.InternalError) as error:
+            except (tf.errors.OpError, RuntimeError) as error:  # which of the two depends on TensorFlow's version
                 if number == 1:
                     raise CaptureError(NOBODY.format(address=self._address)) from error
                 return RunState.DONE, GONE.format(address=self._address, windows=_windows(number - 1))

@@ -1,0 +1,67 @@
+"""One real script, watched: it trains, profiles itself in between, and records windows of its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab import analyze
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunStore
+
+SCRIPT = """
+import sys, time
+import tensorflow as tf
+from pipeline_lab.capture import ProfileWindows
+
+dataset = tf.data.Dataset.range(10**9).map(lambda x: tf.random.normal([32, 32]) * tf.cast(x, tf.float32)).batch(4)
+weights = tf.Variable(tf.ones([32, 32]))
+
+@tf.function
+def step(batch):
+    return tf.reduce_mean(tf.matmul(batch, weights))
+
+batches = iter(dataset)
+
+def train(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        step(next(batches))
+
+train(4)
+tf.profiler.experimental.start("own-logs")
+train(0.2)
+tf.profiler.experimental.stop()
+with ProfileWindows(sys.argv[1], steps_per_window=2, every_steps=20, warmup_steps=2) as windows:
+    for number, _ in zip(range(60), windows.steps(batches)):
+        time.sleep(0.02)
+print(windows.run.id)
+import os
+os._exit(0)
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    store = RunStore(tmp_path / "store")
+    command = [sys.executable, "-m", "pipeline_lab.capture.watch", "--store", str(store.root)]
+    command += ["--every", "3", "--seconds", "0.3", "train.py", str(store.root)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    own = ended.stdout.split()[-1]
+    assert list((tmp_path / "own-logs").rglob("*.xplane.pb")), "the script's own profile"
+    (watched,) = (record.id for record in store.runs() if record.id != own)
+    assert {store.read(run).status.state for run in (own, watched)} == {RunState.DONE}
+    for run in (own, watched):
+        events = read_events(store.folder(run).events)
+        assert [event for event in events if isinstance(event, WindowEvent)]
+        assert not [event.sentence for event in events if isinstance(event, NoteEvent) and "lost" in event.sentence]
+    steps = analyze(store.folder(own).path).steps
+    assert isinstance(steps, Steps)
+    assert re.search("train", steps.marker)
+    assert isinstance(analyze(store.folder(watched).path).steps, Steps)
