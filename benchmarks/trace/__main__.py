@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.trace.budgets import COLD, PAST_PROTOBUF_MB, PEER, WARM, Reading, statements
+from benchmarks.trace.budgets import COLD, PAST_PROTOBUF_MB, PEER, SPINE, WARM, Reading, statements
 from benchmarks.trace.grow import RECORDED, grow
 
 TIMEOUT_S = 1800
@@ -79,7 +79,25 @@ rows = [(line.timestamp_ns + event.offset_ps // 1000, event.duration_ps // 1000,
         for plane in space.planes for line in plane.lines for event in line.events]
 print(time.perf_counter() - begin, time.process_time() - cpu, len(rows))
 """
+SCAN_TO_GAPS = """
+import statistics, sys, time
+from pathlib import Path
+from pipeline_lab.analysis import idle_gaps, input_stalls, steps
+from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.trace.xplane import read_xplane
+def read():
+    begin, cpu = time.perf_counter(), time.process_time()
+    trace = read_xplane(Path(sys.argv[1]))
+    activity = Activity(trace)
+    input_stalls.analyse(activity, steps.analyse(activity))
+    idle_gaps.analyse(activity)
+    return time.perf_counter() - begin, time.process_time() - cpu, trace.event_count
+read()
+walls, cpus, events = zip(*(read() for _ in range(3)))
+print(statistics.median(walls), statistics.median(cpus), events[0])
+"""
 READERS = {
+    SPINE: (SCAN_TO_GAPS, ()),
     WARM: (DIAGNOSIS, ()),
     COLD: (COMMAND, ()),
     "our scan, warm process": (OURS_WARM, ()),
@@ -91,7 +109,7 @@ READERS = {
     "protobuf and Python": (PROTOBUF, ()),
 }
 OURS_ONLY = tuple(name for name in READERS if name.startswith("our "))
-QUICK_FROM_30_MB = (WARM, COLD, PEER)
+QUICK_FROM_30_MB = (SPINE, WARM, COLD, PEER)
 """What a quick round reads of files larger than 30 MB."""
 REPEATS, REPEATS_OF_OTHERS = 3, 1
 
@@ -128,7 +146,7 @@ def measure(reader: str, path: Path) -> Reading:
 
 def measure_several(reader: str, path: Path) -> Reading:
     """Return the reading with the median time; a warm reading is a median already."""
-    repeats = REPEATS if reader in OURS_ONLY and reader != WARM else REPEATS_OF_OTHERS
+    repeats = REPEATS if reader in OURS_ONLY and reader not in (SPINE, WARM) else REPEATS_OF_OTHERS
     return sorted((measure(reader, path) for _ in range(repeats)), key=lambda one: one.read_s)[repeats // 2]
 
 
