@@ -5,13 +5,12 @@ import time
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.failures import is_disk_full
-from pipeline_lab.worker.window_recorder import WindowRecorder
+from pipeline_lab.worker.window_recorder import BUSY, WindowRecorder, is_taken
 
 FIRST_S = 2.0
 """From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""
 TICK_S = 0.02
 BYTES_PER_MB = 1_000_000
-BUSY = "Something else in this process uses TensorFlow's profiler (the script itself, or its profiler server): its sessions go first, and no window is recorded meanwhile."
 
 
 class ClockWindows:
@@ -95,7 +94,7 @@ class ClockWindows:
     def _refused(self, error: Exception) -> None:
         if is_disk_full(error):
             self._tell_full(error)
-        elif type(error).__name__ == "AlreadyExistsError":
+        elif is_taken(error):
             if not self._told_busy:
                 self._recording.note(BUSY)
             self._told_busy = True

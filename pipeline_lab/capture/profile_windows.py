@@ -131,6 +131,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
                 try:
                     batch = next(iterator)
                 except StopIteration:
+                    self._drop_step()
                     return
                 yield batch
                 self._leave_step()
@@ -168,6 +169,12 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
         self._marker = contextlib.ExitStack()
         session.before_step(self._step)
         self._marker.enter_context(mark_step(self._step))
+
+    def _drop_step(self) -> None:
+        """Leave a step that asked for a batch in vain; it does not count."""
+        marker, self._marker = self._marker, None
+        if marker is not None:
+            marker.close()
 
     def _leave_step(self) -> None:
         marker, self._marker = self._marker, None

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -49,7 +50,7 @@ def main() -> None:
         recorded.end(folder, RunState.FAILED, str(error), 1)
         sys.exit(1)
     except BaseException as error:
-        log.write(FailureEvent(f"The capture stopped with {type(error).__name__}: {error}.", ""))
+        log.write(FailureEvent(f"The capture stopped with {type(error).__name__}: {error}.", traceback.format_exc()))
         recorded.end(folder, RunState.FAILED, f"The capture stopped with {type(error).__name__}.", 1)
         raise
     finally:

@@ -92,7 +92,7 @@ class Watcher:
 
         self.saw_tensorflow = True
         recording = self._recording
-        recording.describe(describe_environment("", []))
+        recording.describe(describe_environment(None, []))
         recording.enter("training")
         recorder = recording.windows(OwnProfiler())
         windows = ClockWindows(

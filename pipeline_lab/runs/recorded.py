@@ -8,11 +8,12 @@ import hashlib
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, this_process, update_record, write_record
+from pipeline_lab.runs.store import RunFolder, RunStore, new_id, this_process, update_record, write_record
 
 JOIN_S = 60.0
 """How long a process waits for the first one of its job to begin the run."""
@@ -89,13 +90,5 @@ def forget(store: RunStore, job: str) -> None:
     _meeting_place(store, job).unlink(missing_ok=True)
 
 
-def is_going(folder: RunFolder) -> bool:
-    """Say whether a run still takes what is recorded; one that was deleted does not."""
-    try:
-        return read_record(folder).status.state.is_live
-    except StoreError:
-        return False
-
-
-def _meeting_place(store: RunStore, job: str) -> Any:
+def _meeting_place(store: RunStore, job: str) -> Path:
     return store.root / ".jobs" / hashlib.sha256(job.encode()).hexdigest()[:32]

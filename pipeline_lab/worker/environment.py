@@ -15,11 +15,12 @@ CGROUP = Path("/sys/fs/cgroup")
 UNLIMITED_BYTES = 1 << 60
 
 
-def describe_environment(device: str, gpus: list[dict[str, Any]]) -> dict[str, Any]:
+def describe_environment(device: str | None, gpus: list[dict[str, Any]]) -> dict[str, Any]:
     """Describe the machine and the software.
 
     Args:
-        device: Name of the device that trains.
+        device: Name of the device that trains; None where asking TensorFlow would change what the job does, and then
+            devices are left out.
         gpus: Name and memory of each GPU that the job can see.
     """
     return {
@@ -29,8 +30,7 @@ def describe_environment(device: str, gpus: list[dict[str, Any]]) -> dict[str, A
         "cores": usable_cores(),
         "machine_cores": os.cpu_count(),
         "memory_bytes": usable_memory_bytes(),
-        "gpus": gpus,
-        "device": device,
+        **({} if device is None else {"gpus": gpus, "device": device}),
         "python": platform.python_version(),
         **{name: _version(package) for name, package in _PACKAGES.items()},
     }

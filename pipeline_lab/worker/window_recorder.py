@@ -25,6 +25,10 @@ from pipeline_lab.worker.priority import lower_own_priority
 
 NO_WINDOW = -1
 TRACE_SUFFIX = ".xplane.pb"
+BUSY = (
+    "Something else in this process uses TensorFlow's profiler (the script itself, or its profiler server): its sessions "
+    "go first, and no window is recorded meanwhile."
+)
 
 
 class Profiler(Protocol):
@@ -56,6 +60,11 @@ class Window:
     @property
     def name(self) -> str:
         return f"window-{self.number:04d}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether steps are counted and not one of them has ended."""
+        return self.first_step is not None and (self.last_step is None or self.last_step < self.first_step)
 
     @property
     def growth_bytes(self) -> int:
@@ -125,14 +134,14 @@ class WindowRecorder:
             reading = self._memory.read_bytes() if rss_bytes is None else rss_bytes
             window.rss_peak_bytes = max(window.rss_peak_bytes, reading)
 
-    def close(self, *, save: bool = True) -> None:
-        """Hand the open window to the flush thread; does nothing where none is open."""
+    def close(self) -> None:
+        """Hand the open window to the flush thread, which drops an empty one; does nothing where none is open."""
         with self.lock:
             window = self.recorded
             if window is None:
                 return
             window.stopped_ns = self._clock.now_ns()
-            self._flush = self._flusher.submit(self._write, window, save=save)
+            self._flush = self._flusher.submit(self._write, window)
             window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
 
     def pause(self) -> None:
@@ -169,21 +178,21 @@ class WindowRecorder:
         if self._flush is not None:
             self._flush.result()
 
-    def _write(self, window: Window, *, save: bool) -> None:
+    def _write(self, window: Window) -> None:
         """Gather and write a window's events; runs on the flush thread."""
         try:
-            self._save(window, save=save)
+            self._save(window)
         except Exception as error:
             self._failure = error
         finally:
             return_free_memory()
             self._window = None
 
-    def _save(self, window: Window, *, save: bool) -> None:
+    def _save(self, window: Window) -> None:
         scratch = self._scratch(window.number)
         try:
-            self._profiler.stop(save=save)
-            if save:
+            self._profiler.stop(save=not window.is_empty)
+            if not window.is_empty:
                 self._report(window, publish(scratch, self._folder.window(window.name), self._process))
         except Exception as error:
             if is_disk_full(error):
@@ -213,6 +222,11 @@ class WindowRecorder:
 
     def _scratch(self, number: int) -> Path:
         return self._folder.scratch / f"window{self._process}-{number:04d}"
+
+
+def is_taken(error: Exception) -> bool:
+    """Say whether the profiler did not start because somebody else uses it; told by name, TensorFlow is not loaded here."""
+    return type(error).__name__ == "AlreadyExistsError"
 
 
 def publish(scratch: Path, target: Path, process: str = "") -> int:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.capture import clock_windows
-from pipeline_lab.capture.clock_windows import BUSY, ClockWindows
+from pipeline_lab.capture.clock_windows import ClockWindows
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.worker.window_recorder import WindowRecorder
+from pipeline_lab.worker.window_recorder import BUSY, WindowRecorder
 from tests.worker.fakes import FakeProfiler
 
 MB = 1_000_000

@@ -9,7 +9,7 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.worker import window_recorder
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.window_recorder import NO_WINDOW, WindowRecorder
+from pipeline_lab.worker.window_recorder import BUSY, NO_WINDOW, WindowRecorder
 from pipeline_lab.worker.windows import StepWindows
 from tests.worker.fakes import TRACE, FakeMemory, FakeProfiler, make_job
 
@@ -171,3 +171,41 @@ def test_the_first_window_can_wait_for_a_step(job: Job) -> None:
     windows = StepWindows(options, recorder, job.log, first_step=3)
     assert _run(windows, range(10)) == [NO_WINDOW] * 3 + [1, 1] + [NO_WINDOW] * 3 + [2, 2]
     windows.finish()
+
+
+class AlreadyExistsError(Exception):
+    """Named as TensorFlow's."""
+
+
+class TakenProfiler(FakeProfiler):
+    """Refuses to start a first time, as while somebody else's session is on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals = 0
+
+    def start(self, logdir: Path) -> None:
+        if not self.refusals:
+            self.refusals += 1
+            raise AlreadyExistsError
+        super().start(logdir)
+
+
+def test_a_profiler_that_is_taken_is_tried_again_when_the_next_window_is_due(job: Job) -> None:
+    windows = _windows(job, TakenProfiler())
+    assert _run(windows, range(7)) == [NO_WINDOW] * 5 + [1, 1]
+    windows.finish()
+    assert [event.sentence for event in read_events(job.folder.events) if isinstance(event, NoteEvent)] == [BUSY]
+
+
+def test_a_window_that_is_given_away_within_its_first_step_is_dropped(job: Job) -> None:
+    profiler = FakeProfiler()
+    recorder = WindowRecorder(job.folder, profiler, job.log, job.clock)
+    windows = StepWindows(ProfilingOptions(), recorder, job.log)
+    windows.before_step(0)
+    recorder.pause()
+    windows.after_step(0)
+    recorder.resume()
+    windows.finish()
+    assert profiler.saves == [False]
+    assert _spans(job) == []
