@@ -44,11 +44,17 @@ _LABELS = {
     "fail_if_slower_percent": "Fail if slower by (%)",
     "max_seconds": "Race for at most (s)",
     "warmup_seconds": "Warm up for at most (s)",
+    "checkpoint_every": "Checkpoint every … steps",
     "autotune_algorithm": "AUTOTUNE's algorithm",
     "autotune_cpu_budget": "AUTOTUNE's cores",
     "autotune_ram_budget_mb": "AUTOTUNE's memory (MB)",
 }
-_LEFT_EMPTY = {"fail_if_slower_percent": "never"}
+_LEFT_EMPTY = {
+    "fail_if_slower_percent": "never",
+    "checkpoint_every": "never",
+    "crop": "no crop",
+    "count": "without end",
+}
 """What an empty number means; where nothing is said here, the lab or TensorFlow chooses."""
 
 

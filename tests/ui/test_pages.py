@@ -296,3 +296,10 @@ def test_a_run_is_renamed_and_tagged(open_page, run_store):
     record = run_store.read(folder.id)
     assert (record.name, record.tags) == ("better name", ("one", "two"))
     assert app.title[0].value == "better name"
+
+
+def test_an_empty_number_says_what_it_means(open_page):
+    app = open_page("new_run")
+    meanings = {one.label: one.placeholder for one in app.number_input}
+    assert meanings["Checkpoint every … steps"] == "never"
+    assert meanings["Private thread pool"] == "automatic"
