@@ -164,6 +164,12 @@ class PipelineOptions(Options):
         """Return the first stage of that name, or None."""
         return next((found for found in self.stages if found.stage == stage), None)
 
+    def is_vectorised(self, stage: str) -> bool:
+        """Say whether a stage sees whole batches because it comes after ``batch``."""
+        return any(
+            found.stage == stage and size is not None for found, size in zip(self.stages, self.batch_sizes, strict=True)
+        )
+
     @property
     def batch_sizes(self) -> tuple[int | None, ...]:
         """Examples in one element behind each stage; None where elements are single examples."""

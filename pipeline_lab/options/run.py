@@ -44,17 +44,15 @@ class RunOptions(Options):
     def _stages_fit_workload(self) -> "RunOptions":
         kinds: set[str] = {stage.stage for stage in self.pipeline.stages}
         _check_stages(self.workload, kinds)
-        if isinstance(self.workload, ImagesWorkload):
-            _check_images(self.workload, self.pipeline)
-        elif isinstance(self.workload, GeneratorWorkload):
-            _check_generator(self.workload, self.pipeline)
-        elif isinstance(self.workload, SyntheticWorkload):
-            _check_synthetic(self.workload, self.pipeline)
-        elif "prefetch_to_device" in kinds:
-            raise ValueError(
-                "the sparse workload divides each batch among its replicas, which prefetch_to_device does not know; "
-                "use prefetch"
-            )
+        match self.workload:
+            case ImagesWorkload() as images:
+                _check_images(images, self.pipeline)
+            case SparseWorkload():
+                _check_sparse(kinds)
+            case GeneratorWorkload() as generator:
+                _check_generator(generator, self.pipeline)
+            case SyntheticWorkload() as synthetic:
+                _check_synthetic(synthetic, self.pipeline)
         _check_amount(self)
         return self
 
@@ -229,6 +227,14 @@ def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions) -> None:
             raise ValueError(f"a crop of {augment.crop} does not fit into padded images of {padded} pixels")
         if augment.cutout > (augment.crop or workload.image_size):
             raise ValueError(f"a cutout of {augment.cutout} is larger than the image; make it smaller")
+
+
+def _check_sparse(kinds: set[str]) -> None:
+    if "prefetch_to_device" in kinds:
+        raise ValueError(
+            "the sparse workload divides each batch among its replicas, which prefetch_to_device does not know; "
+            "use prefetch"
+        )
 
 
 def _check_generator(workload: GeneratorWorkload, pipeline: PipelineOptions) -> None:

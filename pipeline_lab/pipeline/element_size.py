@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pipeline_lab.options.pipeline import AugmentStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SparseWorkload
+from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload
 
 CHANNELS = 3
 FLOAT_BYTES = 4
@@ -55,11 +55,12 @@ def _walk(options: RunOptions) -> Iterator[Element]:
 
 
 def _record_bytes(options: RunOptions) -> int | None:
-    workload = options.workload
-    if isinstance(workload, SparseWorkload):
-        return workload.features * (workload.values_per_feature * ID_BYTES + RECORD_FRAME_BYTES) + LABEL_AND_ID_BYTES
-    if not isinstance(workload, ImagesWorkload):
-        return workload.element_bytes
-    if workload.data == "files":
-        return None
-    return round(_JPEG_SHARE[workload.data] * CHANNELS * workload.image_size**2) + RECORD_FRAME_BYTES
+    match options.workload:
+        case SparseWorkload() as sparse:
+            return sparse.features * (sparse.values_per_feature * ID_BYTES + RECORD_FRAME_BYTES) + LABEL_AND_ID_BYTES
+        case ImagesWorkload(data="files"):
+            return None
+        case ImagesWorkload() as images:
+            return round(_JPEG_SHARE[images.data] * CHANNELS * images.image_size**2) + RECORD_FRAME_BYTES
+        case GeneratorWorkload() | SyntheticWorkload() as made:
+            return made.element_bytes

@@ -8,6 +8,7 @@ from pipeline_lab.options.pipeline import ReadStage
 from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.code import Code, assign_call, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
+from pipeline_lab.pipeline.workload_source import WorkloadSource
 
 _MAKE = '''
 def make_example(number: int) -> np.ndarray:
@@ -61,8 +62,19 @@ def open_generator(generator: tf.Tensor) -> tf.data.Dataset:
 '''
 
 
-def generator_code(workload: GeneratorWorkload) -> Code:
+def generator_source(workload: GeneratorWorkload, read: ReadStage) -> WorkloadSource:
     """Write the generator, and what opens one of several."""
+    is_several = len(workload.examples_per_generator) > 1
+    single = assign_call("tf.data.Dataset.from_generator", ["generate", "output_signature=SIGNATURE"])
+    return WorkloadSource(
+        about=('Elements are batches of {"payload": uint8, "id": int64}, made by Python; no file is read.',),
+        code=_code(workload, is_several=is_several),
+        read=tuple(read_lines(read, PerFile.GENERATED)) if is_several else (single,),
+        over="over generators, not files",
+    )
+
+
+def _code(workload: GeneratorWorkload, *, is_several: bool) -> Code:
     takes_time, at_once = workload.example_ms > 0, workload.examples_at_once > 1
     sizes = ", ".join(str(size) for size in workload.examples_per_generator)
     constants = {
@@ -75,18 +87,7 @@ def generator_code(workload: GeneratorWorkload) -> Code:
     functions = {
         _MAKE if takes_time else _MAKE_QUICKLY: True,
         _BATCHES if at_once else _ONE: True,
-        _OPEN: _is_several(workload),
+        _OPEN: is_several,
     }
     imports = {"import time": takes_time, "from collections.abc import Iterator": True, "import numpy as np": True}
     return Code(wanted(imports), wanted(constants), tuple(text.strip() for text in wanted(functions)))
-
-
-def generator_lines(stage: ReadStage, workload: GeneratorWorkload) -> list[str]:
-    """Write the reading stage."""
-    if not _is_several(workload):
-        return [assign_call("tf.data.Dataset.from_generator", ["generate", "output_signature=SIGNATURE"])]
-    return read_lines(stage, PerFile.GENERATED)
-
-
-def _is_several(workload: GeneratorWorkload) -> bool:
-    return len(workload.examples_per_generator) > 1

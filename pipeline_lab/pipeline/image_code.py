@@ -4,9 +4,11 @@ Bodies are fixed text that names its numbers as module constants, so nothing a u
 feature names enter as literals.
 """
 
-from pipeline_lab.options.pipeline import AugmentStage
+from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.code import Code, quote, wanted
+from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
+from pipeline_lab.pipeline.workload_source import WorkloadSource
 
 _DECODE_OWN = '''
 def decode(encoded: tf.Tensor) -> tf.Tensor:
@@ -99,7 +101,31 @@ def random_flip(images: tf.Tensor) -> tf.Tensor:
 '''
 
 
-def parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool) -> Code:
+def image_source(
+    workload: ImagesWorkload, pipeline: PipelineOptions, read: ReadStage, *, has_probe: bool
+) -> WorkloadSource:
+    """Write ``parse`` and ``augment``, and a reader that numbers its records where the probe is asked for."""
+    per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
+    parse = _parse_code(workload, is_vectorised=pipeline.is_vectorised("parse"), has_probe=has_probe)
+    augment = pipeline.find("augment")
+    code = read_code(per_file) + parse
+    if isinstance(augment, AugmentStage):
+        code += _augment_code(augment, is_vectorised=pipeline.is_vectorised("augment"))
+    return WorkloadSource(_about(workload, has_probe=has_probe), code, tuple(read_lines(read, per_file)))
+
+
+def _about(workload: ImagesWorkload, *, has_probe: bool) -> tuple[str, ...]:
+    own = workload.data != "files"
+    names = '"image", "label", "id"' if has_probe or own else '"image", "label"'
+    lines = {
+        f"files = sorted(tf.io.gfile.glob({quote(workload.pattern or '')}))": not own,
+        f"Elements are batches of {{{names}}}.": True,
+        "With the sample probe: each example carries file index × 2**40 + record number as its id.": has_probe,
+    }
+    return wanted(lines)
+
+
+def _parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool) -> Code:
     """Write ``decode`` and ``parse``."""
     own = workload.data != "files"
     image, label = ('"image"', '"label"') if own else (quote(workload.image_feature), quote(workload.label_feature))
@@ -116,7 +142,7 @@ def parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool
     return Code(constants=tuple(constants), functions=(decode.strip(), parse))
 
 
-def augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
+def _augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
     """Write ``augment`` and the functions it calls."""
     radians = f"MAX_ROTATION = math.radians({stage.rotate_degrees!r})"
     constants = {

@@ -28,15 +28,15 @@ from pipeline_lab.options.workload import (
     SyntheticWorkload,
 )
 from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
-from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments, quote
+from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 from pipeline_lab.pipeline.ending_code import ending_lines
-from pipeline_lab.pipeline.generator_code import generator_code, generator_lines
-from pipeline_lab.pipeline.image_code import augment_code, parse_code
+from pipeline_lab.pipeline.generator_code import generator_source
+from pipeline_lab.pipeline.image_code import image_source
 from pipeline_lab.pipeline.part_code import PartStage, part_lines
-from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
-from pipeline_lab.pipeline.sparse_code import sparse_code
+from pipeline_lab.pipeline.sparse_code import sparse_source
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
-from pipeline_lab.pipeline.synthetic_code import map_function, synthetic_code
+from pipeline_lab.pipeline.synthetic_code import synthetic_source
+from pipeline_lab.pipeline.workload_source import WorkloadSource
 
 _STANDARD_LIBRARY = frozenset({"collections", "hashlib", "math", "os", "time"})
 
@@ -49,12 +49,12 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
         probe: Carry file and record number of each example through the pipeline. Changes only the text for a user's
             own files, since our records carry both in any case.
     """
-    has_probe = probe and needs_probe(options)
-    code = _code(options, has_probe)
+    workload = _workload_source(options, has_probe=probe and needs_probe(options))
+    code = workload.code + Code(imports=("import os",) if _has_files_of_its_own(options.pipeline) else ())
     blocks = [
-        "\n".join([*_header(options, has_probe), *_imports(code), "", *code.constants]).rstrip(),
+        "\n".join([*_header(workload), *_imports(code), "", *code.constants]).rstrip(),
         *code.functions,
-        _make_dataset(options, has_probe),
+        _make_dataset(options, workload),
     ]
     return "\n\n\n".join(blocks) + "\n"
 
@@ -64,25 +64,23 @@ def needs_probe(options: RunOptions) -> bool:
     return isinstance(options.workload, ImagesWorkload) and options.workload.data == "files"
 
 
-def _header(options: RunOptions, has_probe: bool) -> list[str]:
-    workload = options.workload
-    lines = ["# Input pipeline assembled with Pipeline Lab; it needs nothing but TensorFlow."]
-    if isinstance(workload, SyntheticWorkload):
-        lines.append('# Elements are batches of {"payload": uint8, "id": int64}, with set times to read and map them.')
-        return lines
-    if isinstance(workload, GeneratorWorkload):
-        lines.append('# Elements are batches of {"payload": uint8, "id": int64}, made by Python; no file is read.')
-        return lines
-    if isinstance(workload, SparseWorkload):
-        lines.append(f"# Elements are batches of {workload.features} sparse features, a label and an id.")
-        return lines
-    if workload.data == "files":
-        lines.append(f"# files = sorted(tf.io.gfile.glob({quote(workload.pattern or '')}))")
-    names = '"image", "label", "id"' if has_probe or workload.data != "files" else '"image", "label"'
-    lines.append(f"# Elements are batches of {{{names}}}.")
-    if has_probe:
-        lines.append("# With the sample probe: each example carries file index × 2**40 + record number as its id.")
-    return lines
+def _workload_source(options: RunOptions, *, has_probe: bool) -> WorkloadSource:
+    pipeline, read = options.pipeline, options.pipeline.stages[0]
+    assert isinstance(read, ReadStage)
+    match options.workload:
+        case ImagesWorkload() as images:
+            return image_source(images, pipeline, read, has_probe=has_probe)
+        case SparseWorkload() as sparse:
+            return sparse_source(sparse, pipeline, read)
+        case GeneratorWorkload() as generator:
+            return generator_source(generator, read)
+        case SyntheticWorkload() as synthetic:
+            return synthetic_source(synthetic, pipeline, read)
+
+
+def _header(workload: WorkloadSource) -> list[str]:
+    first = "Input pipeline assembled with Pipeline Lab; it needs nothing but TensorFlow."
+    return [f"# {line}" for line in (first, *workload.about)]
 
 
 def _imports(code: Code) -> list[str]:
@@ -95,58 +93,28 @@ def _imports(code: Code) -> list[str]:
     return ["", *sorted(standard, key=by_form), *([""] if standard else []), *sorted(lines - standard, key=by_form)]
 
 
-def _code(options: RunOptions, has_probe: bool) -> Code:
-    pipeline, workload = options.pipeline, options.workload
-    code = Code(imports=("import os",) if _has_files_of_its_own(pipeline) else ())
-    if isinstance(workload, SyntheticWorkload):
-        has_map = pipeline.find("map") is not None
-        return code + synthetic_code(workload, has_map=has_map, is_vectorised=is_vectorised(pipeline, "map"))
-    if isinstance(workload, GeneratorWorkload):
-        return code + generator_code(workload)
-    if isinstance(workload, SparseWorkload):
-        return code + sparse_code(workload, is_vectorised=is_vectorised(pipeline, "parse"))
-    code += read_code(PerFile.PROBED if has_probe else PerFile.PLAIN)
-    code += parse_code(workload, is_vectorised=is_vectorised(pipeline, "parse"), has_probe=has_probe)
-    augment = pipeline.find("augment")
-    if isinstance(augment, AugmentStage):
-        code += augment_code(augment, is_vectorised=is_vectorised(pipeline, "augment"))
-    return code
-
-
-def is_vectorised(pipeline: PipelineOptions, stage: str) -> bool:
-    """Say whether a stage sees whole batches because it comes after ``batch``."""
-    return any(
-        found.stage == stage and size is not None
-        for found, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)
-    )
-
-
 def _has_files_of_its_own(pipeline: PipelineOptions) -> bool:
     return any(isinstance(stage, StoreStage) and is_on_disk(stage) for stage in pipeline.stages)
 
 
-def _make_dataset(options: RunOptions, has_probe: bool) -> str:
+def _make_dataset(options: RunOptions, workload: WorkloadSource) -> str:
     lines = [
         'def make_dataset(files: list[str], cache_dir: str = "cache") -> tf.data.Dataset:',
-        f'{INDENT}"""Build the input pipeline {_over(options)}; caches on disk, if any, go to cache_dir."""',
+        f'{INDENT}"""Build the input pipeline {workload.over}; caches on disk, if any, go to cache_dir."""',
     ]
     if _has_files_of_its_own(options.pipeline):
         lines.append(f"{INDENT}os.makedirs(cache_dir, exist_ok=True)")
     for index, stage in enumerate(options.pipeline.stages):
-        lines += _stage_lines(stage, index, options, has_probe)
+        lines += _stage_lines(stage, index, options, workload)
     lines += ending_lines(options.pipeline)
     return "\n".join(lines)
 
 
-def _over(options: RunOptions) -> str:
-    return "over generators, not files" if isinstance(options.workload, GeneratorWorkload) else "over TFRecord files"
-
-
-def _stage_lines(stage: Stage, index: int, options: RunOptions, has_probe: bool) -> Iterator[str]:
+def _stage_lines(stage: Stage, index: int, options: RunOptions, workload: WorkloadSource) -> Iterator[str]:
     if isinstance(stage, ReadStage):
-        yield from _read_lines(stage, options, has_probe)
+        yield from workload.read
     elif isinstance(stage, ParseStage | AugmentStage | MapStage):
-        yield _map_line(stage, options)
+        yield _map_line(stage, options.pipeline, workload)
     elif isinstance(stage, StoreStage):
         yield from store_lines(stage, index)
     elif isinstance(stage, PartStage):
@@ -162,22 +130,7 @@ def _stage_lines(stage: Stage, index: int, options: RunOptions, has_probe: bool)
         yield assign_call("dataset.prefetch", [number_or_autotune(stage.buffer_size)])
 
 
-def _read_lines(stage: ReadStage, options: RunOptions, has_probe: bool) -> Iterator[str]:
-    workload = options.workload
-    if isinstance(workload, GeneratorWorkload):
-        yield from generator_lines(stage, workload)
-        return
-    if not isinstance(workload, SyntheticWorkload):
-        yield from read_lines(stage, PerFile.PROBED if has_probe else PerFile.PLAIN)
-        return
-    yield from read_lines(stage, PerFile.SLOW if workload.read_ms > 0 else PerFile.PLAIN)
-    if options.pipeline.find("map") is None:
-        yield assign_call("dataset.map", ["unpack"])
-
-
-def _map_line(stage: ParseStage | AugmentStage | MapStage, options: RunOptions) -> str:
-    workload = options.workload
-    name = map_function(workload) if isinstance(workload, SyntheticWorkload) else stage.stage
-    arguments = [name, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
-    whole_batches = "whole batches at once" if is_vectorised(options.pipeline, stage.stage) else ""
-    return assign_call("dataset.map", arguments, whole_batches)
+def _map_line(stage: ParseStage | AugmentStage | MapStage, pipeline: PipelineOptions, workload: WorkloadSource) -> str:
+    function = workload.functions.get(stage.stage, stage.stage)
+    arguments = [function, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
+    return assign_call("dataset.map", arguments, "whole batches at once" if pipeline.is_vectorised(stage.stage) else "")

@@ -1,7 +1,10 @@
 """The function of the sparse workload: a record becomes one sparse tensor per feature, a label and an id."""
 
+from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
 from pipeline_lab.options.workload import SparseWorkload
 from pipeline_lab.pipeline.code import Code
+from pipeline_lab.pipeline.read_code import PerFile, read_lines
+from pipeline_lab.pipeline.workload_source import WorkloadSource
 
 _PARSE = '''
 def parse(record: tf.Tensor) -> dict[str, tf.Tensor | tf.SparseTensor]:
@@ -16,7 +19,7 @@ def parse(records: tf.Tensor) -> dict[str, tf.Tensor | tf.SparseTensor]:
 '''
 
 
-def sparse_code(workload: SparseWorkload, *, is_vectorised: bool) -> Code:
+def sparse_source(workload: SparseWorkload, pipeline: PipelineOptions, read: ReadStage) -> WorkloadSource:
     """Write ``parse``."""
     constants = (
         "FEATURES = {",
@@ -25,4 +28,9 @@ def sparse_code(workload: SparseWorkload, *, is_vectorised: bool) -> Code:
         '    "id": tf.io.FixedLenFeature([], tf.int64),',
         "}",
     )
-    return Code(constants=constants, functions=((_PARSE_BATCH if is_vectorised else _PARSE).strip(),))
+    parse = (_PARSE_BATCH if pipeline.is_vectorised("parse") else _PARSE).strip()
+    return WorkloadSource(
+        about=(f"Elements are batches of {workload.features} sparse features, a label and an id.",),
+        code=Code(constants=constants, functions=(parse,)),
+        read=tuple(read_lines(read, PerFile.PLAIN)),
+    )

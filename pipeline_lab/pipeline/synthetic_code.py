@@ -3,8 +3,11 @@
 A record is `element_bytes` long, or up to that where lengths vary: eight bytes of id, then filler.
 """
 
+from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
 from pipeline_lab.options.workload import SyntheticWorkload
-from pipeline_lab.pipeline.code import Code, wanted
+from pipeline_lab.pipeline.code import Code, assign_call, wanted
+from pipeline_lab.pipeline.read_code import PerFile, read_lines
+from pipeline_lab.pipeline.workload_source import WorkloadSource
 
 _IMPORT_SLEEP = "from tensorflow.python.data.experimental.ops.testing import sleep"
 
@@ -71,8 +74,19 @@ def work(records: tf.Tensor) -> dict[str, tf.Tensor]:
 '''
 
 
-def synthetic_code(workload: SyntheticWorkload, *, has_map: bool, is_vectorised: bool) -> Code:
+def synthetic_source(workload: SyntheticWorkload, pipeline: PipelineOptions, read: ReadStage) -> WorkloadSource:
     """Write the functions that reading and the map stage use."""
+    has_map = pipeline.find("map") is not None
+    lines = read_lines(read, PerFile.SLOW if workload.read_ms > 0 else PerFile.PLAIN)
+    return WorkloadSource(
+        about=('Elements are batches of {"payload": uint8, "id": int64}, with set times to read and map them.',),
+        code=_code(workload, has_map=has_map, is_vectorised=pipeline.is_vectorised("map")),
+        read=(*lines, *([] if has_map else [assign_call("dataset.map", ["unpack"])])),
+        functions={"map": "work" if workload.has_map_time else "unpack"},
+    )
+
+
+def _code(workload: SyntheticWorkload, *, has_map: bool, is_vectorised: bool) -> Code:
     spins = workload.work == "spin"
     reads_slowly, works = workload.read_ms > 0, has_map and workload.has_map_time
     spends = works or (spins and reads_slowly)
@@ -114,7 +128,3 @@ def _work_varied(workload: SyntheticWorkload, is_vectorised: bool) -> str:
         f"    return {result}": True,
     }
     return "\n".join(wanted(lines))
-
-
-def map_function(workload: SyntheticWorkload) -> str:
-    return "work" if workload.has_map_time else "unpack"

@@ -8,7 +8,7 @@ import tensorflow as tf
 from pipeline_lab.options.pipeline import AugmentStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, SparseWorkload
+from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload
 from pipeline_lab.worker.data.images import DIGIT_CLASSES
 from pipeline_lab.worker.model import build_network
 from pipeline_lab.worker.sparse_trainer import SparseTrainer
@@ -21,12 +21,14 @@ MOMENTUM = 0.9
 def make_trainer(options: RunOptions, *, is_gpu: bool) -> Trainer:
     """Build the step of a run's workload."""
     workload = options.workload
-    if isinstance(workload, ImagesWorkload):
-        return ImageTrainer(workload, options.training, _image_size(options, workload))
-    if isinstance(workload, SparseWorkload):
-        return SparseTrainer(workload, options.training, is_gpu=is_gpu)
-    times = step_times(workload)
-    return GpuTimer(times) if is_gpu else HostTimer(times)
+    match workload:
+        case ImagesWorkload():
+            return ImageTrainer(workload, options.training, _image_size(options, workload))
+        case SparseWorkload():
+            return SparseTrainer(workload, options.training, is_gpu=is_gpu)
+        case GeneratorWorkload() | SyntheticWorkload():
+            times = step_times(workload)
+            return GpuTimer(times) if is_gpu else HostTimer(times)
 
 
 class ImageTrainer(OneDeviceTrainer):

@@ -35,9 +35,13 @@ def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[
 
 
 def _recipe(workload: ImagesWorkload | SparseWorkload | SyntheticWorkload) -> Recipe:
-    if isinstance(workload, ImagesWorkload):
-        return images_recipe(workload)
-    return sparse_recipe(workload) if isinstance(workload, SparseWorkload) else synthetic_recipe(workload)
+    match workload:
+        case ImagesWorkload():
+            return images_recipe(workload)
+        case SparseWorkload():
+            return sparse_recipe(workload)
+        case SyntheticWorkload():
+            return synthetic_recipe(workload)
 
 
 def find_damage(files: Sequence[DataFile]) -> DataError | None:
