@@ -28,12 +28,12 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.analysis.written_words import NOT_KEPT
 from pipeline_lab.errors import OptionsError, StoreError, TraceReadError, Unavailable
-from pipeline_lab.options.race import is_race
 from pipeline_lab.options.run import read_options
 from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import LABELS, MODEL, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
@@ -119,9 +119,9 @@ def _prediction(folder: RunFolder) -> Predict | None:
     """Return how to predict the run's order, or None where its options are not those of a single pipeline."""
     try:
         record = read_record(folder)
-        if record.options is None or is_race(record.options):
+        if record.kind is not RunKind.RUN:
             return None
-        options = read_options(record.options)
+        options = read_options(record.options or {})
     except (OptionsError, StoreError):
         return None
     if isinstance(options.workload, GeneratorWorkload):

@@ -8,8 +8,8 @@ from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.comparison.recorded import Comparison, ComparisonError, compare_runs
 from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
-from pipeline_lab.options.race import is_race
 from pipeline_lab.runs.finding import find_path
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
@@ -63,7 +63,7 @@ def open_any(what: Recorded | Race, store: Path | None = None) -> RecordedRun | 
 def is_race_folder(path: Path) -> bool:
     """Say whether a path is the folder of a race."""
     folder = RunFolder(path)
-    return folder.record.is_file() and is_race(read_record(folder).options)
+    return folder.record.is_file() and read_record(folder).kind is RunKind.RACE
 
 
 def _describe(diagnosis: Diagnosis) -> RecordedRun:

@@ -16,8 +16,9 @@ from pipeline_lab.comparison.race_arm import ArmResult, count_batches, read_arm
 from pipeline_lab.comparison.race_words import answer_race_gate, describe_answer, describe_too_few, find_warnings
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError
-from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
+from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, read_rounds
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import BLOCKS, read_table
 from pipeline_lab.statistics.paired import PairedRatio, log_ratios, paired_ratio, smallest_effect
@@ -122,9 +123,9 @@ def read_race(folder: RunFolder) -> Race:
         TraceIncompleteError: It has no complete round.
     """
     record = read_record(folder)
-    if record.options is None or not is_race(record.options):
+    if record.kind is not RunKind.RACE:
         raise StoreError(f"Run {folder.id} is no race; `pipeline-lab race` makes one.")
-    options = read_race_options(record.options)
+    options = read_race_options(record.options or {})
     blocks = read_table(folder.blocks, BLOCKS)
     rounds = read_rounds(blocks, len(options.arms))
     kept = rounds.kept(options.max_extra_load_percent)

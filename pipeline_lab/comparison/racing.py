@@ -6,10 +6,10 @@ from typing import TypeAlias
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.errors import OptionsError, RunFailedError
 from pipeline_lab.options.presets import PRESETS
-from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
+from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, read_options, read_options_file
 from pipeline_lab.runs.launcher import cancel, launch_race, wait
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunStore, open_store
 
 ArmSource: TypeAlias = RunOptions | str | Path
@@ -88,8 +88,8 @@ def options_of_run(store: RunStore, run_id: str) -> RunOptions:
         StoreError: There is no such run.
     """
     record = store.read(run_id)
-    if record.options is None:
+    if record.kind is RunKind.LOG:
         raise OptionsError(f"Run {run_id} was not launched by Pipeline Lab, so it has no options to race.")
-    if is_race(record.options):
-        raise OptionsError(f"{run_id} is a race itself; name one of its arms' presets, files or runs instead.")
-    return read_options(record.options).model_copy(update={"name": record.name})
+    if record.kind is not RunKind.RUN:
+        raise OptionsError(f"{run_id} is a {record.kind.value} itself; name a preset, a file or a run of its instead.")
+    return read_options(record.options or {}).model_copy(update={"name": record.name})

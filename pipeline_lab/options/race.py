@@ -75,11 +75,6 @@ def arm_name(arm: RunOptions, number: int) -> str:
     return arm.name or f"arm {_letter(number)}"
 
 
-def is_race(document: dict[str, Any] | None) -> bool:
-    """Say whether an options document, as ``run.json`` keeps it, is that of a race."""
-    return document is not None and document.get("kind") == "race"
-
-
 def read_race_options(document: dict[str, Any]) -> RaceOptions:
     """Validate the options document of a race.
 

@@ -13,6 +13,16 @@ from pipeline_lab.errors import StoreError
 SCHEMA_VERSION = 1
 
 
+class RunKind(StrEnum):
+    """What a run folder holds, told by the options that it was made with."""
+
+    LOG = "log"
+    """Something that was recorded or opened, not launched: it has no options."""
+    RUN = "run"
+    """One job."""
+    RACE = "race"
+
+
 class RunState(StrEnum):
     """Where a run is in its life."""
 
@@ -94,6 +104,11 @@ class RunRecord:
     notes: str = ""
     schema_version: int = SCHEMA_VERSION
 
+    @property
+    def kind(self) -> RunKind:
+        """Say what the folder holds; options without a ``kind`` are those of one job."""
+        return RunKind.LOG if self.options is None else RunKind(self.options.get("kind", RunKind.RUN))
+
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
@@ -117,6 +132,10 @@ class RunRecord:
             options, environment = document.get("options"), document.get("environment") or {}
             if not isinstance(options, dict | None) or not isinstance(environment, dict):
                 raise TypeError("options and environment should be JSON objects")
+            if options is not None and options.get("kind", RunKind.RUN) not in set(map(str, RunKind)):
+                raise StoreError(
+                    f"The run is a {options['kind']}, which this Pipeline Lab does not know; upgrade to open it."
+                )
             return cls(
                 id=str(document["id"]),
                 name=str(document["name"]),

@@ -3,9 +3,8 @@
 import streamlit as st
 
 from pipeline_lab.options.presets import Preset
-from pipeline_lab.options.race import is_race
 from pipeline_lab.runs.launcher import launch
-from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links
 from pipeline_lab.ui.cache import summary
@@ -36,16 +35,17 @@ def show_run(store: RunStore, record: RunRecord) -> None:
             step = format_duration(numbers.step_ms * NS_PER_MS)
             st.markdown(f"{step} per step, of which {format_percent(numbers.wait_percent)} waiting for input")
         else:
-            st.markdown(escape(record.status.reason) or _without_steps(record))
+            st.markdown(escape(record.status.reason) or _WITHOUT_STEPS[record.kind])
         st.caption(format_moment(record.status.created_s))
         if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
             links.open_run(record.id)
 
 
-def _without_steps(record: RunRecord) -> str:
-    if is_race(record.options):
-        return "A race: its arms took turns."
-    return "No measured steps yet." if record.options else "A log that was opened."
+_WITHOUT_STEPS = {
+    RunKind.LOG: "A log that was opened.",
+    RunKind.RUN: "No measured steps yet.",
+    RunKind.RACE: "A race: its arms took turns.",
+}
 
 
 def show_preset(store: RunStore, preset: Preset) -> None:

@@ -5,8 +5,7 @@ from datetime import datetime
 import pyarrow as pa
 import streamlit as st
 
-from pipeline_lab.options.race import is_race
-from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.cache import RunSummary, summary
 
@@ -57,9 +56,9 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
 
 def preset_of(record: RunRecord) -> str:
     """Return the name that the run's options carry, a preset's when it came from one; a race says that it is one."""
-    if is_race(record.options):
-        return "race"
-    return str((record.options or {}).get("name", ""))
+    if record.kind in (RunKind.RUN, RunKind.LOG):
+        return str((record.options or {}).get("name", ""))
+    return record.kind.value
 
 
 def _summary(store: RunStore, record: RunRecord) -> RunSummary:

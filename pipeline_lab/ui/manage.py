@@ -5,9 +5,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.race import is_race
 from pipeline_lab.options.run import read_options
-from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, state
 from pipeline_lab.ui.compare_form import can_be_compared
@@ -53,7 +52,7 @@ def show_comparison(records: list[RunRecord]) -> None:
 
 def can_start_another(record: RunRecord) -> bool:
     """Say whether a run's options fill the form: those of a race, and of a log, do not."""
-    return record.options is not None and not is_race(record.options)
+    return record.kind is RunKind.RUN
 
 
 def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:

@@ -4,8 +4,8 @@ import streamlit as st
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.race import is_race
 from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import state
 
@@ -48,8 +48,8 @@ def read_origin(origin: str, store: RunStore) -> RunOptions:
     if kind != "run":
         raise OptionsError(f"{origin[:80]!r} is no start for a new run; write preset:NAME or run:ID.")
     record = store.read(name)
-    if record.options is None:
+    if record.kind is RunKind.LOG:
         raise StoreError(f"Run {name} was not launched by Pipeline Lab, so it has no options to start from.")
-    if is_race(record.options):
-        raise OptionsError(f"{name} is a race; start from one of its arms' own options, or from a preset.")
-    return read_options(record.options)
+    if record.kind is not RunKind.RUN:
+        raise OptionsError(f"{name} is a {record.kind.value}; start from the options of a run in it, or from a preset.")
+    return read_options(record.options or {})

@@ -9,8 +9,9 @@ import streamlit as st
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.race import RaceOptions, is_race
+from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, state
 from pipeline_lab.ui.draft import Document
@@ -50,7 +51,7 @@ def show_budget() -> Document:
 
 def offer_arms(store: RunStore) -> dict[str, str]:
     """Return what can race, with words for each."""
-    runs = [record for record in store.runs() if record.options is not None and not is_race(record.options)]
+    runs = [record for record in store.runs() if record.kind is RunKind.RUN]
     return {
         **{f"preset:{preset.name}": f"Preset {preset.name}" for preset in PRESETS},
         FORM: "What New run shows now",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pipeline_lab.errors import OptionsError, TraceIncompleteError
-from pipeline_lab.options.race import is_race
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.ui.cache import Fingerprint, fingerprint
 
@@ -47,7 +47,7 @@ def find_unanalysed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder 
     from pipeline_lab.analysis.saved import SavedDiagnosis
 
     for folder in folders:
-        if is_race(read_record(folder).options) or store.is_sample(folder.id):
+        if read_record(folder).kind is RunKind.RACE or store.is_sample(folder.id):
             continue
         if not SavedDiagnosis(folder.path).is_fresh:
             return folder
@@ -87,7 +87,7 @@ def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race":
     record = read_record(folder)
     if record.status.state.is_live:
         raise TraceIncompleteError(f"{record.name} still works; compare and export it when it is over.")
-    if is_race(record.options):
+    if record.kind is RunKind.RACE:
         return read_race(folder)
     place = SavedDiagnosis(folder.path)
     diagnosis = place.load_latest() if is_sample else place.load()

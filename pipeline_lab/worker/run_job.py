@@ -7,9 +7,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from pipeline_lab.options.race import is_race, read_race_options
+from pipeline_lab.options.race import read_race_options
 from pipeline_lab.options.run import read_options
 from pipeline_lab.runs.events import PhaseEvent
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
@@ -51,11 +52,12 @@ def leave(exit_code: int) -> None:
 
 
 def _run(folder: RunFolder, log: EventLog) -> None:
-    document = read_record(folder).options or {}
+    record = read_record(folder)
+    document = record.options or {}
     stop = StopRequest()
     stop.listen()
     with contextlib.suppress(StopRequestedError):
-        if is_race(document):
+        if record.kind is RunKind.RACE:
             race = read_race_options(document)
             from pipeline_lab.worker.race_session import run_race  # takes seconds unless a spare has done it
 

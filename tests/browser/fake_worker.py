@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
+from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.runs.events import Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
 from pipeline_lab.runs.files import DataFile, write_files
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from pipeline_lab.runs.tables import SAMPLES, STEPS, TableWriter
 from tests.support.races import PlantedArm, fill_race
@@ -41,7 +41,7 @@ def main() -> None:
 def work(folder: RunFolder) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     record = read_record(folder)
-    if is_race(record.options):
+    if record.kind is RunKind.RACE:
         race(folder, read_race_options(record.options or {}))
         return
     total = (record.options or {})["training"]["steps"]

@@ -2,7 +2,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import BASELINE, OPTIMISED, SYNTHETIC
-from pipeline_lab.options.race import RaceOptions, is_race, read_race_options
+from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, set_option
 
 ARMS = (BASELINE.options, OPTIMISED.options)
@@ -11,13 +11,7 @@ ARMS = (BASELINE.options, OPTIMISED.options)
 def test_options_survive_json() -> None:
     options = RaceOptions(arms=ARMS, pairs=40)
     document = options.model_dump(mode="json")
-    assert is_race(document)
     assert read_race_options(document) == options
-
-
-def test_the_options_of_a_run_are_no_race() -> None:
-    assert not is_race(BASELINE.options.model_dump(mode="json"))
-    assert not is_race(None)
 
 
 def test_arms_of_one_name_are_told_apart() -> None:

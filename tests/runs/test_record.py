@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.record import SCHEMA_VERSION, Process, RunRecord, RunState, RunStatus
+from pipeline_lab.runs.record import SCHEMA_VERSION, Process, RunKind, RunRecord, RunState, RunStatus
 
 RECORD = RunRecord("20260101-a", "a", RunStatus(RunState.DONE, created_s=1.0), options={"name": "a"}, tags=("x",))
 
@@ -58,3 +58,16 @@ def test_a_damaged_record_says_so(text: str) -> None:
 
 def test_three_states_are_live() -> None:
     assert [state.value for state in RunState if state.is_live] == ["queued", "starting", "running"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [(None, RunKind.LOG), ({"name": "baseline"}, RunKind.RUN), ({"kind": "race", "arms": []}, RunKind.RACE)],
+)
+def test_the_options_tell_what_a_folder_holds(options: dict[str, Any] | None, kind: RunKind) -> None:
+    assert RunRecord.from_json(document(options=options)).kind is kind
+
+
+def test_a_kind_that_a_newer_version_added_is_refused_with_advice() -> None:
+    with pytest.raises(StoreError, match=r"is a dance, which this Pipeline Lab does not know; upgrade to open it"):
+        RunRecord.from_json(document(options={"kind": "dance"}))

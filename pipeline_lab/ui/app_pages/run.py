@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.figures.catalogue import Section
-from pipeline_lab.options.race import is_race
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.ui import (
     analyses,
     beside_xprof,
@@ -27,7 +27,7 @@ record = header.chosen_run(store)
 folder = store.folder(record.id)
 header.show(store, record)
 keeping.show(store, folder)
-if is_race(record.options):
+if record.kind is RunKind.RACE:
     race_view.show(store, record, folder)
     st.stop()
 
