@@ -245,7 +245,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
         job(
             "changing shapes",
             timed(varied_lengths=True, element_bytes=(4000, 6000)[v], compute_ms=2.0),
-            chain(batching={"stage": "batch", "size": 2}),
+            chain(batching={"stage": "batch", "size": 2, "mode": "padded_batch"}),
             "compile-bound",
             finding="retracing",
             steps=80,

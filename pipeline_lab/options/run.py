@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.lengths import check_lengths
 from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
@@ -21,7 +22,6 @@ from pipeline_lab.options.workload import (
     GeneratorWorkload,
     ImagesWorkload,
     SparseWorkload,
-    SyntheticWorkload,
     Workload,
     WorkloadModel,
 )
@@ -51,8 +51,7 @@ class RunOptions(Options):
                 _check_sparse(kinds)
             case GeneratorWorkload() as generator:
                 _check_generator(generator, self.pipeline)
-            case SyntheticWorkload() as synthetic:
-                _check_synthetic(synthetic, self.pipeline)
+        check_lengths(self.workload, self.pipeline)
         _check_amount(self)
         return self
 
@@ -254,20 +253,6 @@ def _check_generator(workload: GeneratorWorkload, pipeline: PipelineOptions) -> 
                 f"{kind} before batch would count what a generator yields at once, {workload.examples_at_once} examples; "
                 "put it behind batch"
             )
-
-
-def _check_synthetic(workload: SyntheticWorkload, pipeline: PipelineOptions) -> None:
-    if not workload.varied_lengths:
-        return
-    kinds = [stage.stage for stage in pipeline.stages]
-    if "map" in kinds and pipeline.batch_sizes[kinds.index("map")] is not None:
-        raise ValueError("records of varied_lengths are taken apart one by one; put map before batch")
-    if "rebatch" in kinds:
-        raise ValueError(
-            "batches of varied_lengths are padded to different lengths; use unbatch and batch, not rebatch"
-        )
-    if any(isinstance(stage, BatchStage) and stage.num_parallel_calls is not None for stage in pipeline.stages):
-        raise ValueError("varied_lengths pads the batches, and padded_batch has no num_parallel_calls; remove it")
 
 
 def _check_amount(options: RunOptions) -> None:

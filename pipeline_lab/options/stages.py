@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline_lab.options.base import Autotune, Options, Parallelism
 
@@ -81,13 +81,22 @@ class RepeatStage(Options):
 
 
 class BatchStage(Options):
-    """Stack consecutive elements into batches."""
+    """Put consecutive elements together into batches."""
 
     stage: Literal["batch"] = "batch"
+    mode: Literal["batch", "padded_batch", "ragged_batch"] = "batch"
+    """``batch`` stacks examples of one length; ``padded_batch`` fills shorter ones up to the longest of the batch;
+    ``ragged_batch`` keeps each at its own length."""
     size: int = Field(128, ge=1, le=1_000_000)
     drop_remainder: bool = True
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
+
+    @model_validator(mode="after")
+    def _fields_fit_mode(self) -> "BatchStage":
+        if self.mode != "batch" and self.num_parallel_calls is not None:
+            raise ValueError(f"mode = {self.mode} has no num_parallel_calls; remove it")
+        return self
 
 
 class UnbatchStage(Options):

@@ -3,10 +3,12 @@
 from typing import TypeAlias
 
 from pipeline_lab.options.pipeline import BatchStage, RebatchStage, UnbatchStage
-from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload, Workload
+from pipeline_lab.options.workload import GeneratorWorkload, Workload
 from pipeline_lab.pipeline.code import assign_call, parallel_arguments
 
 BatchingStage: TypeAlias = BatchStage | UnbatchStage | RebatchStage
+
+_NOTES = {"padded_batch": "padded to the longest of the batch"}
 
 
 def batching_line(stage: BatchingStage, workload: Workload) -> str:
@@ -18,8 +20,5 @@ def batching_line(stage: BatchingStage, workload: Workload) -> str:
         return assign_call("dataset.rebatch", arguments)
     if isinstance(workload, GeneratorWorkload) and workload.examples_at_once > 1:
         return assign_call("dataset.rebatch", arguments)  # what comes are batches already, made in Python
-    if isinstance(workload, SyntheticWorkload) and workload.varied_lengths:
-        return assign_call("dataset.padded_batch", arguments, "padded to the longest record")
-    return assign_call(
-        "dataset.batch", [*arguments, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
-    )
+    parallel = parallel_arguments(stage.num_parallel_calls, stage.deterministic)
+    return assign_call(f"dataset.{stage.mode}", [*arguments, *parallel], _NOTES.get(stage.mode, ""))

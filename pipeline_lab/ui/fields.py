@@ -24,6 +24,8 @@ _APPLIES = {
     ("read", "shuffle_files"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
     ("read", "num_shards"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
     ("read", "shard_index"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
+    ("batch", "num_parallel_calls"): ("mode", ("batch",)),
+    ("batch", "deterministic"): ("mode", ("batch",)),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),

@@ -28,7 +28,12 @@ def images(*stages: dict[str, Any], **workload: Any) -> dict[str, Any]:
     return {"workload": {"kind": "images", **workload}, "pipeline": {"stages": list(stages)}}
 
 
+def varied(*stages: dict[str, Any]) -> dict[str, Any]:
+    return {"workload": {"kind": "synthetic", "varied_lengths": True}, "pipeline": {"stages": list(stages)}}
+
+
 READ, PARSE, BATCH = {"stage": "read"}, {"stage": "parse"}, {"stage": "batch", "size": 4}
+RAGGED = {**BATCH, "mode": "ragged_batch"}
 
 
 def test_settings_that_only_fit_together_are_taken_together():
@@ -68,6 +73,14 @@ def test_the_document_names_its_schema() -> None:
             {"workload": {"kind": "synthetic"}, "pipeline": {"stages": [READ, PARSE, BATCH]}},
             "parse does not fit the synthetic workload: its own are map",
         ),
+        (images(READ, PARSE, {**BATCH, "mode": "padded_batch"}), "padded_batch is for examples of different lengths"),
+        (varied(READ, BATCH), "batch stacks examples of one length, and those of the synthetic workload differ"),
+        (
+            varied(READ, RAGGED, {"stage": "map"}),
+            "records of different lengths are taken apart one by one; put map before",
+        ),
+        (varied(READ, RAGGED, {"stage": "rebatch"}), "use unbatch and batch, not rebatch"),
+        (varied(READ, {**RAGGED, "num_parallel_calls": 2}), "mode = ragged_batch has no num_parallel_calls"),
         ({"workload": {"kind": "speech"}, "pipeline": {"stages": [READ, BATCH]}}, "workload"),
     ],
 )

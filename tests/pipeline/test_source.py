@@ -79,7 +79,9 @@ GOLDEN_OPTIONS = {
     "slow-records": set_option(
         set_option(WITH_READ_TIME, "workload.tail_every", "16"), "workload.jitter_percent", "20"
     ),
-    "varied-lengths": set_option(WITH_READ_TIME, "workload.varied_lengths", "true"),
+    "varied-lengths": set_options(
+        WITH_READ_TIME, [("workload.varied_lengths", "true"), ("pipeline.batch.mode", "padded_batch")]
+    ),
     "generators": set_options(
         find_preset("generator").options,
         [

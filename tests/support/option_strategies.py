@@ -65,6 +65,10 @@ BATCHES = _optional(
     num_parallel_calls=PARALLELISM,
     deterministic=MAYBE_FLAGS,
 )
+UNEQUAL_BATCHES = st.fixed_dictionaries(
+    {"stage": st.just("batch"), "mode": st.sampled_from(["padded_batch", "ragged_batch"])},
+    optional={"size": st.integers(1, 64), "drop_remainder": FLAGS},
+)
 ANYWHERE = st.lists(
     st.one_of(
         _optional("cache", where=st.sampled_from(["memory", "file"])),
@@ -127,12 +131,10 @@ SYNTHETIC_WORKLOADS = st.fixed_dictionaries(
         "map_ms": st.floats(0, 100),
         "jitter_percent": st.just(0) | st.floats(0, 100),
         "tail_every": st.integers(0, 32),
-        "varied_lengths": FLAGS,
         "work": st.sampled_from(["sleep", "spin"]),
     },
 )
-
-
+VARIED_WORKLOADS = SYNTHETIC_WORKLOADS.map(lambda workload: {**workload, "varied_lengths": True})
 SPARSE_WORKLOADS = st.fixed_dictionaries(
     {"kind": st.just("sparse"), "examples_per_file": SIZES, "features": st.integers(1, 40)}
 )
@@ -161,6 +163,7 @@ RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
         _documents(GENERATOR_WORKLOADS, _pipelines(BATCHES)),
         _documents(SYNTHETIC_WORKLOADS, _pipelines(BATCHES)),
         _documents(SYNTHETIC_WORKLOADS, _pipelines(MAPS, BATCHES)),
+        _documents(VARIED_WORKLOADS, _pipelines(UNEQUAL_BATCHES)),
     )
     .map(_valid)
     .filter(lambda options: options is not None)

@@ -129,9 +129,13 @@ def test_sparse_features_reach_a_step_that_replicas_share(ask_tensorflow: Ask, i
 
 def test_lengths_that_vary_change_the_shape_of_the_batches(ask_tensorflow: Ask) -> None:
     workload = SyntheticWorkload(examples_per_file=(40,), element_bytes=1000, map_ms=0, varied_lengths=True)
-    shapes = ask_tensorflow("shapes_of", options=_json(workload, ReadStage(), BatchStage(size=8)))
+    padded = BatchStage(size=8, mode="padded_batch")
+    shapes = ask_tensorflow("shapes_of", options=_json(workload, ReadStage(), padded))
     assert len({tuple(shape) for shape in shapes}) > 1
     assert all(shape[0] == 8 and 500 <= shape[1] <= 1000 for shape in shapes)
+    ragged = BatchStage(size=8, mode="ragged_batch")
+    kept = ask_tensorflow("shapes_of", options=_json(workload, ReadStage(), ragged))
+    assert kept == [[8]] * 5  # arrays of arrays: every example at its own length
 
 
 @pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
