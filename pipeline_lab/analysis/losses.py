@@ -4,10 +4,11 @@ Thresholds are XProf's where it has them (``input_pipeline_analyzer``: 5 % of th
 highly input-bound).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.findings import BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import VerdictClass
@@ -19,6 +20,22 @@ MODERATE_PERCENT = 5.0
 STRONG_PERCENT = 20.0
 """Any other loss has to reach this share to give the run its name."""
 
+CONTENTION_PERCENT = 10.0
+"""Competition for the processor is the exception: no other loss shows less of itself in a trace."""
+
+_NEEDED_PERCENT = {VerdictClass.INPUT_BOUND: MODERATE_PERCENT, VerdictClass.HOST_CONTENTION: CONTENTION_PERCENT}
+
+SETS_PACE = 0.9
+"""A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A pipeline that is slower than the step: both alone, per batch."""
+
+    pipeline_ns: float
+    step_ns: float
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -28,11 +45,13 @@ class Losses:
         by_class: Each loss under the class that it would give the run.
         step_ns: Median training step.
         device_name: What works: ``the device`` or ``the training computation`` (host compute).
+        pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
     """
 
     by_class: dict[VerdictClass, float]
     step_ns: float
     device_name: str
+    pace: Pace | None = None
 
     @property
     def device_percent(self) -> float:
@@ -65,17 +84,40 @@ def measure_losses(results: Results) -> Losses | None:
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
     name = "the device" if has_device else "the training computation"
-    return Losses(by_class, float(np.median(steps.training_step_ns)), name)
+    losses = Losses(by_class, float(np.median(steps.training_step_ns)), name)
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or is_machine_busy(results):
+        return losses
+    return _blame_pace(losses, calibration)
 
 
 def classify(losses: Losses) -> VerdictClass:
     """Choose the class: the largest of the losses that are large enough for their kind, else the device itself."""
-    large = {kind: percent for kind, percent in losses.by_class.items() if percent >= _needed_percent(kind)}
+    large = {
+        kind: percent
+        for kind, percent in losses.by_class.items()
+        if percent >= _NEEDED_PERCENT.get(kind, STRONG_PERCENT)
+    }
     return max(large, key=large.__getitem__) if large else VerdictClass.DEVICE_BOUND
 
 
-def _needed_percent(kind: VerdictClass) -> float:
-    return MODERATE_PERCENT if kind is VerdictClass.INPUT_BOUND else STRONG_PERCENT
+def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
+    """Count a pipeline that sets the job's pace as a loss to input, though the step fills the time that it lacks.
+
+    With overlap a step takes the longer of pipeline and step alone. Where that is the pipeline, a step that it slows down
+    (they share the processor, or Python's lock) waits less for it, but ends no sooner: all that the pipeline takes beyond
+    the step alone is lost to input. The other losses shrink alike.
+    """
+    step_ns = calibration.step_ns
+    pace_ns = min(calibration.pipeline_only_ns or 0.0, step_ns)
+    waiting = losses.by_class[VerdictClass.INPUT_BOUND]
+    lost = 100.0 * (pace_ns - calibration.device_only_ns) / step_ns
+    if pace_ns < SETS_PACE * step_ns or lost <= waiting:
+        return losses
+    left = (100.0 - lost) / (100.0 - waiting)
+    shrunk = {kind: percent * left for kind, percent in losses.by_class.items()}
+    pace = Pace(pace_ns, calibration.device_only_ns) if waiting < lost / 2 else None
+    return replace(losses, by_class=shrunk | {VerdictClass.INPUT_BOUND: lost}, pace=pace)
 
 
 def _alone_percent(results: Results) -> float:

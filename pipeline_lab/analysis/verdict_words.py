@@ -18,6 +18,11 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
     lost = format_duration(losses.by_class.get(kind, 0.0) / 100.0 * losses.step_ns)
     if kind is VerdictClass.INPUT_BOUND:
         why = _INPUT_CLAUSES.get(cause or "", ", and most of that goes to {stage}" if stage else "").format(stage=stage)
+        if losses.pace is not None:
+            return (
+                f"The job goes at the pace of its input, {format_duration(losses.pace.pipeline_ns)} for a batch, where "
+                f"the step alone takes {format_duration(losses.pace.step_ns)}{why}."
+            )
         return (
             f"The job waits for input: {lost} of each {step} step ({share}) pass before the next batch is there{why}."
         )

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.gap_causes import GapCause
-from pipeline_lab.analysis.losses import Losses, classify
+from pipeline_lab.analysis.losses import Losses, classify, measure_losses
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
@@ -100,6 +100,24 @@ def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_expla
     assert others.verdict_class is VerdictClass.DEVICE_BOUND
 
 
+def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
+    # alone the pipeline takes 48 of 50 ms and the step 20: without its input's slowness the job would save 28 ms, 56 %
+    verdict = judged(divided(input_wait=10, dispatch=30, host_compute=60), Calibration(20e6, 48e6, 50e6))
+    assert verdict.verdict_class is VerdictClass.INPUT_BOUND
+    assert verdict.sentence == (
+        "The job goes at the pace of its input, 48 ms for a batch, where the step alone takes 20 ms."
+    )
+    losses = measure_losses(
+        results.diagnosis(
+            step_breakdown=divided(input_wait=10, dispatch=30, host_compute=60),
+            calibration=Calibration(20e6, 48e6, 50e6),
+        )
+    )
+    assert losses is not None
+    assert losses.by_class[VerdictClass.INPUT_BOUND] == pytest.approx(56.0)
+    assert sum(losses.by_class.values()) + losses.device_percent == pytest.approx(100.0)
+
+
 def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
     gaps = results.idle_gaps()
     unknown_outside = replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12})
@@ -109,8 +127,8 @@ def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
 
 def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
     slow = divided(host_compute=40, dispatch=60)
-    # alone the step takes 10 of its 50 ms, dispatch included; the pipeline's 45 ms explain the rest
-    assert judged(slow, Calibration(10e6, 45e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+    # alone the step takes 10 of its 50 ms, dispatch included; the pipeline's 40 ms explain the rest
+    assert judged(slow, Calibration(10e6, 40e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
     assert judged(slow, Calibration(40e6, 5e6, 50e6)).verdict_class is VerdictClass.DISPATCH_BOUND
 
 
