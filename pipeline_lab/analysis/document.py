@@ -107,6 +107,7 @@ def _steps(steps: Steps) -> Document:
         "mean_ms": _ms(float(length.mean())),
         "median_ms": _ms(float(np.median(length))),
         "p95_ms": _ms(float(np.percentile(length, 95))),
+        "training_step_ms": _ms(float(np.median(steps.training_step_ns))),
         "total_ms": _ms(int(length.sum())),
         "first_step_only": steps.first_step_only,
     }
@@ -269,6 +270,7 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "labels": None if sampling.labels is None else _label_mix(sampling.labels),
         "coverage": sampling.coverage.to_pylist(),
         "epochs": sampling.epochs.to_pylist(),
+        "reads_by_epoch": [{"epoch": epoch, "reads": reads} for epoch, reads in sampling.reads_by_epoch],
     }
 
 

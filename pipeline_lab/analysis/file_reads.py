@@ -22,7 +22,7 @@ from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _READER = re.compile(r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord)")
 _OPENING = re.compile(r"(?:TFRecord|TextLine|FixedLengthRecord)DatasetOp::.*SetupStreamsLocked")
-_EPOCH = re.compile(r"([A-Za-z]*Repeat)\[\d+\]")
+_EPOCH = re.compile(r"([A-Za-z]*Repeat)\[(\d+)\]")
 _SLOT = "::Interleave["
 _DATASET = re.compile(r"\w+Dataset\w*:\d+")
 _INDEX = re.compile(r"([A-Za-z]\w*)\[(\d+)\]")
@@ -37,11 +37,13 @@ class FileReads:
         by_reader: Records per reader whose file is not known, by its path in the pipeline; see :func:`name_readers`.
         by_step: Records per file or reader and the number of the step that ran when they were read; empty without
             steps. Reads run ahead of the steps that use them by what the buffers hold.
+        by_epoch: Records per epoch, counted from 0 by the ``repeat`` nearest to the training; empty without one.
     """
 
     by_file: dict[str, int]
     by_reader: dict[str, int]
     by_step: dict[tuple[str, int], int] = field(default_factory=dict, compare=False)
+    by_epoch: dict[int, int] = field(default_factory=dict, compare=False)
 
     @property
     def total(self) -> int:
@@ -69,6 +71,7 @@ def analyse(trace: Trace, steps: Steps | None) -> FileReads:
     host = trace.host_plane
     readings = _readings(host) if host else []
     by_file, by_reader, by_step = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
+    by_epoch = Counter[int]()
     latest: dict[str, int] = {}
     for reading in readings:
         family = _INDEX.sub(r"\1[]", reading.name)
@@ -80,7 +83,10 @@ def analyse(trace: Trace, steps: Steps | None) -> FileReads:
         reader = _path(reading) if reading.file is None else reading.file
         (by_reader if reading.file is None else by_file)[reader] += len(end_ns)
         by_step.update({(reader, step): count for step, count in _count_by_step(end_ns, steps)})
-    return FileReads(dict(by_file), dict(by_reader), dict(by_step))
+        epoch = _EPOCH.search(reading.name)
+        if epoch is not None:
+            by_epoch[int(epoch[2])] += len(end_ns)
+    return FileReads(dict(by_file), dict(by_reader), dict(by_step), dict(by_epoch))
 
 
 def _count_by_step(end_ns: IntArray, steps: Steps | None) -> list[tuple[int, int]]:
@@ -96,11 +102,13 @@ def _count_by_step(end_ns: IntArray, steps: Steps | None) -> list[tuple[int, int
 def merge(parts: Sequence[FileReads]) -> FileReads:
     """Add up several traces."""
     by_file, by_reader, by_step = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
+    by_epoch = Counter[int]()
     for part in parts:
         by_file.update(part.by_file)
         by_reader.update(part.by_reader)
         by_step.update(part.by_step)
-    return FileReads(dict(by_file), dict(by_reader), dict(by_step))
+        by_epoch.update(part.by_epoch)
+    return FileReads(dict(by_file), dict(by_reader), dict(by_step), dict(by_epoch))
 
 
 def name_readers(paths: Sequence[str]) -> dict[str, str]:

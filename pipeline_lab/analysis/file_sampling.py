@@ -76,6 +76,8 @@ class FileSampling:
         labels: Which labels the examples had; None where they have none.
         coverage: How much of the data was used over the steps, ``sample_history.COVERAGE_TABLE``.
         epochs: One row per epoch's worth of samples, ``sample_history.EPOCH_TABLE``.
+        reads_by_epoch: Records that readers produced in each epoch, counted from 1; of a log, and only where its
+            pipeline repeats.
     """
 
     basis: str
@@ -97,6 +99,7 @@ class FileSampling:
     labels: LabelMix | None = None
     coverage: pa.Table = field(default_factory=lambda: tables.empty(COVERAGE_TABLE))
     epochs: pa.Table = field(default_factory=lambda: tables.empty(EPOCH_TABLE))
+    reads_by_epoch: tuple[tuple[int, int], ...] = ()
 
     @property
     def worst_tenth(self) -> float | None:
@@ -158,7 +161,11 @@ def measure(
     readers = sorted(names, key=names.__getitem__)
     counts = np.array([reads.by_file.get(name, 0) + reads.by_reader.get(name, 0) for name in readers], np.int64)
     table = _file_table([DataFile(names[name], None, 0) for name in readers], counts, None)
-    return replace(_by_reads(table, counts, None), timeline=_reads_over_steps(reads, names))
+    return replace(
+        _by_reads(table, counts, None),
+        timeline=_reads_over_steps(reads, names),
+        reads_by_epoch=tuple((epoch + 1, count) for epoch, count in sorted(reads.by_epoch.items())),
+    )
 
 
 def _reads_over_steps(reads: FileReads, names: dict[str, str]) -> pa.Table:

@@ -95,6 +95,9 @@ def _sampling_rows(sampling: FileSampling) -> list[Row]:
         seen = sampling.epochs_seen
         epochs = "" if seen is None else f" ({seen:.3g} epochs' worth of examples)"
         rows.append(("Records used", format_percent(sampling.coverage_percent) + epochs))
+    if sampling.reads_by_epoch:
+        counts = (f"{format_count(reads)} in epoch {epoch}" for epoch, reads in sampling.reads_by_epoch)
+        rows.append(("Records read", ", ".join(counts)))
     if sampling.mixing is not None and sampling.mixing_ideal is not None:
         rows += _mixing_rows(sampling.mixing, sampling.mixing_ideal)
     return rows

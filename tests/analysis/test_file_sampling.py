@@ -217,6 +217,9 @@ def test_readers_on_several_threads_are_told_apart_by_their_place():
     slots = [f"Root::ForeverRepeat::ParallelInterleaveV4[{slot}]" for slot in range(2)]
     assert found == FileReads({}, {slots[0]: 3, slots[1]: 3})
     assert file_reads.name_readers(slots) == {slots[0]: "ParallelInterleaveV4[0]", slots[1]: "ParallelInterleaveV4[1]"}
+    assert found.by_epoch == {0: 5, 1: 1}
+    sampling = file_sampling.measure([], SAMPLES.empty_table(), found)
+    assert sampling.reads_by_epoch == ((1, 5), (2, 1))
 
 
 def test_text_files_in_turn_in_one_slot_are_told_apart_by_their_dataset():
