@@ -25,6 +25,7 @@ PHASES = {
     "warmup": "warming up",
     "training": "training",
     "racing": "racing",
+    "recording": "recording a profile window of each arm",
     "finishing": "writing the last window",
 }
 

@@ -1,6 +1,7 @@
 """What was measured in one arm of a race."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis import file_sampling
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder
@@ -23,7 +26,30 @@ LAST_SHARE = 0.5
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NO_LEARNING = Unavailable("The workload computes no loss.")
 DIVERGED = Unavailable("It is no finite number at the end of the race: the training diverged.")
-NO_IDLE_TIME = Unavailable("A race takes no trace, so device idle time is unknown; run the arm by itself to see it.")
+NO_IDLE_TIME = Unavailable(
+    "The arm has no profile window: the race ended before it recorded them, or profiling is off; race to the end with "
+    "profiling.enabled on."
+)
+
+
+@dataclass(frozen=True)
+class ArmIdle:
+    """The arm's device in the profile window that was recorded after its blocks.
+
+    Attributes:
+        device: What stands for the device: its plane's name, or ``host compute``.
+        idle_percent: Idle time, share of the window.
+        cause: What most of it was for; None if there was none.
+        trace: The window's folder, for a closer look.
+    """
+
+    device: str
+    idle_percent: float
+    cause: GapCause | None
+    trace: Path
+
+    def to_json(self) -> dict[str, Any]:
+        return {"device": self.device, "idle_percent": self.idle_percent, "cause": self.cause}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +63,7 @@ class ArmResult:
         cpu_s_per_1000: Processor seconds of the process per thousand examples.
         losses, accuracies: Of the last half of all measured steps, NaN where the workload has none, shape (steps / 2,).
         sampling: Files of the examples that the pipeline yielded, over as many batches as every arm has.
-        idle: Why device idle time is unknown.
+        idle: Device idle time, from the window recorded after the blocks.
     """
 
     name: str
@@ -48,7 +74,7 @@ class ArmResult:
     losses: FloatArray
     accuracies: FloatArray
     sampling: FileSampling | Unavailable
-    idle: Unavailable = NO_IDLE_TIME
+    idle: ArmIdle | Unavailable = NO_IDLE_TIME
 
     @property
     def loss(self) -> float | Unavailable:
@@ -77,7 +103,7 @@ class ArmResult:
                 "unopened": sampling.unopened,
                 "coverage_percent": sampling.coverage_percent,
             },
-            "idle_ms": self.idle.to_json(),
+            "idle": self.idle.to_json(),
         }
 
 
@@ -114,7 +140,23 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         losses=last["loss"].to_numpy().astype(np.float64),
         accuracies=last["accuracy"].to_numpy().astype(np.float64),
         sampling=_read_sampling(folder, batches),
+        idle=_read_idle(folder),
     )
+
+
+def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
+    windows = folder.windows()
+    if not windows:
+        return NO_IDLE_TIME
+    try:
+        gaps = diagnose_saved(windows[-1]).idle_gaps
+    except TraceReadError as error:
+        return Unavailable(str(error))
+    if isinstance(gaps, Unavailable):
+        return gaps
+    whole_ns = gaps.idle_ns + gaps.busy_ns
+    cause = max(gaps.by_cause_ns, key=gaps.by_cause_ns.__getitem__) if gaps.idle_ns else None
+    return ArmIdle(gaps.device, 100.0 * gaps.idle_ns / whole_ns if whole_ns else 0.0, cause, windows[-1])
 
 
 def _read_sampling(folder: RunFolder, batches: int) -> FileSampling | Unavailable:

@@ -10,6 +10,7 @@ from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.race_arm import ArmResult
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import RACE_CHARTS
+from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
 from pipeline_lab.report.comparison_tables import build_table
@@ -29,6 +30,8 @@ ARM_TABLE = pa.schema(
         ("loss", pa.float64()),  # null where the workload has none
         ("accuracy", pa.float64()),  # likewise
         ("total_variation", pa.float64()),  # of the files' shares; null if they are unknown
+        ("idle_percent", pa.float64()),  # of the device, in the window after the blocks; null without one
+        ("idle_cause", pa.string()),  # what most of it was for
     ]
 )
 """One row per arm, baseline first."""
@@ -145,6 +148,7 @@ def _arm_rows(race: Race) -> Table:
             arm.name,
             format_duration(arm.step_ns),
             format_duration(arm.wait_ns),
+            _idle(arm),
             f"{arm.cpu_s_per_1000:.3g} s",
             _number(arm.loss),
             _number(arm.accuracy, percent=True),
@@ -152,14 +156,32 @@ def _arm_rows(race: Race) -> Table:
         )
         for arm in race.arms
     )
-    idle = race.arms[0].idle.reason
     return Table(
         "Arms",
-        ("Arm", "Step", "Wait", "CPU time per 1000 examples", "Loss", "Accuracy", "Samples beyond their file's share"),
+        (
+            "Arm",
+            "Step",
+            "Wait",
+            "Device idle",
+            "CPU time per 1000 examples",
+            "Loss",
+            "Accuracy",
+            "Samples beyond their file's share",
+        ),
         rows,
-        numeric=(1, 2, 3, 4, 5, 6),
-        note=idle,
+        numeric=(1, 2, 4, 5, 6, 7),
+        note=next(
+            (arm.idle.reason for arm in race.arms if isinstance(arm.idle, Unavailable)),
+            "Device idle is the share of a profile window recorded after the arm's blocks, and what most of it was for.",
+        ),
     )
+
+
+def _idle(arm: ArmResult) -> str:
+    if isinstance(arm.idle, Unavailable):
+        return "–"
+    share = format_percent(arm.idle.idle_percent)
+    return share if arm.idle.cause is None else f"{share}, {CAUSE_NAMES[arm.idle.cause]}"
 
 
 def _number(value: float | Unavailable, *, percent: bool = False) -> str:
@@ -204,4 +226,6 @@ def _arm_numbers(arm: ArmResult) -> dict[str, Any]:
         "loss": None if isinstance(loss, Unavailable) else loss,
         "accuracy": None if isinstance(accuracy, Unavailable) else accuracy,
         "total_variation": _beyond_share(arm),
+        "idle_percent": None if isinstance(arm.idle, Unavailable) else arm.idle.idle_percent,
+        "idle_cause": None if isinstance(arm.idle, Unavailable) else arm.idle.cause,
     }

@@ -22,7 +22,10 @@ class Event:
 
 @dataclass(frozen=True)
 class PhaseEvent(Event):
-    """The worker entered a phase: importing, data, building, calibrating, warmup, training or racing, finishing."""
+    """The worker entered a phase.
+
+    One of importing, data, building, calibrating, warmup, training or racing, recording (of a race), finishing.
+    """
 
     kind = "phase"
     phase: str

@@ -23,6 +23,7 @@ _PHASES = {
     "warmup": "Warming up",
     "training": "Training",
     "racing": "Racing",
+    "recording": "Recording a profile window of each arm",
     "capturing": "Recording windows of the job",
     "finishing": "Writing the last results",
 }

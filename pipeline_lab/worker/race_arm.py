@@ -12,7 +12,8 @@ The arm thus goes on where it left off, its buffers neither fuller nor emptier t
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.memory import ResidentMemory
 from pipeline_lab.worker.recorder import StepRecorder, StepTimes
 from pipeline_lab.worker.trainer import Trainer
+from pipeline_lab.worker.window_recorder import WindowRecorder
 
 FIRST_STEPS = 2
 """Steps that compile; the first batch also waits for a full shuffle buffer."""
@@ -39,6 +41,9 @@ MAX_FILLING_S = 30.0
 MOST_DRAINED = 4
 """A pipeline that refills as fast as it is drained is drained of no more than this many times its surplus."""
 POLL_S = 0.002
+
+MarkStep = Callable[[int], AbstractContextManager[None]]
+"""Surrounds a step with its marker in the trace."""
 
 
 class ReadyBatches(Protocol):
@@ -115,6 +120,20 @@ class Arm:
         self._left_batches = self._buffers.batches()
         self._step_s = wall_ns / steps / NS_PER_S
         return block
+
+    def run_window(self, recorder: WindowRecorder, mark_step: MarkStep) -> None:
+        """Record a profile window of the arm as it goes on, after the race: a trace would slow its blocks."""
+        self._drain()
+        for _ in range(LEAD_STEPS):
+            self._train(is_measured=False)
+        window = recorder.open(self._steps)
+        for _ in range(self._job.options.profiling.steps_per_window):
+            window.last_step = self._steps
+            with mark_step(self._steps):
+                self._train(is_measured=False)
+        self._recorder.catch_up()
+        recorder.close()
+        recorder.finish()
 
     def rest(self) -> None:
         """Wait until the pipeline's threads have nothing left to do, so that they cost the next arm nothing."""

@@ -20,12 +20,14 @@ from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
+from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.race import Race, RaceJob
 from pipeline_lab.worker.race_arm import Arm, count_epoch_batches
 from pipeline_lab.worker.recorder import StepRecorder
 from pipeline_lab.worker.session import damage_named, describe_run, iterate, mark_running, note_missing_gpu
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
+from pipeline_lab.worker.window_recorder import WindowRecorder
 
 
 def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopRequest) -> None:
@@ -57,6 +59,19 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         stack.enter_context(sample_resources(resources, clock, lambda _: False, is_gpu=device.is_gpu))
         _enter("racing", log, stop)
         Race(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
+        _record_windows(jobs, arms, log, stop)
+
+
+def _record_windows(jobs: list[Job], arms: list[Arm], log: EventLog, stop: StopRequest) -> None:
+    """Record one profile window of every arm that allows it: what the device waits for, which no timer tells."""
+    log.write(PhaseEvent("recording"))
+    for arm in arms:
+        arm.rest()
+    for job, arm in zip(jobs, arms, strict=True):
+        if job.options.profiling.enabled and not stop.is_set:
+            own_log = EventLog(job.folder.events)
+            arm.run_window(WindowRecorder(job.folder, TensorFlowProfiler(), own_log, job.clock), mark_step)
+            arm.rest()
 
 
 def _enter(phase: str, log: EventLog, stop: StopRequest) -> None:

@@ -1,17 +1,22 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline_lab import analyze
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.comparison.race import Race, read_race
+from pipeline_lab.comparison.race_arm import ArmIdle
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
 from tests.support.races import WORDS, PlantedArm, make_race
 from tests.support.run_folders import make_run
 
+TRACE = Path(__file__).parents[1] / "data" / "python_between_steps.xplane.pb"
 PAIRS = 30
 WOBBLE = np.random.default_rng(1).normal(1, 0.01, (2, PAIRS))
 
@@ -50,6 +55,20 @@ def test_each_arm_has_its_time_wait_and_cost(tmp_path: Path) -> None:
     assert isinstance(baseline.sampling, FileSampling)
     assert baseline.loss == pytest.approx(1.0, abs=0.02)
     assert isinstance(baseline.idle, Unavailable)
+
+
+def test_an_arms_idle_time_is_that_of_the_window_recorded_after_its_blocks(tmp_path: Path) -> None:
+    folder = make_race(RunStore(tmp_path), *[PlantedArm(20 * WOBBLE[arm]) for arm in range(2)])
+    window = folder.arm(1).window("window-0001")
+    window.mkdir(parents=True)
+    shutil.copy(TRACE, window / "host.xplane.pb")
+    baseline, candidate = read_race(folder).arms
+    assert isinstance(baseline.idle, Unavailable)
+    assert isinstance(candidate.idle, ArmIdle)
+    gaps = analyze(TRACE).idle_gaps
+    assert not isinstance(gaps, Unavailable)
+    assert candidate.idle.idle_percent == pytest.approx(100 * gaps.idle_ns / (gaps.idle_ns + gaps.busy_ns))
+    assert (candidate.idle.device, candidate.idle.cause) == ("host compute", GapCause.PYTHON)
 
 
 def test_too_few_rounds_say_so(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.comparison.race import read_race
+from pipeline_lab.comparison.race_arm import ArmIdle
 from pipeline_lab.options.pipeline import (
     BatchStage,
     CacheStage,
@@ -25,7 +28,7 @@ from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.events import FailureEvent, RaceEvent, read_events
+from pipeline_lab.runs.events import FailureEvent, PhaseEvent, RaceEvent, read_events
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record, this_process, update_record
@@ -78,9 +81,16 @@ def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(tmp_path
     arm, drained = blocks["arm"].to_numpy(), blocks["drained_batches"].to_numpy()
     assert drained[arm == 0].max() <= 3
     assert np.median(drained[arm == 1]) >= 30
+    # afterwards each arm recorded a window, which tells what its device waits for
+    for result in read_race(folder).arms:
+        assert isinstance(result.idle, ArmIdle)
+        assert 0 < result.idle.idle_percent < 100
+        assert result.idle.cause is GapCause.INPUT_WAIT  # 8 ms to prepare a batch, 1 ms to train on it
     # Forty ready batches would make five steps of 8 ms look like ones of 1 ms.
     assert np.median(step_ns[arm == 1]) > 0.5 * np.median(step_ns[arm == 0])
-    assert isinstance(read_events(folder.events)[-1], RaceEvent)
+    *_, last, after = read_events(folder.events)
+    assert isinstance(last, RaceEvent)
+    assert isinstance(after, PhaseEvent)
     assert read_record(folder).status.state is RunState.RUNNING
 
 
