@@ -32,11 +32,15 @@ class Calibration:
         device_only_ns: G, one step on a held batch.
         pipeline_only_ns: D, one batch from the pipeline alone; None if it could not be timed.
         step_ns: P, the median step as it ran, unprofiled.
+        device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
+            not noted.
     """
 
     device_only_ns: float
     pipeline_only_ns: float | None
     step_ns: float
+    device_only_cpu_ns: float | None = None
+    pipeline_only_cpu_ns: float | None = None
 
     @property
     def utilisation_percent(self) -> float:
@@ -68,4 +72,10 @@ def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
         raise TraceIncompleteError(
             DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
         )
-    return Calibration(device_only_ns, found[-1].pipeline_only_ns, step_ns)
+    return Calibration(
+        device_only_ns,
+        found[-1].pipeline_only_ns,
+        step_ns,
+        device_only_cpu_ns=found[-1].device_only_cpu_ns,
+        pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
+    )

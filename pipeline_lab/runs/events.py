@@ -53,7 +53,10 @@ class DataProgressEvent(Event):
 
 @dataclass(frozen=True)
 class CalibrationEvent(Event):
-    """The step alone on a held batch (G) and the pipeline alone (D), ns per step; None where it was not measured."""
+    """The step alone on a held batch (G) and the pipeline alone (D), ns per step; None where it was not measured.
+
+    ``…_cpu_ns`` is the processor time of the whole process meanwhile, ns per step.
+    """
 
     kind = "calibration"
     device_only_ns: float | None
@@ -61,6 +64,8 @@ class CalibrationEvent(Event):
     pipeline_only_ns: float | None
     pipeline_only_batches: int
     first_batch_ns: float | None
+    device_only_cpu_ns: float | None = None
+    pipeline_only_cpu_ns: float | None = None
 
 
 @dataclass(frozen=True)

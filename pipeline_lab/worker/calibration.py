@@ -26,12 +26,28 @@ class PipelineTime:
         first_batch_ns: From the start to the first batch: files opened, shuffle buffer filled.
         batch_ns: Mean time of the batches after it, None if there was none.
         batches: Batches after the first.
+        batch_cpu_ns: Mean processor time of the process for each of them, None if there was none.
     """
 
     batch: Batch
     first_batch_ns: int
     batch_ns: float | None
     batches: int
+    batch_cpu_ns: float | None
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The step on one batch, over and over.
+
+    Attributes:
+        step_ns, step_cpu_ns: Mean time of a step, and mean processor time of the process.
+        steps: How many were timed.
+    """
+
+    step_ns: float
+    step_cpu_ns: float
+    steps: int
 
 
 def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]) -> CalibrationEvent:
@@ -46,13 +62,15 @@ def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], hold: Callable[
         DataError: The pipeline yields no batch at all.
     """
     pipeline = time_pipeline(make_dataset())
-    step_ns, steps = time_step(trainer, hold(pipeline.batch))
+    step = time_step(trainer, hold(pipeline.batch))
     return CalibrationEvent(
-        device_only_ns=step_ns,
-        device_only_steps=steps,
+        device_only_ns=step.step_ns,
+        device_only_steps=step.steps,
         pipeline_only_ns=pipeline.batch_ns,
         pipeline_only_batches=pipeline.batches,
         first_batch_ns=float(pipeline.first_batch_ns),
+        device_only_cpu_ns=step.step_cpu_ns,
+        pipeline_only_cpu_ns=pipeline.batch_cpu_ns,
     )
 
 
@@ -73,31 +91,31 @@ def time_pipeline(dataset: Any) -> PipelineTime:
             "The pipeline yields no batch: there are fewer examples than one batch holds, and drop_remainder is on; "
             "use a smaller batch or more data."
         )
-    first_ns = time.perf_counter_ns()
+    first_ns, first_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
     now_ns, batches = first_ns, 0
     patience_ns = BUDGET_NS if first_ns - begun_ns < PATIENCE_NS else 0
     while now_ns - first_ns < patience_ns and (following := next(iterators[0], None)) is not None:
         batch, batches, now_ns = following, batches + 1, time.perf_counter_ns()
+    cpu_ns = time.process_time_ns() - first_cpu_ns
     threading.Thread(target=iterators.clear, name="iterator-end", daemon=True).start()
-    return PipelineTime(batch, first_ns - begun_ns, (now_ns - first_ns) / batches if batches else None, batches)
+    first_batch_ns = first_ns - begun_ns
+    if not batches:
+        return PipelineTime(batch, first_batch_ns, None, 0, None)
+    return PipelineTime(batch, first_batch_ns, (now_ns - first_ns) / batches, batches, cpu_ns / batches)
 
 
-def time_step(trainer: Trainer, batch: Batch) -> tuple[float, int]:
-    """Time the step on one batch over and over; what it learns from that is undone.
-
-    Returns:
-        Mean time of a step (ns), and how many were timed.
-    """
+def time_step(trainer: Trainer, batch: Batch) -> StepTime:
+    """Time the step on one batch over and over; what it learns from that is undone."""
     state = trainer.save_state()
     for _ in range(WARMUP_STEPS):
         trainer.read(trainer.step(batch))
-    begun_ns, steps = time.perf_counter_ns(), 0
+    begun_ns, begun_cpu_ns, steps = time.perf_counter_ns(), time.process_time_ns(), 0
     previous = trainer.step(batch)
     while steps < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
         current = trainer.step(batch)
         trainer.read(previous)
         previous, steps = current, steps + 1
     trainer.read(previous)
-    elapsed_ns = time.perf_counter_ns() - begun_ns
+    elapsed_ns, cpu_ns = time.perf_counter_ns() - begun_ns, time.process_time_ns() - begun_cpu_ns
     trainer.restore_state(state)
-    return elapsed_ns / (steps + 1), steps + 1
+    return StepTime(elapsed_ns / (steps + 1), cpu_ns / (steps + 1), steps + 1)

@@ -38,10 +38,10 @@ def test_a_pipeline_without_a_batch_says_why() -> None:
 
 def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
     trainer = FakeTrainer()
-    mean_ns, steps = time_step(trainer, {})
-    assert trainer.reads == list(range(1, 3 + steps))
-    assert steps >= calibration.MIN_STEPS
-    assert mean_ns == pytest.approx(calibration.BUDGET_NS / steps, rel=0.5)
+    timed = time_step(trainer, {})
+    assert trainer.reads == list(range(1, 3 + timed.steps))
+    assert timed.steps >= calibration.MIN_STEPS
+    assert timed.step_ns == pytest.approx(calibration.BUDGET_NS / timed.steps, rel=0.5)
 
 
 def test_what_was_learnt_is_undone() -> None:
