@@ -1,0 +1,47 @@
+"""What a prediction takes for granted, in sentences."""
+
+from collections.abc import Iterator
+
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.running import FUNCTIONS, full_cache
+from pipeline_lab.advice.workloads import CONSTANT_STEPS, function_ms
+from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadStage
+from pipeline_lab.options.run import RunOptions
+
+
+def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
+    """Name what the prediction for changed options rests on beside what the run measured."""
+    return tuple(_notes(measured.options, options))
+
+
+def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
+    old, new = before.pipeline, after.pipeline
+    if old.batch_size != new.batch_size and not isinstance(before.workload, CONSTANT_STEPS):
+        yield "The training step is taken to grow with the batch."
+    for stage in sorted(FUNCTIONS):
+        if _sees_batches(old, stage) != _sees_batches(new, stage) and not function_ms(stage, after.workload):
+            yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."
+    if full_cache(after) is not None and full_cache(before) is None:
+        yield "The first epoch fills the cache and takes as long as before; the prediction is for those after it."
+    if _tuned(new) - _tuned(old):
+        yield "AUTOTUNE is taken to use all threads of the pool where they are needed."
+    if _read_mode(old) != _read_mode(new):
+        yield "Reading is taken to cost as much for each record as it did."
+
+
+def _sees_batches(pipeline: PipelineOptions, stage: str) -> bool | None:
+    sizes = {each.stage: size for each, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)}
+    return sizes[stage] is not None if stage in sizes else None
+
+
+def _tuned(pipeline: PipelineOptions) -> set[str]:
+    return {
+        stage.stage
+        for stage in pipeline.stages
+        if not isinstance(stage, PrefetchStage) and getattr(stage, "num_parallel_calls", None) == "autotune"
+    }
+
+
+def _read_mode(pipeline: PipelineOptions) -> str | None:
+    read = pipeline.find("read")
+    return read.mode if isinstance(read, ReadStage) else None

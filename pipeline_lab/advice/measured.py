@@ -1,0 +1,222 @@
+"""What one run tells about the next: step and pipeline alone, work of each stage, processor time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline_lab.advice.running import FUNCTIONS, Machine, full_cache, running_stages
+from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute
+from pipeline_lab.advice.visits import examples_behind
+from pipeline_lab.advice.workloads import function_ms, sleeps
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.live_model import LiveModel, StageWork
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import GeneratorWorkload
+from pipeline_lab.statistics.effective_sample import estimate_mean
+from pipeline_lab.units import NS_PER_MS
+
+NO_THREADS = (
+    "How many threads run the pipeline's functions is only known for pipelines that TensorFlow can write down; launch the "
+    "job with `pipeline-lab run`."
+)
+FULL_SHARE = 0.85
+"""Of the cores that others left: threads of a job that uses more have waited for a core now and then."""
+LEAST_CORES = 0.1
+"""What a job always gets of a machine that others fill."""
+NEVER_ASKED = 0.5
+"""Elements for one batch below which an iterator is called unused: the cache above it is full."""
+CONFIDENCE_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run, ready to be asked what other options would bring; times in ms for one step or one batch.
+
+    Attributes:
+        options: What the run was told.
+        step_ms: P, the step as it ran.
+        device_only_ms: G, the step on a held batch.
+        stages: Work of each stage of the options, in their order.
+        cores: N, cores that the job may use.
+        pool_threads: Q, threads that run functions where the options do not set them.
+        other_cores: L, cores that others kept busy.
+        between_ms: Python between two steps, and whatever else the model's parts do not explain of the step.
+        step_cpu_ms: Processor time of all that is not the pipeline; None if it is not known.
+        records: Records of one epoch; None if they were not counted.
+        noise_percent: Half of the 95 % interval of the mean step time, percent of it.
+        caches_are_full: The first epoch was over while the run was looked at.
+        pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
+            run's own options to give the step that was measured.
+    """
+
+    options: RunOptions
+    step_ms: float
+    device_only_ms: float
+    stages: tuple[StageCost, ...]
+    cores: float
+    pool_threads: int
+    other_cores: float = 0.0
+    between_ms: float = 0.0
+    step_cpu_ms: float | None = None
+    records: int | None = None
+    noise_percent: float = 0.0
+    caches_are_full: bool = True
+    pipeline_factor: float = 1.0
+    cpu_factor: float = 1.0
+
+    @property
+    def free_cores(self) -> float:
+        """Cores that others left to the job."""
+        return max(LEAST_CORES, self.cores - self.other_cores)
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(self.cores, self.pool_threads)
+
+    @property
+    def ms_per_example(self) -> float:
+        return self.step_ms / self.options.pipeline.batch_size
+
+
+def take(results: Results, options: RunOptions) -> Measured | Unavailable:
+    """Read what a run measured; nothing is put down to the model's errors yet.
+
+    Args:
+        results: Its diagnosis.
+        options: What it was told.
+    """
+    calibration, model, job = results.calibration, results.live_model, results.job_steps
+    if isinstance(calibration, Unavailable):
+        return calibration
+    if isinstance(model, Unavailable):
+        return model
+    if isinstance(job, Unavailable):
+        return job
+    load = results.job_load
+    threads = None if isinstance(results.written, Unavailable) else results.written.pool_threads
+    if threads is None:
+        return Unavailable(NO_THREADS)
+    cores = float(model.cpu_budget) if isinstance(load, Unavailable) else load.cores
+    measured = Measured(
+        options=options,
+        step_ms=calibration.step_ns / NS_PER_MS,
+        device_only_ms=min(calibration.device_only_ns, calibration.step_ns) / NS_PER_MS,
+        stages=_without_turns(attribute(model.stages, options), options, threads),
+        cores=cores,
+        pool_threads=threads if options.pipeline.private_threadpool_size is None else max(1, int(cores)),
+        other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
+        between_ms=_between_ms(job),
+        records=_records(results, options),
+        noise_percent=_noise_percent(job),
+        caches_are_full=not _is_filling(model, options),
+    )
+    cpu_ms = _cpu_ms(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step / NS_PER_MS
+    return measured if cpu_ms is None else _share_processor(measured, cpu_ms, calibration)
+
+
+def _cpu_ms(calibration: Calibration) -> float | None:
+    """Return the processor time of step and pipeline alone, where nobody sampled that of the job."""
+    step_ns, pipeline_ns = calibration.device_only_cpu_ns, calibration.pipeline_only_cpu_ns
+    return None if step_ns is None or pipeline_ns is None else (step_ns + pipeline_ns) / NS_PER_MS
+
+
+def _without_turns(stages: tuple[StageCost, ...], options: RunOptions, threads: int) -> tuple[StageCost, ...]:
+    """Take out of parallel Python generators the time in which they waited for each other: one at a time can run."""
+    if not isinstance(options.workload, GeneratorWorkload):
+        return stages
+    read, *others = stages
+    at_once = max(1.0, min(read.parallelism or 1.0, threads))
+    return (replace(read, ms_per_example=read.ms_per_example / at_once), *others)
+
+
+def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration) -> Measured:
+    """Divide the processor time between the step and the stages.
+
+    Stages without a function work all the time. Functions may wait for something else; how much they work is what
+    draining the pipeline alone took beyond the others. On full cores, thread time beyond processor time was spent
+    waiting for a core and is no work.
+
+    Args:
+        measured: With thread time alone.
+        cpu_ms: C, processor time of the job for one step.
+        calibration: For the pipeline alone.
+    """
+    behind = examples_behind(measured.options)
+    share = _busy_share(measured, behind, cpu_ms, calibration)
+    is_full = cpu_ms / measured.free_cores >= FULL_SHARE * measured.step_ms
+    stages = []
+    for cost in measured.stages:
+        idle = idle_ms(cost, measured.options)
+        cpu_each_ms = (cost.ms_per_example - idle) * (share if _has_function(cost.stage, measured.options) else 1.0)
+        ms = idle + cpu_each_ms if is_full else cost.ms_per_example
+        stages.append(replace(cost, ms_per_example=ms, cpu_ms_per_example=cpu_each_ms))
+    running = running_stages(measured.options, measured.machine, caches_are_full=measured.caches_are_full)
+    own_ms = sum(
+        cost.cpu_ms_per_example * examples
+        for cost, examples, stage in zip(stages, behind, running, strict=True)
+        if not stage.is_skipped
+    )
+    return replace(measured, stages=tuple(stages), step_cpu_ms=max(0.0, cpu_ms - own_ms))
+
+
+def _busy_share(measured: Measured, behind: Sequence[float], cpu_ms: float, calibration: Calibration) -> float:
+    """Return how much of the functions' time keeps a core busy, 0 to 1; never more than the whole job does."""
+    options, alone_ns = measured.options, calibration.pipeline_only_cpu_ns
+    most_ms = cpu_ms if alone_ns is None else min(cpu_ms, alone_ns / NS_PER_MS)
+    functions_ms = others_ms = 0.0
+    for cost, examples in zip(measured.stages, behind, strict=True):
+        busy_ms = (cost.ms_per_example - idle_ms(cost, options)) * examples
+        if _has_function(cost.stage, options):
+            functions_ms += busy_ms
+        else:
+            others_ms += busy_ms
+    return min(1.0, max(0.0, most_ms - others_ms) / functions_ms) if functions_ms > 0 else 1.0
+
+
+def _has_function(stage: str, options: RunOptions) -> bool:
+    reads_by_function = function_ms("read", options.workload) > 0 or isinstance(options.workload, GeneratorWorkload)
+    return stage in FUNCTIONS or (stage == "read" and reads_by_function)
+
+
+def idle_ms(cost: StageCost, options: RunOptions) -> float:
+    """Return the time per example that a function is known to pass without a core, ms."""
+    return min(cost.ms_per_example, function_ms(cost.stage, options.workload)) if sleeps(options.workload) else 0.0
+
+
+def _between_ms(job: JobSteps) -> float:
+    plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
+    if not plain.any():
+        plain = ~tables.bools(job.table, "warmup")
+    step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
+    return max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS
+
+
+def _noise_percent(job: JobSteps) -> float:
+    measured = tables.ints(job.table, "step_ns")[~tables.bools(job.table, "warmup")]
+    if len(measured) < 2:
+        return 100.0
+    return 100.0 * CONFIDENCE_95 * estimate_mean(np.log(np.maximum(measured, 1).astype(np.float64))).standard_error
+
+
+def _records(results: Results, options: RunOptions) -> int | None:
+    if options.records is not None or isinstance(results.file_sampling, Unavailable):
+        return options.records
+    records = tables.floats(results.file_sampling.files, "records")
+    return int(records.sum()) if len(records) and np.isfinite(records).all() else None
+
+
+def _is_filling(model: LiveModel, options: RunOptions) -> bool:
+    """Say whether the reader below a cache was still asked for records: the first epoch was not over."""
+    readers = [work for work in model.stages if work.name not in ARGUMENTS and _is_leaf(model, work)]
+    asked = sum(work.visits_per_batch for work in readers)
+    return full_cache(options) is not None and asked > NEVER_ASKED
+
+
+def _is_leaf(model: LiveModel, work: StageWork) -> bool:
+    index = model.stages.index(work)
+    return all(other.parent != index for other in model.stages)

@@ -1,0 +1,180 @@
+"""What other options would bring: the analytic model of a step, fed by one measured run.
+
+The step takes the longest of what happens side by side: the step itself, each stage on the calls that really run at
+once, each thread that runs serial stages one after another, the pool's threads, the cores. What the model does not
+explain of the run itself is put on the term that binds there, so that the run's own options give its own step.
+"""
+
+from dataclasses import dataclass, replace
+
+from pipeline_lab.advice.assumptions import find_notes
+from pipeline_lab.advice.footprint import memory_bytes
+from pipeline_lab.advice.measured import Measured, take
+from pipeline_lab.advice.running import pool_threads, running_stages
+from pipeline_lab.advice.stage_times import stage_times
+from pipeline_lab.advice.terms import PROCESSOR, STEP, TURNS, Term, find_terms
+from pipeline_lab.advice.workloads import change_of_step, find_unknown
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.errors import OptionsError, StoreError, Unavailable
+from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.units import format_duration
+
+__all__ = ["Measured", "Prediction", "Term", "measure", "measure_run", "predict"]
+
+MOST_UNEXPLAINED = 2.0
+"""A run whose step is so many times what the model says, or the other way round, is not understood."""
+LEAST_MS = 1e-6
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a run with other options would be like after its first epoch.
+
+    Attributes:
+        step_ms: T, time of one step.
+        terms: What the step was the longest of, the longest first: the one that binds, then the next behind it.
+        ceiling_ms: The step if its input were free.
+        batch_size: Examples in a step.
+        memory_bytes: What the pipeline's buffers and caches hold; unavailable where the size of an element or an epoch
+            is not known.
+        threads: Of the pipeline: the pool's, and one for each stage that works ahead.
+        notes: What the prediction takes for granted, a sentence each.
+    """
+
+    step_ms: float
+    terms: tuple[Term, ...]
+    ceiling_ms: float
+    batch_size: int
+    memory_bytes: int | Unavailable
+    threads: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ms_per_example(self) -> float:
+        """Step time by which options of different batch sizes compare."""
+        return self.step_ms / self.batch_size
+
+    @property
+    def ceiling_gain(self) -> float:
+        """T / G: how much faster the step could become by its input alone."""
+        return self.step_ms / self.ceiling_ms
+
+    def gain_percent(self, measured: Measured) -> float:
+        """Return how much less time an example takes than in the measured run, percent; below 0 if more."""
+        return 100.0 * (1.0 - self.ms_per_example / measured.ms_per_example)
+
+
+def measure(results: Results, options: RunOptions) -> Measured | Unavailable:
+    """Make a run ready to be asked about other options.
+
+    Args:
+        results: The run's diagnosis.
+        options: What the run was told.
+
+    Returns:
+        Why not, where the run did not measure enough, or measured something that the model cannot explain.
+    """
+    measured = take(results, options)
+    return measured if isinstance(measured, Unavailable) else explain(measured)
+
+
+def measure_run(folder: RunFolder) -> Measured | Unavailable:
+    """Do the same with a recorded run, which is diagnosed if it was not yet.
+
+    Raises:
+        TraceReadError: Nothing in the run can be read.
+    """
+    try:
+        document = read_record(folder).options
+        options = None if document is None else read_options(document)
+    except (OptionsError, StoreError) as error:
+        return Unavailable(str(error))
+    if options is None:
+        return Unavailable(NO_OPTIONS)
+    return measure(diagnose_saved(folder.path), options)
+
+
+NO_OPTIONS = (
+    "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
+    "`pipeline-lab run` to predict."
+)
+
+
+def explain(measured: Measured) -> Measured | Unavailable:
+    """Put what the model does not explain of the run on the term that binds."""
+    found = predict(measured, measured.options)
+    if isinstance(found, Unavailable):
+        return found
+    wanted_ms, binding = measured.step_ms, found.terms[0].name
+    if binding == STEP:
+        return replace(measured, between_ms=max(0.0, measured.between_ms + wanted_ms - found.step_ms))
+    factor = wanted_ms / found.step_ms
+    if binding == TURNS:
+        factor = (wanted_ms - found.ceiling_ms) / (found.step_ms - found.ceiling_ms)
+    if not 1.0 / MOST_UNEXPLAINED <= factor <= MOST_UNEXPLAINED:
+        return Unavailable(
+            _NOT_UNDERSTOOD.format(ran=format_duration(wanted_ms * 1e6), said=format_duration(found.step_ms * 1e6))
+        )
+    if binding == PROCESSOR:
+        return replace(measured, cpu_factor=factor)
+    return replace(measured, pipeline_factor=factor)
+
+
+_NOT_UNDERSTOOD = (
+    "A step of the run took {ran}, but the parts that were measured explain {said}: something else holds it up, such as "
+    "slow records that keep their order, or other programs. Record it again on a quieter machine, or race the change."
+)
+
+
+def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable:
+    """Predict the step time of other options.
+
+    Args:
+        measured: A run.
+        options: The options to predict for.
+
+    Returns:
+        The reason where the run does not hold what the change depends on.
+    """
+    unknown = find_unknown(measured.options, options)
+    if unknown is not None:
+        return Unavailable(unknown)
+    running = running_stages(
+        options,
+        measured.machine,
+        ran_parallel=_made_parallel(measured),
+        caches_are_full=measured.caches_are_full or not _is_same_job(options, measured.options),
+    )
+    change = change_of_step(measured.options, options, measured.device_only_ms)
+    device_ms = max(0.0, measured.device_only_ms + change.device_ms)
+    ceiling_ms = max(LEAST_MS, device_ms + max(0.0, measured.between_ms + change.between_ms))
+    times = stage_times(running, measured, options)
+    threads = pool_threads(options, measured.machine)
+    terms = find_terms(times, options, ceiling_ms=ceiling_ms, threads=threads)
+    if measured.step_cpu_ms is not None:
+        step_cpu_ms = measured.step_cpu_ms * (device_ms / measured.device_only_ms if measured.device_only_ms else 1.0)
+        cpu_ms = step_cpu_ms + sum(time.cpu_ms for time in times)
+        terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ms / measured.free_cores))
+    terms.sort(key=lambda term: -term.ms)
+    return Prediction(
+        step_ms=terms[0].ms,
+        terms=tuple(terms),
+        ceiling_ms=ceiling_ms,
+        batch_size=options.pipeline.batch_size,
+        memory_bytes=memory_bytes(options, measured),
+        threads=threads + sum(time.running.works_ahead for time in times),
+        notes=find_notes(measured, options),
+    )
+
+
+def _made_parallel(measured: Measured) -> frozenset[str]:
+    """Return the serial stages that TensorFlow's rewrites made parallel in the measured run."""
+    if not measured.options.pipeline.tensorflow_rewrites:
+        return frozenset()
+    return frozenset(cost.stage for cost in measured.stages if cost.parallelism is not None)
+
+
+def _is_same_job(one: RunOptions, other: RunOptions) -> bool:
+    return one.pipeline == other.pipeline and one.workload == other.workload

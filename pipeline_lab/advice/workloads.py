@@ -1,0 +1,135 @@
+"""What a change of the workload's own numbers does to the work of stages and step, and which changes nobody can tell."""
+
+from dataclasses import dataclass
+
+from pipeline_lab.advice.running import FUNCTIONS
+from pipeline_lab.advice.stage_costs import StageCost
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload, WorkloadModel
+
+_HOW_IT_RUNS = frozenset({"num_parallel_calls", "deterministic"})
+_NEEDS_MEASURING = frozenset({"snapshot", "save", "unbatch", "rebatch"})
+_HIDES_WORK = frozenset({"snapshot", "save"})
+
+KNOWN_TIMES = {
+    "synthetic": frozenset(
+        {"read_ms", "map_ms", "tail_every", "tail_ms", "jitter_percent", "compute_ms", "python_ms", "examples_per_file"}
+    ),
+    "generator": frozenset({"example_ms", "examples_at_once", "compute_ms", "examples_per_generator"}),
+}
+"""Fields of a workload whose change has an effect that is known: they are times, or the length of an epoch."""
+ANY_WORKLOAD = frozenset({"examples_per_file"})
+CONSTANT_STEPS = (SyntheticWorkload, GeneratorWorkload)
+"""Workloads whose step takes as long for a batch of any size."""
+
+VECTORISED_SAVES_MS = {"parse": 0.02, "augment": 0.12}
+"""Overhead per example that goes when a function sees whole batches, ms: calls and operations that are made once for a
+batch. From runs of 32-pixel images on a 2.5 GHz core."""
+VECTORISED_LEAST = 0.3
+"""A vectorised function still takes at least this share of what it took one by one."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of the parts that are no stage: additions in ms for one step."""
+
+    device_ms: float
+    between_ms: float
+
+
+def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
+    """Return why the step time of changed options cannot be told from a run, as a sentence; None if it can."""
+    old, new = before.workload, after.workload
+    if old.kind != new.kind:
+        return f"The run trained on the {old.kind} workload; record one with {new.kind} to predict for it."
+    changed = _changed(old.model_dump(), new.model_dump())
+    unknown = sorted(set(changed) - KNOWN_TIMES.get(old.kind, ANY_WORKLOAD))
+    if unknown:
+        return _not_from("workload", unknown)
+    training = _changed(before.training.model_dump(), after.training.model_dump())
+    unknown = sorted(set(training) & {"device", "precision", "checkpoint_every"})
+    return _not_from("training", unknown) if unknown else _unknown_function(before, after)
+
+
+def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float) -> Change:
+    """Return what is added to the step by another batch size, ``compute_ms`` or ``python_ms``."""
+    old, new = before.workload, after.workload
+    between = _number(new, "python_ms") - _number(old, "python_ms")
+    if isinstance(old, CONSTANT_STEPS):
+        return Change(_number(new, "compute_ms") - _number(old, "compute_ms"), between)
+    return Change(device_only_ms * (after.pipeline.batch_size / before.pipeline.batch_size - 1.0), between)
+
+
+def function_ms(stage: str, workload: WorkloadModel) -> float:
+    """Return the time per example that a workload's own numbers set for a stage, ms; 0 where none do."""
+    if isinstance(workload, SyntheticWorkload):
+        if stage == "map":
+            slow = 1.0 / workload.tail_every if workload.tail_every else 0.0
+            return (1.0 - slow) * workload.map_ms + slow * workload.tail_ms
+        return workload.read_ms if stage == "read" else 0.0
+    if isinstance(workload, GeneratorWorkload) and stage == "read":
+        return workload.example_ms
+    return 0.0
+
+
+def sleeps(workload: WorkloadModel) -> bool:
+    """Say whether the times that a workload sets pass without a core."""
+    return isinstance(workload, SyntheticWorkload) and workload.work == "sleep"
+
+
+def changed_ms(cost: StageCost, before: RunOptions, after: RunOptions, *, examples_per_call: int) -> float:
+    """Return the thread time per example that a stage will take, ms.
+
+    Args:
+        cost: What it took.
+        before, after: The options that it was measured with, and those to predict for.
+        examples_per_call: How many examples it is to see at once.
+    """
+    old_ms, new_ms = function_ms(cost.stage, before.workload), function_ms(cost.stage, after.workload)
+    beside_ms = max(0.0, cost.ms_per_example - old_ms)  # what a call takes beside the time that is set
+    if old_ms or new_ms:
+        calls = _yields(cost.stage, before.workload) * cost.examples_per_call
+        return new_ms + beside_ms * calls / (_yields(cost.stage, after.workload) * examples_per_call)
+    saved = VECTORISED_SAVES_MS.get(cost.stage, 0.0)
+    if cost.examples_per_call > 1:
+        single_ms = cost.ms_per_example + (saved if cost.stage in FUNCTIONS else 0.0)
+    else:
+        single_ms = cost.ms_per_example
+    if examples_per_call == 1 or cost.stage not in FUNCTIONS:
+        return single_ms
+    return max(VECTORISED_LEAST * single_ms, single_ms - saved)
+
+
+def _yields(stage: str, workload: WorkloadModel) -> int:
+    """Return the examples that one call of a Python generator makes."""
+    return workload.examples_at_once if stage == "read" and isinstance(workload, GeneratorWorkload) else 1
+
+
+def _unknown_function(before: RunOptions, after: RunOptions) -> str | None:
+    """Find a stage that the run did not have, or not in that form."""
+    old = {stage.stage: stage for stage in before.pipeline.stages}
+    for stage in after.pipeline.stages:
+        known = old.get(stage.stage)
+        if known is None and stage.stage in FUNCTIONS | _NEEDS_MEASURING:
+            return f"The run had no {stage.stage} stage, so its cost is not known; record a run that has one."
+        if known is not None and stage.stage in FUNCTIONS:
+            unknown = sorted(set(_changed(known.model_dump(), stage.model_dump())) - _HOW_IT_RUNS)
+            if unknown:
+                return _not_from(stage.stage, unknown)
+    left = [stage for stage in old if stage in _HIDES_WORK and after.pipeline.find(stage) is None]
+    if left:
+        return f"What {left[0]} keeps from running was not measured; record a run without it."
+    return None
+
+
+def _not_from(place: str, names: list[str]) -> str:
+    changed = " and ".join(f"{place}.{name}" for name in names)
+    return f"What {changed} costs cannot be told from a run with another value; record a run with the new one."
+
+
+def _changed(old: dict[str, object], new: dict[str, object]) -> list[str]:
+    return [name for name in new if old.get(name) != new[name]]
+
+
+def _number(workload: WorkloadModel, name: str) -> float:
+    return float(getattr(workload, name, 0.0))

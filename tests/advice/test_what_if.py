@@ -1,0 +1,198 @@
+"""Predictions that add up in the head, and laws that no prediction may break."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.advice.what_if import Measured, Prediction, explain, predict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.run import RunOptions
+from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, mapped, measured, options, with_workload
+
+REPEAT: dict[str, Any] = {"stage": "repeat"}
+CACHE: dict[str, Any] = {"stage": "cache"}
+SERIAL_MS = BATCH * MAP_MS
+
+
+def predicted(what: RunOptions, run: Measured | None = None) -> Prediction:
+    found = predict(run or measured(), what)
+    assert isinstance(found, Prediction), found
+    return found
+
+
+def test_a_serial_map_takes_its_work_and_the_step_comes_next():
+    found = predicted(options())
+    assert (found.step_ms, found.ceiling_ms) == (SERIAL_MS, STEP_MS)
+    assert [(term.name, term.ms) for term in found.terms[:2]] == [("map", SERIAL_MS), ("training step", STEP_MS)]
+    assert found.ceiling_gain == SERIAL_MS / STEP_MS
+
+
+@pytest.mark.parametrize(("calls", "step_ms"), [(2, 10.0), (4, 5.0), (8, 5.0), ("autotune", 5.0)])
+def test_parallel_calls_divide_the_work_until_the_step_binds(calls: int | str, step_ms: float):
+    assert predicted(options(mapped(calls))).step_ms == step_ms
+
+
+def test_no_more_calls_run_than_the_pool_has_threads():
+    found = predicted(options(mapped(8), private_threadpool_size=2))
+    assert found.step_ms == SERIAL_MS / 2
+    assert {term.name for term in found.terms[:2]} == {"map", "thread pool"}
+
+
+def test_without_prefetch_step_and_input_take_turns():
+    found = predicted(options(prefetch=None))
+    assert found.step_ms == STEP_MS + SERIAL_MS
+    assert found.terms[0].name == "training step and input in turns"
+
+
+def test_a_parallel_map_without_prefetch_works_ahead_as_far_as_its_slots_go():
+    """Four of ten elements are made during the step, the other six at 0.5 ms each."""
+    found = predicted(options(mapped(4), prefetch=None), measured(device_only_ms=4.0))
+    assert found.step_ms == pytest.approx(4.0 + 6 * MAP_MS / 4)
+
+
+def test_rewrites_add_the_prefetch():
+    assert predicted(options(prefetch=None, tensorflow_rewrites=True)).step_ms == SERIAL_MS
+
+
+def test_a_cache_behind_the_map_leaves_the_step():
+    found = predicted(options(mapped(), CACHE, REPEAT))
+    assert found.step_ms == STEP_MS
+    assert found.memory_bytes == (1000 + 2 * BATCH) * EXAMPLE_BYTES
+    assert "first epoch" in found.notes[0]
+
+
+def test_a_cache_before_the_map_saves_nothing_of_it():
+    assert predicted(options(CACHE, REPEAT, mapped())).step_ms == pytest.approx(SERIAL_MS, 0.01)
+
+
+def test_a_cache_behind_an_endless_repeat_is_never_full():
+    found = predicted(options(REPEAT, mapped(), CACHE))
+    assert found.step_ms == pytest.approx(SERIAL_MS, 0.01)
+    assert isinstance(found.memory_bytes, Unavailable)
+
+
+def test_a_map_that_keeps_cores_busy_is_held_by_the_processor():
+    run = measured()
+    busy = replace(run, stages=tuple(replace(cost, cpu_ms_per_example=cost.ms_per_example) for cost in run.stages))
+    run = replace(busy, options=with_workload(run.options, work="spin"), step_cpu_ms=4.0, other_cores=2.0)
+    found = predicted(with_workload(options(mapped(8)), work="spin"), run)
+    assert (found.terms[0].name, found.step_ms) == ("processor", (4.0 + SERIAL_MS) / 2)
+
+
+def test_a_filter_makes_the_stages_before_it_work_more():
+    assert predicted(options(mapped(), {"stage": "filter", "keep_percent": 50})).step_ms == pytest.approx(
+        2 * SERIAL_MS, 0.01
+    )
+
+
+def test_times_of_the_workload_are_added():
+    assert predicted(with_workload(options(), map_ms=3.0)).step_ms == 3.0 * BATCH
+    assert predicted(with_workload(options(), compute_ms=25.0)).step_ms == 25.0
+    assert predicted(with_workload(options(), python_ms=30.0)).step_ms == 35.0
+
+
+def test_what_a_call_takes_beside_its_set_time_goes_with_whole_batches():
+    run = measured()
+    stages = [replace(cost, ms_per_example=3.0) if cost.stage == "map" else cost for cost in run.stages]
+    whole = options(REPEAT)
+    whole = whole.model_copy(
+        update={
+            "pipeline": whole.pipeline.model_validate(
+                {
+                    **whole.pipeline.model_dump(),
+                    "stages": [
+                        {"stage": "read"},
+                        REPEAT,
+                        {"stage": "batch", "size": BATCH},
+                        mapped(),
+                        {"stage": "prefetch", "buffer_size": 2},
+                    ],
+                }
+            )
+        }
+    )
+    assert predicted(whole, replace(run, stages=tuple(stages))).step_ms == pytest.approx(BATCH * (MAP_MS + 1.0 / BATCH))
+
+
+def test_a_larger_batch_counts_by_example():
+    run = measured()
+    found = predicted(options(batch=20), run)
+    assert (found.step_ms, found.gain_percent(run)) == (2 * SERIAL_MS, 0.0)
+
+
+def test_buffers_are_counted_in_bytes():
+    found = predicted(options({"stage": "shuffle", "buffer_size": 300}, REPEAT, mapped(4)))
+    assert found.memory_bytes == (300 + 4 + 2 * BATCH) * EXAMPLE_BYTES
+    assert found.threads == 8 + 2
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"element_bytes": 9}, "workload.element_bytes"),
+        ({"work": "spin"}, "workload.work"),
+        ({"tiny_ops": 3}, "tiny_ops"),
+    ],
+)
+def test_what_a_run_does_not_tell_is_said(values: dict[str, Any], reason: str):
+    found = predict(measured(), with_workload(options(), **values))
+    assert isinstance(found, Unavailable)
+    assert reason in found.reason
+
+
+def test_what_the_model_does_not_explain_goes_to_the_term_that_binds():
+    explained = explain(measured(step_ms=22.0))
+    assert isinstance(explained, Measured)
+    assert explained.pipeline_factor == 1.1
+    assert predicted(options(), explained).step_ms == pytest.approx(22.0)
+    assert predicted(options(mapped(2)), explained).step_ms == pytest.approx(11.0)
+    assert predicted(with_workload(options(), compute_ms=50.0), explained).step_ms == 50.0
+
+
+def test_a_run_that_the_model_does_not_understand_predicts_nothing():
+    found = explain(measured(step_ms=90.0))
+    assert isinstance(found, Unavailable)
+    assert "90 ms" in found.reason
+
+
+MAPS = st.builds(mapped, st.sampled_from([None, 1, 2, 3, 8, 16, "autotune"]))
+RUNS = st.builds(
+    measured,
+    device_only_ms=st.floats(0.1, 50),
+    step_cpu_ms=st.none() | st.floats(0, 100),
+    other_cores=st.floats(0, 4),
+    between_ms=st.floats(0, 10),
+)
+
+
+@given(RUNS, MAPS, st.sampled_from([None, 1, 4]), st.sampled_from([None, 1, 4, 16]), st.booleans())
+def test_a_step_never_takes_less_than_the_step_alone(
+    run: Measured, stage: dict[str, Any], prefetch: int | None, pool: int | None, rewrites: bool
+):
+    found = predicted(
+        options(stage, prefetch=prefetch, private_threadpool_size=pool, tensorflow_rewrites=rewrites), run
+    )
+    assert found.step_ms >= found.ceiling_ms >= run.device_only_ms
+    assert [term.ms for term in found.terms] == sorted((term.ms for term in found.terms), reverse=True)
+
+
+@given(RUNS, st.integers(1, 16), st.integers(1, 16), st.sampled_from([None, 2]), st.integers(1, 16))
+def test_more_parallel_calls_or_threads_are_never_slower(
+    run: Measured, calls: int, more: int, prefetch: int | None, pool: int
+):
+    few = predicted(options(mapped(calls), prefetch=prefetch, private_threadpool_size=pool), run)
+    many = predicted(options(mapped(calls + more), prefetch=prefetch, private_threadpool_size=pool), run)
+    wide = predicted(options(mapped(calls), prefetch=prefetch, private_threadpool_size=pool + more), run)
+    assert many.step_ms <= few.step_ms + 1e-9
+    assert wide.step_ms <= few.step_ms + 1e-9
+
+
+@given(RUNS, MAPS)
+def test_a_prefetch_is_never_slower(run: Measured, stage: dict[str, Any]):
+    assert (
+        predicted(options(stage, prefetch=2), run).step_ms
+        <= predicted(options(stage, prefetch=None), run).step_ms + 1e-9
+    )
