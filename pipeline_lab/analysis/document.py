@@ -293,6 +293,7 @@ def _memory(memory: Memory | Unavailable, allocators: Allocators | Unavailable) 
     return {
         "process_peak_bytes": memory.process_peak_bytes if isinstance(memory, Memory) else process,
         "process_start_bytes": memory.process_start_bytes if isinstance(memory, Memory) else process,
+        "data_bytes": memory.data_bytes if isinstance(memory, Memory) else process,
         "allocators": allocators.to_json()
         if isinstance(allocators, Unavailable)
         else [

@@ -1,4 +1,4 @@
-"""The job's memory over time, with the profile windows and their flushes."""
+"""The job's memory over time, with the profile windows and their flushes, beside what its data takes on disk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from pipeline_lab.analysis.intervals import IntArray, contains
 from pipeline_lab.analysis.profiler_cost import flushes
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.events import Event, WindowEvent
+from pipeline_lab.runs.files import DataFile
 
 MEMORY_TABLE = pa.schema([("time_ns", pa.int64()), ("rss_bytes", pa.int64()), ("flushing", pa.bool_())])
 """Process memory over time, on the diagnosis' axis; at most 4,000 rows, each the largest of its stretch of time."""
@@ -27,14 +28,19 @@ class Memory:
         process_peak_bytes: Largest resident size seen.
         process_start_bytes: Resident size at the first sample.
         table: Over time, :data:`MEMORY_TABLE`.
+        data_bytes: Size of the data on disk, tables beside the files included; None where it is not known, or Python
+            makes the examples.
     """
 
     process_peak_bytes: int
     process_start_bytes: int
     table: pa.Table
+    data_bytes: int | None = None
 
 
-def measure(steps: pa.Table, resources: pa.Table, events: Sequence[Event], origin_ns: int) -> Memory:
+def measure(
+    steps: pa.Table, resources: pa.Table, events: Sequence[Event], origin_ns: int, data: Sequence[DataFile] = ()
+) -> Memory:
     """Join what was sampled by the clock with what each step noted.
 
     Args:
@@ -42,6 +48,7 @@ def measure(steps: pa.Table, resources: pa.Table, events: Sequence[Event], origi
         resources: Of schema ``runs.tables.RESOURCES``.
         events: The worker's events, for the flushes.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        data: Everything that the job reads.
 
     Raises:
         TraceIncompleteError: Nothing was sampled yet.
@@ -66,6 +73,7 @@ def measure(steps: pa.Table, resources: pa.Table, events: Sequence[Event], origi
             rss_bytes=rss[kept],
             flushing=flushing[kept],
         ),
+        data_bytes=sum(file.size_bytes for file in data) or None,
     )
 
 

@@ -32,7 +32,7 @@ from pipeline_lab.options.run import read_options
 from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.runs.events import Event, read_events
-from pipeline_lab.runs.files import DataFile, read_files
+from pipeline_lab.runs.files import DataFile, read_files, read_tables
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import LABELS, MODEL, RESOURCES, SAMPLES, STEPS, read_table
@@ -54,6 +54,7 @@ class JobTables:
     environment: dict[str, Any]
     events: list[Event]
     files: list[DataFile]
+    tables: list[DataFile]
     predict: Predict | None
 
     @property
@@ -111,6 +112,7 @@ def read_job(folder: RunFolder) -> JobTables:
         environment=_environment(folder),
         events=read_events(folder.events),
         files=read_files(folder.files),
+        tables=read_tables(folder.files),
         predict=_prediction(folder),
     )
 
@@ -148,7 +150,7 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         file_sampling=attempt(
             lambda: file_sampling.measure(job.files, job.samples, reads, job.predict, label_mix.measure(job.labels))
         ),
-        memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns)),
+        memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns, [*job.files, *job.tables])),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
         outlier_steps=attempt(
             lambda: outlier_steps.find_in_job(steps, job.resources, profiler_cost.flushes(events), origin_ns)

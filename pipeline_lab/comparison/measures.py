@@ -29,6 +29,7 @@ LAST_SHARE = 0.1
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 
 NO_EXAMPLES = Unavailable("The number of examples per step is not recorded.")
+NO_DATA = Unavailable("Nothing of the data lies on disk, or the run does not say how large its files are.")
 NO_STEPS = Unavailable("The windows hold no step; record longer windows.")
 
 
@@ -105,6 +106,7 @@ def _definitions() -> list[tuple[str, str, str, str, str, Read]]:
             _sampling(_unopened),
         ),
         ("peak_memory_bytes", "Memory, peak", "bytes", "memory", "lower", _memory),
+        ("data_bytes", "Data on disk", "bytes", "memory", "lower", _data),
         ("last_loss", "Loss, last tenth of the steps", "", "learning", "lower", _job(_last("loss"))),
         ("last_accuracy_percent", "Accuracy, last tenth of the steps", "%", "learning", "higher", _job(_accuracy)),
     ]
@@ -241,6 +243,10 @@ def _coverage(sampling: FileSampling) -> Value:
 
 def _memory(diagnosis: Diagnosis) -> Value:
     return _of(diagnosis.memory, lambda memory: float(memory.process_peak_bytes))
+
+
+def _data(diagnosis: Diagnosis) -> Value:
+    return _of(diagnosis.memory, lambda memory: NO_DATA if memory.data_bytes is None else float(memory.data_bytes))
 
 
 def _last(column: str) -> Callable[[JobSteps], Value]:

@@ -5,7 +5,7 @@ order given here. Parsing that comes after `batch` is vectorised: it sees a batc
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,7 @@ from pipeline_lab.options.stages import (
     AugmentStage,
     BatchStage,
     CacheStage,
+    LookupStage,
     MapStage,
     ParseStage,
     PrefetchStage,
@@ -35,7 +36,9 @@ __all__ = [
     "BatchStage",
     "CacheStage",
     "FilterStage",
+    "LookupStage",
     "MapStage",
+    "MappingStage",
     "ParseStage",
     "PipelineOptions",
     "PrefetchStage",
@@ -58,6 +61,7 @@ Stage = Annotated[
     ReadStage
     | ParseStage
     | AugmentStage
+    | LookupStage
     | MapStage
     | CacheStage
     | SnapshotStage
@@ -77,12 +81,16 @@ Stage = Annotated[
     Field(discriminator="stage"),
 ]
 
+MappingStage: TypeAlias = ParseStage | AugmentStage | LookupStage | MapStage
+"""Stages that call a function of the workload for each element."""
+
 STAGE_TYPES: dict[str, type[Options]] = {
     kind.model_fields["stage"].default: kind
     for kind in (
         ReadStage,
         ParseStage,
         AugmentStage,
+        LookupStage,
         MapStage,
         CacheStage,
         SnapshotStage,
@@ -103,7 +111,7 @@ STAGE_TYPES: dict[str, type[Options]] = {
 }
 """Every stage by its name, in the order in which forms offer them."""
 
-SINGLE_STAGES = ("read", "parse", "augment", "map", "prefetch_to_device")
+SINGLE_STAGES = ("read", "parse", "augment", "lookup", "map", "prefetch_to_device")
 """Stages that a pipeline has once at most."""
 
 

@@ -6,6 +6,7 @@ from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,
+    LookupStage,
     MapStage,
     ParseStage,
     PipelineOptions,
@@ -18,6 +19,7 @@ from pipeline_lab.options.pipeline import (
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
+    FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
     SparseWorkload,
@@ -44,6 +46,9 @@ class Preset:
 _AUGMENT = AugmentStage(pad=4, crop=32, flip=True, rotate_degrees=15, cutout=8, normalise=True)
 _PARALLEL_AUGMENT = _AUGMENT.model_copy(update={"num_parallel_calls": "autotune"})
 _UNEQUAL = SyntheticWorkload(examples_per_file=(1000, 2000, 3000), map_ms=0.05, compute_ms=5.0)
+_CAPTIONS = FeaturesWorkload()
+_OPEN_ALL = ReadStage(mode="interleave", shuffle_files=True, cycle_length=4)
+_MIX = ShuffleStage(buffer_size=1000)
 _IMAGES = ImagesWorkload(data="digits", image_size=32, examples_per_file=(1024,) * 8)
 
 
@@ -182,6 +187,28 @@ SPARSE = _preset(
     PipelineOptions(stages=_stages(ReadStage(), RepeatStage(), BatchStage(size=256), ParseStage(), PrefetchStage())),
 )
 
+FEATURES_REPLICATED = _preset(
+    "features-replicated",
+    "What does it cost to store an image's vector with each of its 20 captions? 4096 numbers in every record, on disk and "
+    "through every stage.",
+    _CAPTIONS.model_copy(update={"layout": "replicated"}),
+    PipelineOptions(
+        stages=_stages(_OPEN_ALL, _MIX, RepeatStage(), BatchStage(size=128), ParseStage(), PrefetchStage())
+    ),
+)
+
+FEATURES_LOOKUP = _preset(
+    "features-lookup",
+    "What does a table bring, and the number of the image in each record? The captions of `features-replicated`, their "
+    "vectors read from a memory-mapped file; `workload.layout` also takes constant, variable and sharded.",
+    _CAPTIONS,
+    PipelineOptions(
+        stages=_stages(
+            _OPEN_ALL, _MIX, RepeatStage(), BatchStage(size=128), ParseStage(), LookupStage(), PrefetchStage()
+        )
+    ),
+)
+
 GENERATOR = _preset(
     "generator",
     "What does from_generator cost? Python makes one example after the other; set `workload.examples_at_once` to the "
@@ -200,6 +227,8 @@ PRESETS: tuple[Preset, ...] = (
     EQUAL_SHARDS,
     COVERING_SHUFFLE,
     SPARSE,
+    FEATURES_REPLICATED,
+    FEATURES_LOOKUP,
     GENERATOR,
 )
 """Every preset, in the order in which lists show them."""

@@ -19,14 +19,17 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
     OWN_STAGES,
+    FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
     SparseWorkload,
     Workload,
     WorkloadModel,
 )
+from pipeline_lab.units import format_bytes
 
 SCHEMA_VERSION = 1
+LARGEST_PROTOBUF_BYTES = 2**31 - 1
 
 
 class RunOptions(Options):
@@ -49,6 +52,8 @@ class RunOptions(Options):
                 _check_images(images, self.pipeline)
             case SparseWorkload():
                 _check_sparse(kinds)
+            case FeaturesWorkload() as features:
+                _check_features(features, [stage.stage for stage in self.pipeline.stages])
             case GeneratorWorkload() as generator:
                 _check_generator(generator, self.pipeline)
         check_lengths(self.workload, self.pipeline)
@@ -233,6 +238,23 @@ def _check_sparse(kinds: set[str]) -> None:
         raise ValueError(
             "the sparse workload divides each batch among its replicas, which prefetch_to_device does not know; "
             "use prefetch"
+        )
+
+
+def _check_features(workload: FeaturesWorkload, kinds: list[str]) -> None:
+    if workload.layout == "replicated" and "lookup" in kinds:
+        raise ValueError("records of the replicated layout hold their vectors; remove the lookup stage")
+    if workload.layout in ("lookup", "constant") and "lookup" not in kinds:
+        raise ValueError(
+            f"the {workload.layout} layout needs a lookup stage, which reads the table; only variables can be read by the "
+            "training step"
+        )
+    if "lookup" in kinds and kinds.index("lookup") < kinds.index("parse"):
+        raise ValueError("lookup needs the number of the image, which parse reads; put parse before it")
+    if workload.layout == "constant" and workload.table_bytes > LARGEST_PROTOBUF_BYTES:
+        raise ValueError(
+            f"a table of {format_bytes(workload.table_bytes)} cannot be a constant: TensorFlow writes constants into its "
+            "graph, a protobuf message, and those end at 2 GB; choose the layout lookup, variable or sharded"
         )
 
 

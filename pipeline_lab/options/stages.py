@@ -41,6 +41,14 @@ class MapStage(Options):
     deterministic: bool | None = None
 
 
+class LookupStage(Options):
+    """Put the vector of its image into each caption (features workload). After `batch` it looks up all of a batch at once."""
+
+    stage: Literal["lookup"] = "lookup"
+    num_parallel_calls: Parallelism = None
+    deterministic: bool | None = None
+
+
 class CacheStage(Options):
     """Keep elements after the first epoch; everything before this stage then runs once."""
 

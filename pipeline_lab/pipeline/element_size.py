@@ -3,15 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipeline_lab.options.pipeline import AugmentStage
+from pipeline_lab.options.pipeline import AugmentStage, LookupStage, ParseStage, Stage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import (
+    FLOAT_BYTES,
+    FeaturesWorkload,
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+    WorkloadModel,
+)
 
 CHANNELS = 3
-FLOAT_BYTES = 4
 ID_BYTES = 8
 LABEL_AND_ID_BYTES = 16
 RECORD_FRAME_BYTES = 64
+VARINT_BYTES = 2
+"""A word's number in a record."""
 _JPEG_SHARE = {"digits": 0.33, "random": 0.85}
 """Size of a JPEG over that of its pixels: drawn digits compress well, noise does not."""
 
@@ -41,23 +50,37 @@ def elements_behind(options: RunOptions) -> tuple[Element, ...]:
 
 
 def _walk(options: RunOptions) -> Iterator[Element]:
-    workload = options.workload
     element = Element(1, _record_bytes(options), is_decoded=False)
     for stage, size in zip(options.pipeline.stages, options.pipeline.batch_sizes, strict=True):
-        element = replace(element, examples=size or 1)
-        if isinstance(stage, AugmentStage) and isinstance(workload, ImagesWorkload):
-            side = stage.crop or workload.image_size + 2 * stage.pad
-            element = replace(element, example_bytes=FLOAT_BYTES * CHANNELS * side**2 + LABEL_AND_ID_BYTES)
-        elif stage.stage == "parse" and isinstance(workload, ImagesWorkload):
-            pixels_bytes = CHANNELS * workload.image_size**2
-            element = replace(element, example_bytes=pixels_bytes + LABEL_AND_ID_BYTES, is_decoded=True)
+        element = _behind(stage, options.workload, replace(element, examples=size or 1))
         yield element
+
+
+def _behind(stage: Stage, workload: WorkloadModel, element: Element) -> Element:
+    """Return what a stage makes of an element's examples."""
+    match stage, workload:
+        case ParseStage(), ImagesWorkload():
+            pixels_bytes = CHANNELS * workload.image_size**2
+            return replace(element, example_bytes=pixels_bytes + LABEL_AND_ID_BYTES, is_decoded=True)
+        case AugmentStage(), ImagesWorkload():
+            side = stage.crop or workload.image_size + 2 * stage.pad
+            return replace(element, example_bytes=FLOAT_BYTES * CHANNELS * side**2 + LABEL_AND_ID_BYTES)
+        case ParseStage(), FeaturesWorkload():
+            image_bytes = workload.vector_bytes if workload.layout == "replicated" else ID_BYTES
+            numbers_bytes = workload.caption_words * ID_BYTES + LABEL_AND_ID_BYTES
+            return replace(element, example_bytes=image_bytes + numbers_bytes)
+        case LookupStage(), FeaturesWorkload() if element.example_bytes is not None:
+            return replace(element, example_bytes=element.example_bytes + workload.vector_bytes)
+    return element
 
 
 def _record_bytes(options: RunOptions) -> int | None:
     match options.workload:
         case SparseWorkload() as sparse:
             return sparse.features * (sparse.values_per_feature * ID_BYTES + RECORD_FRAME_BYTES) + LABEL_AND_ID_BYTES
+        case FeaturesWorkload() as features:
+            vector_bytes = features.vector_bytes if features.layout == "replicated" else 0
+            return vector_bytes + VARINT_BYTES * features.caption_words + 2 * RECORD_FRAME_BYTES
         case ImagesWorkload(data="files"):
             return None
         case ImagesWorkload() as images:

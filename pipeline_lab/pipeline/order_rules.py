@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 from pipeline_lab.options.pipeline import (
     AugmentStage,
-    MapStage,
+    LookupStage,
+    MappingStage,
     ParseStage,
     PrefetchStage,
     PrefetchToDeviceStage,
@@ -12,11 +13,11 @@ from pipeline_lab.options.pipeline import (
     ShuffleStage,
 )
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk
-
-_MAPS = (ParseStage, AugmentStage, MapStage)
+from pipeline_lab.units import format_bytes
 
 
 def _frozen_augmentation(options: RunOptions) -> Iterator[Finding]:
@@ -108,6 +109,29 @@ def _decoded_shuffle(options: RunOptions) -> Iterator[Finding]:
             )
 
 
+def _early_lookup(options: RunOptions) -> Iterator[Finding]:
+    lookup, workload = place_of(options, LookupStage), options.workload
+    if lookup is None or not isinstance(workload, FeaturesWorkload):
+        return
+    for index, stage in enumerate(options.pipeline.stages[lookup + 1 :], lookup + 1):
+        if isinstance(stage, ShuffleStage | StoreStage):
+            yield Finding(
+                "early-lookup",
+                Weight.ADVICE,
+                index,
+                f"{stage.stage} comes after lookup and so holds vectors of {format_bytes(workload.vector_bytes)}; before "
+                "lookup it would hold the numbers of the images instead.",
+            )
+    if workload.layout == "lookup" and options.pipeline.batch_sizes[lookup] is None:
+        yield Finding(
+            "lookup-by-example",
+            Weight.ADVICE,
+            lookup,
+            "lookup comes before batch, so Python is called for every example, one call at a time; behind batch it reads "
+            "all rows of a batch in one call.",
+        )
+
+
 def _missing_prefetch(options: RunOptions) -> Iterator[Finding]:
     stages = options.pipeline.stages
     last = len(stages) - 1
@@ -142,7 +166,7 @@ def _serial_stages(options: RunOptions) -> Iterator[Finding]:
     if options.pipeline.tensorflow_rewrites:
         return
     for index, stage in enumerate(options.pipeline.stages):
-        if isinstance(stage, _MAPS) and stage.num_parallel_calls is None:
+        if isinstance(stage, MappingStage) and stage.num_parallel_calls is None:
             yield Finding(
                 "serial-stage",
                 Weight.ADVICE,
@@ -155,7 +179,7 @@ def _small_pool(options: RunOptions) -> Iterator[Finding]:
     pool = options.pipeline.private_threadpool_size
     for index, stage in enumerate(options.pipeline.stages):
         calls = getattr(stage, "num_parallel_calls", None)
-        if pool is not None and isinstance(calls, int) and calls > pool and isinstance(stage, _MAPS):
+        if pool is not None and isinstance(calls, int) and calls > pool and isinstance(stage, MappingStage):
             yield Finding(
                 "small-pool",
                 Weight.ADVICE,
@@ -187,6 +211,7 @@ ORDER_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _mixed_epochs,
     _shuffled_batches,
     _decoded_shuffle,
+    _early_lookup,
     _missing_prefetch,
     _serial_stages,
     _small_pool,

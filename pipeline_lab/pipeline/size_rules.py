@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline_lab.options.pipeline import (
     BatchStage,
+    LookupStage,
     PrefetchStage,
     PrefetchToDeviceStage,
     ReadStage,
@@ -17,8 +18,9 @@ from pipeline_lab.options.pipeline import (
     Stage,
 )
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.pipeline.element_size import Element, elements_behind
-from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
+from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.part_code import PartStage
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.pipeline.store_code import StoreStage
@@ -179,6 +181,28 @@ def _held(options: RunOptions) -> Iterator[Finding]:
             yield _holds("cache-size", index, f"The {stage.stage}", int(most), element)
 
 
+def _table_of_vectors(options: RunOptions) -> Iterator[Finding]:
+    workload = options.workload
+    if not isinstance(workload, FeaturesWorkload):
+        return
+    table = format_bytes(workload.table_bytes)
+    if workload.layout == "replicated" and workload.captions_per_image > 1:
+        stored = format_bytes(sum(workload.examples_per_file) * workload.vector_bytes)
+        yield Finding(
+            "replicated-vectors",
+            Weight.ADVICE,
+            0,
+            f"Every vector is stored {format_count(workload.captions_per_image)} times, {stored} in all, and read as "
+            f"often; once each in a table they take {table}: choose another layout.",
+        )
+    elif workload.layout == "lookup":
+        sentence = f"The table of vectors takes {table} on disk; of it, memory holds what was read lately."
+        yield Finding("table", Weight.FACT, place_of(options, LookupStage), sentence)
+    elif workload.held_bytes:
+        sentence = f"The table of vectors takes {table} on disk, and as much memory while the job runs."
+        yield Finding("table", Weight.FACT, place_of(options, LookupStage), sentence)
+
+
 def _ragged_batches(options: RunOptions) -> Iterator[Finding]:
     for index, stage in stages_of(options, BatchStage):
         if not stage.drop_remainder:
@@ -207,5 +231,6 @@ SIZE_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _what_the_run_sees,
     _too_little_data,
     _held,
+    _table_of_vectors,
     _ragged_batches,
 )

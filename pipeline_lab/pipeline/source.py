@@ -3,16 +3,14 @@
 The text is written once per run; the worker imports it, the run keeps it, people paste it. It needs TensorFlow only.
 The module defines ``make_dataset(files, cache_dir=…)``; elements are dicts: ``image``, ``label``, ``id`` for images,
 ``payload``, ``id`` for the synthetic and generator workloads, a sparse tensor per feature, ``label``, ``id`` for the
-sparse one. Our own records carry their ``id`` (file index × 2⁴⁰ + record number);
+sparse one, ``caption``, ``vector`` (or ``image``, its number), ``label``, ``id`` for the features workload. Our own records carry their ``id`` (file index × 2⁴⁰ + record number);
 a user's do not, and only the probed source adds it.
 """
 
 from collections.abc import Iterator
 
 from pipeline_lab.options.pipeline import (
-    AugmentStage,
-    MapStage,
-    ParseStage,
+    MappingStage,
     PipelineOptions,
     PrefetchStage,
     ReadStage,
@@ -22,6 +20,7 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
+    FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
     SparseWorkload,
@@ -30,6 +29,7 @@ from pipeline_lab.options.workload import (
 from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 from pipeline_lab.pipeline.ending_code import ending_lines
+from pipeline_lab.pipeline.features_code import features_source
 from pipeline_lab.pipeline.generator_code import generator_source
 from pipeline_lab.pipeline.image_code import image_source
 from pipeline_lab.pipeline.part_code import PartStage, part_lines
@@ -72,6 +72,8 @@ def _workload_source(options: RunOptions, *, has_probe: bool) -> WorkloadSource:
             return image_source(images, pipeline, read, has_probe=has_probe)
         case SparseWorkload() as sparse:
             return sparse_source(sparse, pipeline, read)
+        case FeaturesWorkload() as features:
+            return features_source(features, pipeline, read)
         case GeneratorWorkload() as generator:
             return generator_source(generator, read)
         case SyntheticWorkload() as synthetic:
@@ -113,7 +115,7 @@ def _make_dataset(options: RunOptions, workload: WorkloadSource) -> str:
 def _stage_lines(stage: Stage, index: int, options: RunOptions, workload: WorkloadSource) -> Iterator[str]:
     if isinstance(stage, ReadStage):
         yield from workload.read
-    elif isinstance(stage, ParseStage | AugmentStage | MapStage):
+    elif isinstance(stage, MappingStage):
         yield _map_line(stage, options.pipeline, workload)
     elif isinstance(stage, StoreStage):
         yield from store_lines(stage, index)
@@ -130,7 +132,7 @@ def _stage_lines(stage: Stage, index: int, options: RunOptions, workload: Worklo
         yield assign_call("dataset.prefetch", [number_or_autotune(stage.buffer_size)])
 
 
-def _map_line(stage: ParseStage | AugmentStage | MapStage, pipeline: PipelineOptions, workload: WorkloadSource) -> str:
+def _map_line(stage: MappingStage, pipeline: PipelineOptions, workload: WorkloadSource) -> str:
     function = workload.functions.get(stage.stage, stage.stage)
     arguments = [function, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
     return assign_call("dataset.map", arguments, "whole batches at once" if pipeline.is_vectorised(stage.stage) else "")

@@ -118,5 +118,6 @@ def _memory_rows(memory: Memory) -> list[Row]:
         (
             "Memory, peak",
             f"{format_bytes(memory.process_peak_bytes)} (start {format_bytes(memory.process_start_bytes)})",
-        )
+        ),
+        *([] if memory.data_bytes is None else [("Data on disk", format_bytes(memory.data_bytes))]),
     ]

@@ -26,6 +26,7 @@ _APPLIES = {
     ("read", "shard_index"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
     ("batch", "num_parallel_calls"): ("mode", ("batch",)),
     ("batch", "deterministic"): ("mode", ("batch",)),
+    ("features", "table_shards"): ("layout", ("sharded",)),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),

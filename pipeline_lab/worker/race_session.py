@@ -14,7 +14,7 @@ from pipeline_lab.runs.tables import BLOCKS, TableWriter
 from pipeline_lab.worker.block_load import LoadMeter
 from pipeline_lab.worker.buffers import Buffers
 from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.data.prepare import prepare_files
+from pipeline_lab.worker.data.prepare import find_tables, prepare_files
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.job import Job
@@ -81,7 +81,7 @@ def _enter(phase: str, log: EventLog, stop: StopRequest) -> None:
 
 def _prepare(job: Job) -> list[DataFile]:
     files = prepare_files(job.options.workload, job.log, job.stop)
-    write_files(job.folder.files, files)
+    write_files(job.folder.files, files, find_tables(job.options.workload, files))
     return files
 
 
@@ -96,7 +96,7 @@ def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.Ex
     note_missing_gpu(job, device)
     pipeline: Any = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset([file.path for file in files], cache)
-    trainer = make_trainer(job.options, is_gpu=device.is_gpu)
+    trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=find_tables(job.options.workload, files))
     has_ids = job.options.profiling.sample_probe and "id" in dataset.element_spec
     recorder = stack.enter_context(
         contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))

@@ -15,7 +15,7 @@ from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
-from pipeline_lab.worker.data.prepare import find_damage, prepare_files
+from pipeline_lab.worker.data.prepare import find_damage, find_tables, prepare_files
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.job import Job
@@ -47,12 +47,13 @@ def run_session(job: Job) -> None:
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")
     files = prepare_files(options.workload, job.log, job.stop)
-    write_files(job.folder.files, files)
+    tables = find_tables(options.workload, files)
+    write_files(job.folder.files, files, tables)
     with damage_named(files):
-        _build_and_train(job, device, [file.path for file in files])
+        _build_and_train(job, device, [file.path for file in files], tables)
 
 
-def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
+def _build_and_train(job: Job, device: Device, paths: list[str], tables: list[DataFile]) -> None:
     job.enter("building")
     note_missing_gpu(job, device)
     pipeline = import_pipeline(source_to_run(job.folder))
@@ -60,7 +61,7 @@ def _build_and_train(job: Job, device: Device, paths: list[str]) -> None:
     written = describe_written(dataset)
     if written is not None:
         write_written(job.folder.written, written)
-    trainer = make_trainer(job.options, is_gpu=device.is_gpu)
+    trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables)
     if job.options.training.calibrate:
         job.enter("calibrating")
         job.log.write(_calibrate(job, device, trainer, pipeline, paths))

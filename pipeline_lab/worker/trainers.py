@@ -1,5 +1,6 @@
 """The training step of each workload, and that of the images workload itself."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,8 +9,16 @@ import tensorflow as tf
 from pipeline_lab.options.pipeline import AugmentStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import (
+    FeaturesWorkload,
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+)
+from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data.images import DIGIT_CLASSES
+from pipeline_lab.worker.features_trainer import FeaturesTrainer
 from pipeline_lab.worker.model import build_network
 from pipeline_lab.worker.sparse_trainer import SparseTrainer
 from pipeline_lab.worker.timers import GpuTimer, HostTimer, step_times
@@ -18,14 +27,16 @@ from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer, Trainer
 MOMENTUM = 0.9
 
 
-def make_trainer(options: RunOptions, *, is_gpu: bool) -> Trainer:
-    """Build the step of a run's workload."""
+def make_trainer(options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile] = ()) -> Trainer:
+    """Build the step of a run's workload; ``tables`` lie beside its files."""
     workload = options.workload
     match workload:
         case ImagesWorkload():
             return ImageTrainer(workload, options.training, _image_size(options, workload))
         case SparseWorkload():
             return SparseTrainer(workload, options.training, is_gpu=is_gpu)
+        case FeaturesWorkload():
+            return FeaturesTrainer(workload, options, tables)
         case GeneratorWorkload() | SyntheticWorkload():
             times = step_times(workload)
             return GpuTimer(times) if is_gpu else HostTimer(times)

@@ -6,6 +6,7 @@ import pytest
 from pipeline_lab.analysis import calibration, job_steps, memory, profiler_cost
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.events import CalibrationEvent, WindowEvent
+from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS
 
 EPOCH = 1_700_000_000_000_000_000
@@ -118,7 +119,9 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
         },
         schema=RESOURCES,
     )
-    found = memory.measure(RUN, resources, [window("w", 100, 120, 135)], EPOCH)
+    data = [DataFile("a", 10, 7000), DataFile("vectors.npy", 4, 500)]
+    found = memory.measure(RUN, resources, [window("w", 100, 120, 135)], EPOCH, data)
+    assert found.data_bytes == 7500
     assert (found.process_start_bytes, found.process_peak_bytes) == (50, 900)  # the window saw the peak
     assert found.table.column("rss_bytes").to_pylist() == [50, 100, 101, 300, 102, 103, 104]
     assert found.table.column("flushing").to_pylist() == [False, False, False, True, True, False, False]

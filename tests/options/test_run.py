@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, SYNTHETIC, UNEQUAL_FILES
+from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, SYNTHETIC, UNEQUAL_FILES
 from pipeline_lab.options.run import (
     SCHEMA_VERSION,
     RunOptions,
@@ -173,3 +173,38 @@ def test_the_schema_describes_every_part() -> None:
 def test_unknown_names_are_named() -> None:
     with pytest.raises(OptionsError, match=r"training\.epochs"):
         read_options(changed(SYNTHETIC.options, training={"epochs": 3}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"layout": "replicated"}, "records of the replicated layout hold their vectors; remove the lookup stage"),
+        (
+            {"layout": "constant", "examples_per_file": 3_000_000, "captions_per_image": 20},
+            "a table of 2.46 GB cannot be a constant: TensorFlow writes constants into its graph",
+        ),
+    ],
+    ids=["replicated", "constant"],
+)
+def test_a_layout_that_cannot_be_is_explained(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        read_options(changed(FEATURES_LOOKUP.options, workload=settings))
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        (["read", "parse", "batch"], "the lookup layout needs a lookup stage"),
+        (["read", "lookup", "parse", "batch"], "put parse before it"),
+    ],
+    ids=["missing", "early"],
+)
+def test_a_table_is_read_behind_parse(stages: list[str], sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        read_options({"workload": {"kind": "features"}, "pipeline": {"stages": [{"stage": kind} for kind in stages]}})
+
+
+def test_only_variables_are_read_by_the_step() -> None:
+    stages = [{"stage": kind} for kind in ("read", "parse", "batch")]
+    for layout in ("variable", "sharded"):
+        read_options({"workload": {"kind": "features", "layout": layout}, "pipeline": {"stages": stages}})

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline_lab.options.workload import MAX_FILES, ImagesWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import MAX_FILES, FeaturesWorkload, ImagesWorkload, SyntheticWorkload
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,13 @@ def test_own_files_need_a_pattern_and_only_they_have_one() -> None:
 def test_times_are_finite() -> None:
     with pytest.raises(ValidationError, match="finite"):
         SyntheticWorkload(map_ms=float("nan"))
+
+
+def test_captions_share_their_images_vectors() -> None:
+    workload = FeaturesWorkload(examples_per_file=(1000, 1001), captions_per_image=20, vector_size=4096)
+    assert workload.images == 101  # one caption more than 100 images have
+    assert workload.table_bytes == 101 * 4096 * 4
+    assert [workload.model_copy(update={"layout": layout}).held_bytes > 0 for layout in ("lookup", "variable")] == [
+        False,
+        True,
+    ]

@@ -1,6 +1,6 @@
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage, ParseStage, PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, LookupStage, ParseStage, PipelineOptions, ReadStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.element_size import elements_behind
 
 
@@ -41,3 +41,16 @@ def test_synthetic_records_are_as_long_as_asked_for() -> None:
         pipeline=PipelineOptions(stages=(ReadStage(), BatchStage(size=2))),
     )
     assert [element.size_bytes for element in elements_behind(options)] == [100, 200]
+
+
+def test_a_caption_gets_its_vector_where_it_is_looked_up() -> None:
+    workload = FeaturesWorkload(vector_size=100, caption_words=10)
+    options = RunOptions(
+        workload=workload,
+        pipeline=PipelineOptions(stages=(ReadStage(), ParseStage(), LookupStage(), BatchStage(size=3))),
+    )
+    record, numbers, vector, batch = (element.size_bytes for element in elements_behind(options))
+    assert record == 2 * 10 + 2 * 64
+    assert numbers == 8 * 10 + 8 + 16  # words, the image's number, label and id
+    assert vector == numbers + 400
+    assert batch == 3 * vector

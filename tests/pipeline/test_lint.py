@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -6,6 +8,7 @@ from pipeline_lab.options.pipeline import (
     BatchStage,
     CacheStage,
     FilterStage,
+    LookupStage,
     ParseStage,
     PipelineOptions,
     PrefetchStage,
@@ -23,7 +26,7 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from tests.support.option_strategies import RUN_OPTIONS
@@ -198,3 +201,22 @@ def test_buffers_are_measured_behind_a_part():
 def test_two_hundred_images_and_a_larger_buffer():
     options = _options(READ, SHUFFLE, REPEAT, PARSE, BATCH, PREFETCH, sizes=(200,))
     assert "the data has only 200" in _find(options, "buffer-beyond-data").sentence
+
+
+def _captions(*stages: Stage, **workload: Any) -> RunOptions:
+    return RunOptions(workload=FeaturesWorkload(**workload), pipeline=PipelineOptions(stages=stages))
+
+
+def test_vectors_in_every_record_are_told_of_in_bytes() -> None:
+    finding = _find(_captions(READ, REPEAT, BATCH, PARSE, PREFETCH, layout="replicated"), "replicated-vectors")
+    assert "stored 20 times, 65.5 MB in all" in finding.sentence
+    assert "they take 3.28 MB" in finding.sentence
+
+
+def test_a_stage_that_holds_vectors_is_told_of() -> None:
+    options = _captions(READ, PARSE, LookupStage(), SHUFFLE, REPEAT, BATCH, PREFETCH)
+    assert _find(options, "early-lookup").stage == 3
+    assert "16.4 kB" in _find(options, "early-lookup").sentence
+    assert _find(options, "lookup-by-example").stage == 2
+    kinds = {finding.kind for finding in lint_pipeline(find_preset("features-lookup").options)}
+    assert not kinds & {"early-lookup", "lookup-by-example", "replicated-vectors"}

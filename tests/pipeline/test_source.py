@@ -91,6 +91,10 @@ GOLDEN_OPTIONS = {
             ("pipeline.read.num_parallel_calls", "4"),
         ],
     ),
+    **{
+        f"features-{layout}": set_option(find_preset("features-lookup").options, "workload.layout", layout)
+        for layout in ("constant", "variable", "sharded")
+    },
     "user-files": USER_FILES,
     "every-part": EVERY_PART,
     "stores-and-options": STORES_AND_OPTIONS,

@@ -144,6 +144,13 @@ GENERATOR_WORKLOADS = st.fixed_dictionaries(
 )
 
 
+FEATURES_WORKLOADS = st.fixed_dictionaries(
+    {"kind": st.just("features"), "examples_per_file": SIZES},
+    optional={"layout": st.sampled_from(["replicated", "lookup", "constant", "variable", "sharded"])},
+)
+LOOKUPS = _optional("lookup", num_parallel_calls=PARALLELISM, deterministic=MAYBE_FLAGS)
+
+
 def _valid(document: dict[str, Any]) -> RunOptions | None:
     try:
         return RunOptions.model_validate(document)
@@ -160,6 +167,8 @@ RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, AUGMENTS, BATCHES)),
         _documents(SPARSE_WORKLOADS, _pipelines(PARSES, BATCHES)),
+        _documents(FEATURES_WORKLOADS, _pipelines(PARSES, BATCHES)),
+        _documents(FEATURES_WORKLOADS, _pipelines(PARSES, LOOKUPS, BATCHES)),
         _documents(GENERATOR_WORKLOADS, _pipelines(BATCHES)),
         _documents(SYNTHETIC_WORKLOADS, _pipelines(BATCHES)),
         _documents(SYNTHETIC_WORKLOADS, _pipelines(MAPS, BATCHES)),

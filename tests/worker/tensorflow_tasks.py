@@ -149,6 +149,24 @@ def train(options: str, steps: int) -> dict[str, Any]:
     return {"losses": [loss for loss, _ in first], "accuracies": [accuracy for _, accuracy in first], "again": again[0]}
 
 
+def train_on_vectors(options: str, steps: int) -> dict[str, Any]:
+    """Train on the first batch of captions over and over; return the losses, and a digest of the vectors that came."""
+    parsed = read_options(options)
+    tf.keras.utils.set_random_seed(0)
+    files = [prepare.DataFile(path, None, 0) for path in files_of(options)]
+    tables = prepare.find_tables(parsed.workload, files)
+    trainer = make_trainer(parsed, is_gpu=False, tables=tables)
+    batch = next(iter(_dataset(parsed, False)))
+    results = [trainer.read(trainer.step(batch)) for _ in range(steps)]
+    vectors = batch["vector"].numpy().tobytes() if "vector" in batch else b""
+    return {
+        "losses": [loss for loss, _ in results],
+        "accuracy": results[-1][1],
+        "vectors": hashlib.sha256(vectors).hexdigest() if vectors else None,
+        "tables": [(table.records, table.size_bytes) for table in tables],
+    }
+
+
 def train_sparse(options: str, steps: int) -> dict[str, Any]:
     """Train on the first batch over and over, divided among two replicas, undo it, and train again."""
     parsed = read_options(options)
@@ -265,6 +283,7 @@ TASKS = {
         digits,
         noise,
         train,
+        train_on_vectors,
         train_sparse,
         shapes_of,
         time_of,

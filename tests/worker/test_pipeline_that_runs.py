@@ -11,6 +11,7 @@ from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,
     CacheStage,
+    LookupStage,
     MapStage,
     ParseStage,
     PipelineOptions,
@@ -21,7 +22,14 @@ from pipeline_lab.options.pipeline import (
     Stage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload, Workload
+from pipeline_lab.options.workload import (
+    FeaturesWorkload,
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+    Workload,
+)
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, record_id
 
 pytestmark = pytest.mark.tensorflow
@@ -293,3 +301,28 @@ def test_a_users_data_that_does_not_fit_is_explained(
     stages = (ReadStage(), *((batch, parse) if is_vectorised else (parse, batch)))
     explained = ask_tensorflow("explain_training", options=_json(workload, *stages), records=[record])
     assert explained.startswith(sentence)
+
+
+def test_every_layout_trains_on_the_same_vectors(ask_tensorflow: Ask) -> None:
+    small = FeaturesWorkload(examples_per_file=(12, 10), captions_per_image=2, vector_size=8, vocabulary_size=50)
+    batch = BatchStage(size=22)
+    results = {}
+    for layout in ("replicated", "lookup", "constant", "variable", "sharded"):
+        workload = small.model_copy(update={"layout": layout})
+        look_up = () if layout == "replicated" else (LookupStage(),)
+        orders = {"per-example": (ParseStage(), *look_up, batch), "vectorised": (batch, ParseStage(), *look_up)}
+        if layout in ("variable", "sharded"):
+            orders["in the step"] = (batch, ParseStage())
+        for name, stages in orders.items():
+            options = _json(workload, ReadStage(), *stages)
+            results[layout, name] = ask_tensorflow("train_on_vectors", options=options, steps=30)
+    first = results["replicated", "per-example"]
+    assert first["losses"][-1] < first["losses"][0]
+    assert first["accuracy"] > 0.5
+    for (_, order), result in results.items():
+        assert result["losses"] == pytest.approx(first["losses"], rel=1e-4)
+        assert result["vectors"] == (None if order == "in the step" else first["vectors"])
+    header_bytes = 128
+    assert results["lookup", "vectorised"]["tables"] == [[11, 11 * 8 * 4 + header_bytes]]
+    assert [rows for rows, _ in results["sharded", "vectorised"]["tables"]] == [3, 3, 3, 2]
+    assert first["tables"] == []

@@ -7,6 +7,7 @@ from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.room import check_room
 from pipeline_lab.ui import advice, cache, form, links, origin, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
@@ -34,7 +35,9 @@ with left:
 
 problem, options = "", None
 try:
-    options = read_options(draft.document)
+    chosen = read_options(draft.document)
+    check_room(chosen)
+    options = chosen
     state.remember_launchable(options)
 except OptionsError as error:
     problem = str(error)

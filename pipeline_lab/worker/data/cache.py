@@ -42,6 +42,8 @@ class Recipe:
         examples_per_file: Records in each file.
         record_bytes: Length of one record, roughly.
         write_file: Called with path, file index and record count, writes one file.
+        write_tables: Called with the folder, writes what else belongs to the data; None if there is nothing.
+        tables_bytes: Size of that, roughly.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Recipe:
     examples_per_file: tuple[int, ...]
     record_bytes: int
     write_file: Callable[[Path, int, int], None]
+    write_tables: Callable[[Path, StopRequest], None] | None = None
+    tables_bytes: int = 0
 
     @property
     def folder_name(self) -> str:
@@ -77,6 +81,8 @@ def cached_files(recipe: Recipe, log: EventLog, stop: StopRequest) -> list[DataF
         _remove_leftovers(root)
         _check_room(root, recipe)
         with _folder_in_the_making(root, recipe.folder_name) as unfinished:
+            if recipe.write_tables is not None:
+                recipe.write_tables(unfinished, stop)
             _write_files(unfinished, recipe, log, stop)
             _publish(unfinished, folder)
     paths = [folder / _file_name(index, recipe) for index in range(len(recipe.examples_per_file))]
@@ -119,7 +125,7 @@ def _publish(unfinished: Path, folder: Path) -> None:
 
 
 def _check_room(root: Path, recipe: Recipe) -> None:
-    needed_bytes = sum(recipe.examples_per_file) * (recipe.record_bytes + FRAME_BYTES)
+    needed_bytes = sum(recipe.examples_per_file) * (recipe.record_bytes + FRAME_BYTES) + recipe.tables_bytes
     free_bytes = shutil.disk_usage(root).free
     if needed_bytes + ROOM_BYTES > free_bytes:
         raise DataError(

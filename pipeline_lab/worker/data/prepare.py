@@ -6,8 +6,16 @@ from pathlib import Path
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.workload import GeneratorWorkload, ImagesWorkload, SparseWorkload, SyntheticWorkload, Workload
+from pipeline_lab.options.workload import (
+    FeaturesWorkload,
+    GeneratorWorkload,
+    ImagesWorkload,
+    SparseWorkload,
+    SyntheticWorkload,
+    Workload,
+)
 from pipeline_lab.runs.files import DataFile
+from pipeline_lab.worker.data import features
 from pipeline_lab.worker.data.cache import Recipe, cached_files
 from pipeline_lab.worker.data.images import images_recipe
 from pipeline_lab.worker.data.sparse import sparse_recipe
@@ -26,16 +34,22 @@ def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[
     """
     if isinstance(workload, GeneratorWorkload):
         return [
-            DataFile(f"generator {number}", count, count * workload.element_bytes)
-            for number, count in enumerate(workload.examples_per_generator)
+            DataFile(f"generator {number}", count, 0) for number, count in enumerate(workload.examples_per_generator)
         ]
     if isinstance(workload, ImagesWorkload) and workload.pattern is not None:
         return find_user_files(workload.pattern, stop)
     return cached_files(_recipe(workload), log, stop)
 
 
-def _recipe(workload: ImagesWorkload | SparseWorkload | SyntheticWorkload) -> Recipe:
+def find_tables(workload: Workload, files: Sequence[DataFile]) -> list[DataFile]:
+    """Return the tables that lie beside the files."""
+    return features.find_tables(workload, Path(files[0].path).parent) if isinstance(workload, FeaturesWorkload) else []
+
+
+def _recipe(workload: ImagesWorkload | SparseWorkload | FeaturesWorkload | SyntheticWorkload) -> Recipe:
     match workload:
+        case FeaturesWorkload():
+            return features.features_recipe(workload)
         case ImagesWorkload():
             return images_recipe(workload)
         case SparseWorkload():

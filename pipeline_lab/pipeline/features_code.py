@@ -1,0 +1,103 @@
+"""The functions of the features workload: read a caption, and look up the vector of its image.
+
+The tables lie beside the files: ``vectors.npy``, or ``vectors-00000-of-00004.npy`` and so on, rows by image.
+"""
+
+from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
+from pipeline_lab.options.workload import FeaturesWorkload
+from pipeline_lab.pipeline.code import Code, wanted
+from pipeline_lab.pipeline.read_code import PerFile, read_lines
+from pipeline_lab.pipeline.workload_source import WorkloadSource
+
+_PARSE = '''
+def parse(record: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Read one caption."""
+    return tf.io.parse_single_example(record, FEATURES)
+'''
+
+_PARSE_BATCH = '''
+def parse(records: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Read a batch of captions."""
+    return tf.io.parse_example(records, FEATURES)
+'''
+
+_MAPPED = '''
+def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Map the table that lies beside the files into memory; Python reads the rows that are asked for from disk."""
+    table = np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy"), mmap_mode="r")
+
+    def read_rows(image: np.ndarray) -> np.ndarray:
+        return np.asarray(table[image])
+
+    def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        vector = tf.numpy_function(read_rows, [example["image"]], tf.float32)
+        return {**example, "vector": tf.ensure_shape(vector, [*example["image"].shape, VECTOR_SIZE])}
+
+    return look_up
+'''
+
+_CONSTANT = '''
+def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Load the table that lies beside the files; it becomes a constant in the graph of the pipeline."""
+    table = np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy"))
+
+    def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {**example, "vector": tf.gather(table, example["image"])}
+
+    return look_up
+'''
+
+_VARIABLE = '''
+def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Load the table that lies beside the files into a variable."""
+    with tf.device("/CPU:0"):
+        table = tf.Variable(np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy")), trainable=False)
+
+    def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {**example, "vector": tf.gather(table, example["image"])}
+
+    return look_up
+'''
+
+_SHARDED = '''
+def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Load the parts of the table that lie beside the files into a variable each; the rows go on from part to part."""
+    names = sorted(tf.io.gfile.glob(os.path.join(os.path.dirname(files[0]), "vectors-*.npy")))
+    with tf.device("/CPU:0"):
+        parts = [tf.Variable(np.load(name), trainable=False) for name in names]
+
+    def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {**example, "vector": tf.nn.embedding_lookup(parts, example["image"])}
+
+    return look_up
+'''
+
+_LOOK_UP = {"lookup": _MAPPED, "constant": _CONSTANT, "variable": _VARIABLE, "sharded": _SHARDED}
+
+
+def features_source(workload: FeaturesWorkload, pipeline: PipelineOptions, read: ReadStage) -> WorkloadSource:
+    """Write ``parse``, and what looks vectors up where the pipeline does."""
+    is_replicated, looks_up = workload.layout == "replicated", pipeline.find("lookup") is not None
+    what = "vector" if is_replicated or looks_up else "image"
+    constants = {
+        f"CAPTION_WORDS = {workload.caption_words}": True,
+        f"VECTOR_SIZE = {workload.vector_size}": is_replicated or (looks_up and workload.layout == "lookup"),
+        "FEATURES = {": True,
+        '    "caption": tf.io.FixedLenFeature([CAPTION_WORDS], tf.int64),': True,
+        '    "vector": tf.io.FixedLenFeature([VECTOR_SIZE], tf.float32),': is_replicated,
+        '    "image": tf.io.FixedLenFeature([], tf.int64),': not is_replicated,
+        '    "label": tf.io.FixedLenFeature([], tf.int64),': True,
+        '    "id": tf.io.FixedLenFeature([], tf.int64),': True,
+        "}": True,
+    }
+    parse = _PARSE_BATCH if pipeline.is_vectorised("parse") else _PARSE
+    functions = [parse.strip(), *([_LOOK_UP[workload.layout].strip()] if looks_up else [])]
+    imports = {"import os": looks_up, "from collections.abc import Callable": looks_up, "import numpy as np": looks_up}
+    return WorkloadSource(
+        about=(
+            f'Elements are batches of {{"caption", "{what}", "label", "id"}}; label 1: the caption fits its image.',
+        ),
+        code=Code(wanted(imports), wanted(constants), tuple(functions)),
+        read=tuple(read_lines(read, PerFile.PLAIN)),
+        functions={"lookup": "look_up_in(files)"},
+    )
