@@ -9,6 +9,9 @@ from rich.text import Text
 
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.report import content
+from pipeline_lab.report.compared_stages import stage_table
 from pipeline_lab.report.comparison_tables import format_value, is_worth_a_row, signed_value
 
 MAX_RUN_COLUMNS = 4
@@ -34,6 +37,8 @@ def _lines(comparison: Comparison) -> Iterator[RenderableType]:
             yield from _differences(found, names)
     yield Text("\nNumbers", style="bold")
     yield _numbers(comparison, names)
+    if not isinstance(comparison.stages, Unavailable):
+        yield from _stages(stage_table(comparison.stages, comparison.runs))
 
 
 def _differences(found: tuple[Difference, ...], names: list[str]) -> Iterator[RenderableType]:
@@ -67,6 +72,15 @@ def _numbers(comparison: Comparison, names: list[str]) -> Table:
             cells.append("–" if difference is None else signed_value(difference, each.unit))
         table.add_row(each.title, *cells)
     return table
+
+
+def _stages(found: content.Table) -> Iterator[RenderableType]:
+    yield Text(f"\n{found.title}", style="bold")
+    table = _table(*found.columns)
+    for row in found.rows:
+        table.add_row(*map(Text, row))
+    yield table
+    yield Text(found.note, style="dim")
 
 
 _MAIN = frozenset({"median_step_ms", "wait_ms", "exposed_ms", "idle_percent", "peak_memory_bytes"})

@@ -1,5 +1,7 @@
 """Which runs are compared: the page's link names them, the baseline first."""
 
+from collections import Counter
+
 import streamlit as st
 
 from pipeline_lab.runs.record import RunKind, RunRecord
@@ -23,6 +25,7 @@ def chosen(store: RunStore) -> list[RunFolder]:
 def show(store: RunStore, folders: list[RunFolder]) -> None:
     """Let the user choose runs and a baseline; the page then runs again for the new link."""
     records = {record.id: record for record in store.runs() if can_be_compared(record)}
+    labels = labels_of(records)
     named = [folder.id for folder in folders if folder.id in records]
     key = "-".join(named)[:300]
     with st.expander("Choose runs", expanded=len(named) < 2), st.form("compare-form", border=False):
@@ -30,7 +33,7 @@ def show(store: RunStore, folders: list[RunFolder]) -> None:
             "Runs, the baseline first",
             list(records),
             named,
-            format_func=lambda run_id: _describe(records[run_id]),
+            format_func=labels.__getitem__,
             max_selections=MAX_RUNS,
             key=f"compare-runs-{key}",
             placeholder=f"2 to {MAX_RUNS} runs",
@@ -39,7 +42,7 @@ def show(store: RunStore, folders: list[RunFolder]) -> None:
             "Another baseline",
             list(records),
             None,
-            format_func=lambda run_id: _describe(records[run_id]),
+            format_func=labels.__getitem__,
             key=f"compare-baseline-{key}",
             placeholder="the first of them",
         )
@@ -65,5 +68,8 @@ def can_be_compared(record: RunRecord) -> bool:
     return not record.status.state.is_live and record.kind in (RunKind.RUN, RunKind.LOG)
 
 
-def _describe(record: RunRecord) -> str:
-    return f"{record.name} · {format_moment(record.status.created_s)} · {record.id[-4:]}"
+def labels_of(records: dict[str, RunRecord]) -> dict[str, str]:
+    """Return name and moment of each run, and the end of its id where others share them."""
+    labels = {each.id: f"{each.name} · {format_moment(each.status.created_s)}" for each in records.values()}
+    shared = Counter(labels.values())
+    return {each: label if shared[label] == 1 else f"{label} · {each[-4:]}" for each, label in labels.items()}

@@ -86,6 +86,13 @@ def test_a_report_is_written_beside(tmp_path: Path, baseline: RunFolder, slower:
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_the_stages_of_bundled_samples_stand_side_by_side() -> None:
+    ended = call("compare", "sample-baseline", "sample-optimised")
+    table = ended.stdout[ended.stdout.index("\nStages\n") :]
+    assert "Ran in baseline" in table
+    assert "ShuffleAndRepeat" in table  # what TensorFlow made of shuffle and repeat
+
+
 def test_what_is_not_there_is_one_sentence(tmp_path: Path, baseline: RunFolder) -> None:
     ended = call("compare", baseline.path, "gone", "--store", tmp_path)
     assert (ended.exit_code, ended.stdout) == (1, "")

@@ -3,8 +3,8 @@
 import pytest
 
 from pipeline_lab.report.catalogue import FORMATS
-from pipeline_lab.runs.record import RunState
-from pipeline_lab.ui.compare_form import can_be_compared, with_baseline
+from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.ui.compare_form import can_be_compared, labels_of, with_baseline
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 from tests.ui.conftest import texts
@@ -32,6 +32,16 @@ def test_the_form_writes_the_link(open_page, run_store):
     app.button(key="compare").click().run()
     assert not app.exception
     assert app.header[0].value == "baseline against optimised"
+
+
+def test_only_runs_of_one_name_and_minute_are_told_apart_by_their_id():
+    def record(run_id: str, name: str) -> RunRecord:
+        return RunRecord(id=run_id, name=name, status=RunStatus(RunState.DONE, created_s=0.0))
+
+    records = {each.id: each for each in (record("x-aaaa", "one"), record("x-bbbb", "one"), record("x-cccc", "two"))}
+    labels = labels_of(records)
+    assert [label.rpartition(" · ")[2] for label in labels.values()][:2] == ["aaaa", "bbbb"]
+    assert "cccc" not in labels["x-cccc"]
 
 
 def test_twenty_runs_fit(open_page, run_store):
