@@ -34,6 +34,21 @@ CONFIDENCE_95 = 1.96
 
 
 @dataclass(frozen=True)
+class OrderStall:
+    """What a parallel stage that keeps its order costs where some of its calls take much longer than others.
+
+    Attributes:
+        stage: Its name.
+        step_ms: Step time that this came to.
+        held_examples: Examples that were under way or waited meanwhile.
+    """
+
+    stage: str
+    step_ms: float
+    held_examples: float
+
+
+@dataclass(frozen=True)
 class Measured:
     """One run, ready to be asked what other options would bring; times in ms for one step or one batch.
 
@@ -46,12 +61,14 @@ class Measured:
         pool_threads: Q, threads that run functions where the options do not set them.
         other_cores: L, cores that others kept busy.
         between_ms: Python between two steps, and whatever else the model's parts do not explain of the step.
+        waited_ms: Of the step, what passed before the batch was there.
         step_cpu_ms: Processor time of all that is not the pipeline; None if it is not known.
         records: Records of one epoch; None if they were not counted.
         noise_percent: Half of the 95 % interval of the mean step time, percent of it.
         caches_are_full: The first epoch was over while the run was looked at.
         pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
             run's own options to give the step that was measured.
+        order_stall: The stage whose order holds the run up, if one does.
     """
 
     options: RunOptions
@@ -62,12 +79,14 @@ class Measured:
     pool_threads: int
     other_cores: float = 0.0
     between_ms: float = 0.0
+    waited_ms: float = 0.0
     step_cpu_ms: float | None = None
     records: int | None = None
     noise_percent: float = 0.0
     caches_are_full: bool = True
     pipeline_factor: float = 1.0
     cpu_factor: float = 1.0
+    order_stall: OrderStall | None = None
 
     @property
     def free_cores(self) -> float:
@@ -102,6 +121,7 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
     if threads is None:
         return Unavailable(NO_THREADS)
     cores = float(model.cpu_budget) if isinstance(load, Unavailable) else load.cores
+    waited_ms, between_ms = _around_step_ms(job)
     measured = Measured(
         options=options,
         step_ms=calibration.step_ns / NS_PER_MS,
@@ -110,7 +130,8 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
         cores=cores,
         pool_threads=threads if options.pipeline.private_threadpool_size is None else max(1, int(cores)),
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
-        between_ms=_between_ms(job),
+        between_ms=between_ms,
+        waited_ms=waited_ms,
         records=_records(results, options),
         noise_percent=_noise_percent(job),
         caches_are_full=not _is_filling(model, options),
@@ -188,12 +209,13 @@ def idle_ms(cost: StageCost, options: RunOptions) -> float:
     return min(cost.ms_per_example, function_ms(cost.stage, options.workload)) if sleeps(options.workload) else 0.0
 
 
-def _between_ms(job: JobSteps) -> float:
+def _around_step_ms(job: JobSteps) -> tuple[float, float]:
+    """Return the mean wait for a batch and the median time between two steps, of steps outside of profile windows."""
     plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
     if not plain.any():
         plain = ~tables.bools(job.table, "warmup")
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
-    return max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS
+    return float(wait.mean()) / NS_PER_MS, max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS
 
 
 def _noise_percent(job: JobSteps) -> float:

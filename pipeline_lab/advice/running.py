@@ -53,6 +53,7 @@ class RunningStage:
         held_examples: What its buffer holds, examples; 0 where it has none.
         uses_pool: Its calls run on the threads of the pool.
         is_skipped: It stands before a full cache: after the first epoch nobody asks it.
+        keeps_order: Several of its calls run at once, and finished ones wait for slower ones before them.
     """
 
     index: int
@@ -62,6 +63,7 @@ class RunningStage:
     held_examples: float = 0.0
     uses_pool: bool = False
     is_skipped: bool = False
+    keeps_order: bool = False
 
 
 def pool_threads(options: RunOptions, machine: Machine) -> int:
@@ -135,8 +137,13 @@ def _running(
             and pipeline.stages[index + 1].stage == "batch"
         ):
             held = pipeline.batch_size * min(MOST_MAPPED_BATCHES, max(1.0, asked / pipeline.batch_size))
-        return RunningStage(index, stage, calls, works_ahead=True, held_examples=held, uses_pool=True)
+        in_order = calls > 1 and _keeps_order(getattr(stage, "deterministic", None), pipeline.deterministic)
+        return RunningStage(index, stage, calls, True, held, uses_pool=True, keeps_order=in_order)
     return RunningStage(index, stage)
+
+
+def _keeps_order(own: bool | None, of_all: bool | None) -> bool:
+    return own if own is not None else of_all is not False
 
 
 def _calls(written: int | str, threads: int) -> float:

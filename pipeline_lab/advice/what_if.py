@@ -5,12 +5,14 @@ once, each thread that runs serial stages one after another, the pool's threads,
 explain of the run itself is put on the term that binds there, so that the run's own options give its own step.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline_lab.advice.assumptions import find_notes
 from pipeline_lab.advice.footprint import memory_bytes
-from pipeline_lab.advice.measured import Measured, take
-from pipeline_lab.advice.running import pool_threads, running_stages
+from pipeline_lab.advice.measured import Measured, OrderStall, take
+from pipeline_lab.advice.running import RunningStage, pool_threads, running_stages
 from pipeline_lab.advice.stage_times import stage_times
 from pipeline_lab.advice.terms import PROCESSOR, STEP, TURNS, Term, find_terms
 from pipeline_lab.advice.workloads import change_of_step, find_unknown
@@ -19,13 +21,25 @@ from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.units import format_duration
+from pipeline_lab.units import NS_PER_MS, format_duration
 
 __all__ = ["Measured", "Prediction", "Term", "measure", "measure_run", "predict"]
 
 MOST_UNEXPLAINED = 2.0
 """A run whose step is so many times what the model says, or the other way round, is not understood."""
+WAITED_SHARE = 0.2
+"""Part of a step that passed waiting for input beyond which the step itself cannot have been what it took so long for."""
+BUSY_SHARE = 0.2
+"""Part of the cores that others may use before a stall may be theirs."""
 LEAST_MS = 1e-6
+NO_OPTIONS = (
+    "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
+    "`pipeline-lab run` to predict."
+)
+NOT_UNDERSTOOD = (
+    "A step of the run took {ran}, but the parts that were measured explain {said}: something else holds it up. Record it "
+    "again on a quieter machine, or race the change."
+)
 
 
 @dataclass(frozen=True)
@@ -96,36 +110,52 @@ def measure_run(folder: RunFolder) -> Measured | Unavailable:
     return measure(diagnose_saved(folder.path), options)
 
 
-NO_OPTIONS = (
-    "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
-    "`pipeline-lab run` to predict."
-)
-
-
 def explain(measured: Measured) -> Measured | Unavailable:
     """Put what the model does not explain of the run on the term that binds."""
     found = predict(measured, measured.options)
     if isinstance(found, Unavailable):
         return found
     wanted_ms, binding = measured.step_ms, found.terms[0].name
-    if binding == STEP:
-        return replace(measured, between_ms=max(0.0, measured.between_ms + wanted_ms - found.step_ms))
+    excess_ms = wanted_ms - found.step_ms
+    if binding == STEP and measured.waited_ms <= WAITED_SHARE * wanted_ms:
+        return replace(measured, between_ms=max(0.0, measured.between_ms + excess_ms))
     factor = wanted_ms / found.step_ms
     if binding == TURNS:
         factor = (wanted_ms - found.ceiling_ms) / (found.step_ms - found.ceiling_ms)
+    elif binding == STEP:  # it waited for input all the same, so the pipeline takes longer than it seems to
+        pipeline_ms = max((term.ms for term in found.terms if term.name not in (STEP, PROCESSOR)), default=0.0)
+        factor = wanted_ms / pipeline_ms if pipeline_ms else math.inf
+    if factor > MOST_UNEXPLAINED and (stall := _order_stall(measured)) is not None:
+        return replace(measured, order_stall=stall)
     if not 1.0 / MOST_UNEXPLAINED <= factor <= MOST_UNEXPLAINED:
-        return Unavailable(
-            _NOT_UNDERSTOOD.format(ran=format_duration(wanted_ms * 1e6), said=format_duration(found.step_ms * 1e6))
-        )
+        ran, said = (format_duration(ms * NS_PER_MS) for ms in (wanted_ms, found.step_ms))
+        return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said))
     if binding == PROCESSOR:
         return replace(measured, cpu_factor=factor)
     return replace(measured, pipeline_factor=factor)
 
 
-_NOT_UNDERSTOOD = (
-    "A step of the run took {ran}, but the parts that were measured explain {said}: something else holds it up, such as "
-    "slow records that keep their order, or other programs. Record it again on a quieter machine, or race the change."
-)
+def _order_stall(measured: Measured) -> OrderStall | None:
+    """Find a parallel stage that keeps its order, on a machine that nobody else used: what is left to explain a stall."""
+    if measured.other_cores > BUSY_SHARE * measured.cores:
+        return None
+    running = running_stages(measured.options, measured.machine, caches_are_full=measured.caches_are_full)
+    found = [stage for stage in running if stage.keeps_order]
+    if not found:
+        return None
+    work = {cost.stage: cost.ms_per_example for cost in measured.stages}
+    stage = max(found, key=lambda each: work.get(each.stage.stage, 0.0))
+    return OrderStall(stage.stage.stage, measured.step_ms, stage.held_examples)
+
+
+def _order_terms(measured: Measured, running: Sequence[RunningStage]) -> list[Term]:
+    """Return the time that the order of a stage costs: the less, the more elements may wait behind a slow one."""
+    stall = measured.order_stall
+    return [
+        Term(f"order of {stall.stage}", stall.step_ms * min(1.0, stall.held_examples / stage.held_examples))
+        for stage in running
+        if stall is not None and stage.stage.stage == stall.stage and stage.keeps_order and not stage.is_skipped
+    ]
 
 
 def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable:
@@ -157,6 +187,7 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         step_cpu_ms = measured.step_cpu_ms * (device_ms / measured.device_only_ms if measured.device_only_ms else 1.0)
         cpu_ms = step_cpu_ms + sum(time.cpu_ms for time in times)
         terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ms / measured.free_cores))
+    terms += _order_terms(measured, running)
     terms.sort(key=lambda term: -term.ms)
     return Prediction(
         step_ms=terms[0].ms,

@@ -158,6 +158,38 @@ def test_a_run_that_the_model_does_not_understand_predicts_nothing():
     assert "90 ms" in found.reason
 
 
+def test_slow_records_that_keep_their_order_are_found_and_their_order_can_be_given_up():
+    """Eight slots should take 2.5 ms; the run took 40, which 16 slots halve and no order takes away."""
+    ran = options(mapped(8), private_threadpool_size=16)
+    explained = explain(measured(options=ran, step_ms=40.0, waited_ms=35.0))
+    assert isinstance(explained, Measured)
+    assert predicted(ran, explained).terms[0].name == "order of map"
+    assert predicted(ran, explained).step_ms == 40.0
+    assert predicted(options(mapped(16), private_threadpool_size=16), explained).step_ms == 20.0
+    assert predicted(options(mapped(8, deterministic=False), private_threadpool_size=16), explained).step_ms == STEP_MS
+
+
+# step time that was predicted from one run, and measured: real jobs on two cores, from the notes on tf.data
+MEASURED_MS = [
+    ("one call", options(mapped(1)), {}, 19.1),
+    ("four calls, pool of two", options(mapped(4)), {}, 9.32),
+    ("16 calls, pool of two", options(mapped(16)), {}, 9.37),
+    ("long computation", with_workload(options(mapped(4)), compute_ms=STEP_MS + 25.2), {}, 31.0),
+    ("slow source", options(mapped(4)), {"read": 1.23}, 12.8),
+    ("no prefetch, a map of four slots", options(mapped(4), prefetch=None), {"map": 0.8}, 11.2),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "costs", "step_ms"), [row[1:] for row in MEASURED_MS], ids=[row[0] for row in MEASURED_MS]
+)
+def test_predictions_are_those_that_real_jobs_bore_out(what: RunOptions, costs: dict[str, float], step_ms: float):
+    run = measured(device_only_ms=4.8, pool_threads=2, cores=2.0, step_cpu_ms=None)
+    costs = {"map": 1.87, "read": 0.03} | costs
+    stages = tuple(replace(cost, ms_per_example=costs.get(cost.stage, 0.0)) for cost in run.stages)
+    assert predicted(what, replace(run, stages=stages)).step_ms == pytest.approx(step_ms, rel=0.08)
+
+
 MAPS = st.builds(mapped, st.sampled_from([None, 1, 2, 3, 8, 16, "autotune"]))
 RUNS = st.builds(
     measured,
