@@ -228,7 +228,7 @@ def _noise_percent(job: JobSteps) -> float:
 def _records(results: Results, options: RunOptions) -> int | None:
     if options.records is not None or isinstance(results.file_sampling, Unavailable):
         return options.records
-    records = tables.floats(results.file_sampling.files, "records")
+    records = tables.floats(results.file_sampling.table, "records")
     return int(records.sum()) if len(records) and np.isfinite(records).all() else None
 
 

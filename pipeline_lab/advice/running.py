@@ -114,8 +114,8 @@ def _running(
 ) -> RunningStage:
     pipeline = options.pipeline
     if isinstance(stage, PrefetchStage | PrefetchToDeviceStage):
-        held = TUNED_PREFETCH if stage.buffer_size == "autotune" else stage.buffer_size
-        return RunningStage(index, stage, works_ahead=True, held_examples=float(held * size))
+        ahead = TUNED_PREFETCH if stage.buffer_size == "autotune" else stage.buffer_size
+        return RunningStage(index, stage, works_ahead=True, held_examples=float(ahead * size))
     if isinstance(stage, BatchStage) and stage.num_parallel_calls is not None:
         calls = _calls(stage.num_parallel_calls, threads)
         return RunningStage(index, stage, calls, works_ahead=True, held_examples=calls * size)
