@@ -1,7 +1,5 @@
 """Named option sets that reproduce questions from the field."""
 
-from dataclasses import dataclass
-
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.pipeline import (
     AugmentStage,
@@ -16,8 +14,10 @@ from pipeline_lab.options.pipeline import (
     ShuffleStage,
     Stage,
 )
+from pipeline_lab.options.preset import Preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.training_presets import training_presets
 from pipeline_lab.options.workload import (
     FeaturesWorkload,
     GeneratorWorkload,
@@ -26,22 +26,6 @@ from pipeline_lab.options.workload import (
     SyntheticWorkload,
     WorkloadModel,
 )
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A named, ready-to-run option set.
-
-    Attributes:
-        name: What the command line and the app call it.
-        question: What it shows, as one sentence for people.
-        options: The options themselves.
-    """
-
-    name: str
-    question: str
-    options: RunOptions
-
 
 _AUGMENT = AugmentStage(pad=4, crop=32, flip=True, rotate_degrees=15, cutout=8, normalise=True)
 _PARALLEL_AUGMENT = _AUGMENT.model_copy(update={"num_parallel_calls": "autotune"})
@@ -230,6 +214,7 @@ PRESETS: tuple[Preset, ...] = (
     FEATURES_REPLICATED,
     FEATURES_LOOKUP,
     GENERATOR,
+    *training_presets(OPTIMISED.options),
 )
 """Every preset, in the order in which lists show them."""
 

@@ -46,6 +46,11 @@ class RaceOptions(Options):
         if len({arm.training.device for arm in self.arms}) > 1:
             raise ValueError("all arms of a race train on one device; set the same training.device in each")
         for number, arm in enumerate(self.arms):
+            if arm.training.loop == "keras_fit":
+                raise ValueError(
+                    f"{arm_name(arm, number)} trains by Model.fit, which cannot take turns with other arms; race with "
+                    "loop = custom or in_graph, or compare recorded runs"
+                )
             endless = any(isinstance(stage, RepeatStage) and stage.count is None for stage in arm.pipeline.stages)
             if not endless:
                 raise ValueError(

@@ -16,6 +16,10 @@ class TrainingOptions(Options):
     """Train for this long after the warm-up, instead of a number of steps."""
     warmup_steps: int = Field(5, ge=1, le=100_000)
     """First steps, kept apart from every average: compilation, buffer filling."""
+    loop: Literal["custom", "in_graph", "keras_fit"] = "custom"
+    """Who calls the steps: a Python loop, one by one; a loop inside a `tf.function`; or Keras' `Model.fit`."""
+    steps_per_call: int = Field(1, ge=1, le=100_000)
+    """Steps of one call from Python, for loops that take several; Keras calls it `steps_per_execution`."""
     calibrate: bool = True
     """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
     checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
@@ -26,6 +30,14 @@ class TrainingOptions(Options):
     seed: int = Field(0, ge=0, le=2**31 - 1)
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
     """The supervisor ends a job that takes longer, s."""
+
+    @model_validator(mode="after")
+    def _loop_takes_several(self) -> "TrainingOptions":
+        if self.loop == "custom" and self.steps_per_call > 1:
+            raise ValueError(
+                "a custom loop calls every step itself; for several steps per call choose loop = in_graph or keras_fit"
+            )
+        return self
 
     @model_validator(mode="after")
     def _steps_or_seconds(self) -> "TrainingOptions":

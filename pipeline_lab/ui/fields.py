@@ -27,6 +27,7 @@ _APPLIES = {
     ("batch", "num_parallel_calls"): ("mode", ("batch",)),
     ("batch", "deterministic"): ("mode", ("batch",)),
     ("features", "table_shards"): ("layout", ("sharded",)),
+    ("", "steps_per_call"): ("loop", ("in_graph", "keras_fit")),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),

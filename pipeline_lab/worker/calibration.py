@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.events import CalibrationEvent
+from pipeline_lab.worker.steps import Steps
 from pipeline_lab.worker.trainer import Batch, Trainer
 
 BUDGET_NS = 200_000_000
@@ -50,11 +51,14 @@ class StepTime:
     steps: int
 
 
-def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]) -> CalibrationEvent:
+def calibrate(
+    trainer: Trainer, steps: Steps, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]
+) -> CalibrationEvent:
     """Time pipeline and step apart from each other; leaves the trainer as it was.
 
     Args:
         trainer: The step.
+        steps: How it is called.
         make_dataset: Builds a pipeline of its own for this, so that the job's caches stay untouched.
         hold: Puts a batch into the device's memory.
 
@@ -62,7 +66,7 @@ def calibrate(trainer: Trainer, make_dataset: Callable[[], Any], hold: Callable[
         DataError: The pipeline yields no batch at all.
     """
     pipeline = time_pipeline(make_dataset())
-    step = time_step(trainer, hold(pipeline.batch))
+    step = time_step(trainer, steps, hold(pipeline.batch))
     return CalibrationEvent(
         device_only_ns=step.step_ns,
         device_only_steps=step.steps,
@@ -104,18 +108,30 @@ def time_pipeline(dataset: Any) -> PipelineTime:
     return PipelineTime(batch, first_batch_ns, (now_ns - first_ns) / batches, batches, cpu_ns / batches)
 
 
-def time_step(trainer: Trainer, batch: Batch) -> StepTime:
+def time_step(trainer: Trainer, steps: Steps, batch: Batch) -> StepTime:
     """Time the step on one batch over and over; what it learns from that is undone."""
     state = trainer.save_state()
     for _ in range(WARMUP_STEPS):
-        trainer.read(trainer.step(batch))
-    begun_ns, begun_cpu_ns, steps = time.perf_counter_ns(), time.process_time_ns(), 0
-    previous = trainer.step(batch)
-    while steps < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
-        current = trainer.step(batch)
+        trainer.read(steps.repeat(batch, 1))
+    together = _steps_together(trainer, steps, batch)
+    begun_ns, begun_cpu_ns, timed = time.perf_counter_ns(), time.process_time_ns(), 0
+    previous = steps.repeat(batch, together)
+    while timed < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
+        current = steps.repeat(batch, together)
         trainer.read(previous)
-        previous, steps = current, steps + 1
+        previous, timed = current, timed + together
     trainer.read(previous)
     elapsed_ns, cpu_ns = time.perf_counter_ns() - begun_ns, time.process_time_ns() - begun_cpu_ns
     trainer.restore_state(state)
-    return StepTime(elapsed_ns / (steps + 1), cpu_ns / (steps + 1), steps + 1)
+    timed += together
+    return StepTime(elapsed_ns / timed, cpu_ns / timed, timed)
+
+
+def _steps_together(trainer: Trainer, steps: Steps, batch: Batch) -> int:
+    """Return how many steps to take in one call: as many as in training, but no more than the budget has room for."""
+    if steps.per_call == 1:
+        return 1
+    begun_ns = time.perf_counter_ns()
+    trainer.read(steps.repeat(batch, 1))
+    step_ns = max(1, time.perf_counter_ns() - begun_ns)
+    return max(1, min(steps.per_call, BUDGET_NS // step_ns))

@@ -20,6 +20,11 @@ class Checkpoints:
         self._every, self._path = every, str(folder / "checkpoint" / "model")
         self._checkpoint = tf.train.Checkpoint(weights=trainer.weights()) if every else None
 
-    def after_step(self, step: int) -> None:
-        if self._checkpoint is not None and self._every is not None and (step + 1) % self._every == 0:
+    def after_steps(self, first: int, last: int) -> None:
+        """Write one if it became due with one of these steps."""
+        if (
+            self._checkpoint is not None
+            and self._every is not None
+            and (last + 1) // self._every > first // self._every
+        ):
             self._checkpoint.write(self._path)

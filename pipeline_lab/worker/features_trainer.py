@@ -29,10 +29,13 @@ class FeaturesTrainer(OneDeviceTrainer):
         self._bias = tf.Variable(tf.zeros([]))
         looks_up = workload.layout != "replicated" and options.pipeline.find("lookup") is None
         self._tables = [_load(table) for table in tables] if looks_up else []
-        self._train = tf.function(self._train_on)
+        self._train, self._judge = tf.function(self._train_on), tf.function(self._judge_on)
 
     def step(self, batch: Batch) -> Any:
-        return self._train(batch["caption"], batch["image" if self._tables else "vector"], batch["label"])
+        return self._train(*self._inputs(batch))
+
+    def evaluate(self, batch: Batch) -> Any:
+        return self._judge(*self._inputs(batch))
 
     def read(self, result: Any) -> tuple[float, float]:
         loss, accuracy = result
@@ -41,17 +44,24 @@ class FeaturesTrainer(OneDeviceTrainer):
     def weights(self) -> list[Any]:
         return [self._words, self._projection, self._bias]
 
+    def _inputs(self, batch: Batch) -> tuple[Any, Any, Any]:
+        return batch["caption"], batch["image" if self._tables else "vector"], batch["label"]
+
     def _train_on(self, captions: Any, images: Any, labels: Any) -> Any:
-        labels = tf.cast(labels, tf.float32)
         weights = self.weights()
         with tf.GradientTape() as tape:
-            scores = self._scores(captions, images)
-            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, scores))
+            loss, accuracy = self._judge_on(captions, images, labels)
         for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
             if isinstance(gradient, tf.IndexedSlices):
                 weight.scatter_sub(tf.IndexedSlices(self._learning_rate * gradient.values, gradient.indices))
             else:
                 weight.assign_sub(self._learning_rate * gradient)
+        return loss, accuracy
+
+    def _judge_on(self, captions: Any, images: Any, labels: Any) -> Any:
+        labels = tf.cast(labels, tf.float32)
+        scores = self._scores(captions, images)
+        loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, scores))
         return loss, tf.reduce_mean(tf.cast(tf.equal(scores > 0, labels > 0), tf.float32))
 
     def _scores(self, captions: Any, images: Any) -> Any:

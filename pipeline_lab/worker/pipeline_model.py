@@ -28,13 +28,20 @@ NO_PARENT = -1
 
 
 class ModelProbe:
-    """Reads one iterator's model into a table; safe to call from any thread."""
+    """Reads the model of the iterator that it follows into a table; safe to call from any thread."""
 
-    def __init__(self, iterator: Any, table: TableWriter, clock: Clock) -> None:
-        self._iterator, self._table, self._clock = iterator, table, clock
+    def __init__(self, table: TableWriter, clock: Clock) -> None:
+        self._table, self._clock = table, clock
+        self._iterator: Any = None
+
+    def follow(self, iterator: Any) -> None:
+        """Look at this iterator from now on."""
+        self._iterator = iterator
 
     def sample(self) -> int:
-        """Append a row per node and return their number; 0 while TensorFlow has no model of this iterator."""
+        """Append a row per node and return their number; 0 while TensorFlow has no model of an iterator."""
+        if self._iterator is None:
+            return 0
         try:
             model = tf.data.experimental.get_model_proto(self._iterator)
         except (tf.errors.NotFoundError, ValueError):  # autotuning is off, or a distributed iterator
@@ -49,15 +56,15 @@ class ModelProbe:
 
 
 @contextlib.contextmanager
-def sample_model(path: Path, iterator: Any, clock: Clock) -> Iterator[None]:
-    """Fill the model table from a thread while the block runs, and once at its end."""
+def sample_model(path: Path, clock: Clock) -> Iterator[ModelProbe]:
+    """Fill the model table from a thread while the block runs, and once at its end; the probe is told what to follow."""
     with contextlib.closing(TableWriter(path, MODEL, SECONDS_PER_BATCH)) as table:
-        probe, end = ModelProbe(iterator, table, clock), threading.Event()
+        probe, end = ModelProbe(table, clock), threading.Event()
         errors: list[OSError] = []
         thread = threading.Thread(target=_sample_until, args=(probe, end, errors), name="model", daemon=True)
         thread.start()
         try:
-            yield
+            yield probe
         finally:
             end.set()
             thread.join()

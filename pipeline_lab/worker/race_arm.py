@@ -25,9 +25,10 @@ from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.block_load import BlockLoad, LoadMeter
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.memory import ResidentMemory
-from pipeline_lab.worker.recorder import StepRecorder, StepTimes
+from pipeline_lab.worker.recorder import StepPlace, StepRecorder
+from pipeline_lab.worker.steps import Steps
 from pipeline_lab.worker.trainer import Trainer
-from pipeline_lab.worker.window_recorder import WindowRecorder
+from pipeline_lab.worker.window_recorder import NO_WINDOW, WindowRecorder
 
 FIRST_STEPS = 2
 """Steps that compile; the first batch also waits for a full shuffle buffer."""
@@ -75,10 +76,16 @@ class Arm:
     """Runs one option set in blocks."""
 
     def __init__(
-        self, job: Job, trainer: Trainer, recorder: StepRecorder, batches: Iterator[Any], buffers: ReadyBatches
+        self,
+        job: Job,
+        trainer: Trainer,
+        steps: Steps,
+        recorder: StepRecorder,
+        batches: Iterator[Any],
+        buffers: ReadyBatches,
     ) -> None:
         self._job, self._trainer, self._recorder = job, trainer, recorder
-        self._batches, self._buffers = batches, buffers
+        self._calls, self._batches, self._buffers = steps, batches, buffers
         self._memory = ResidentMemory()
         workload = job.options.workload
         self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
@@ -97,8 +104,7 @@ class Arm:
         """
         begun_s = time.monotonic()
         state = self._trainer.save_state()
-        for _ in range(FIRST_STEPS):
-            self._train(is_measured=False, keep_samples=False)
+        self._train(FIRST_STEPS, is_measured=False, keep_samples=False)
         troubles = [self._fill_caches(epoch_batches, begun_s + limit_s), self._tune(begun_s + limit_s)]
         self._recorder.catch_up()
         self._trainer.restore_state(state)
@@ -108,12 +114,11 @@ class Arm:
     def run_block(self, steps: int, meter: LoadMeter) -> Block:
         """Drain what the pause has buffered, then time so many steps; the arm needs a rest afterwards."""
         drained = self._drain()
-        for _ in range(LEAD_STEPS):
-            self._train(is_measured=False)
+        self._train(LEAD_STEPS, is_measured=False)
         self._recorder.catch_up()
         first_step, start_ns = self._steps, self._job.clock.now_ns()
         meter.start()
-        wait_ns = sum(self._train(is_measured=True) for _ in range(steps))
+        wait_ns = self._train(steps, is_measured=True)
         self._recorder.catch_up()
         wall_ns = self._job.clock.now_ns() - start_ns
         block = Block(start_ns, first_step, steps, wall_ns, wait_ns, drained, meter.read())
@@ -124,13 +129,13 @@ class Arm:
     def run_window(self, recorder: WindowRecorder, mark_step: MarkStep) -> None:
         """Record a profile window of the arm as it goes on, after the race: a trace would slow its blocks."""
         self._drain()
-        for _ in range(LEAD_STEPS):
-            self._train(is_measured=False)
+        self._train(LEAD_STEPS, is_measured=False)
         window = recorder.open(self._steps)
-        for _ in range(self._job.options.profiling.steps_per_window):
-            window.last_step = self._steps
+        behind = self._steps + self._job.options.profiling.steps_per_window
+        while self._steps < behind:
             with mark_step(self._steps):
-                self._train(is_measured=False)
+                self._train(self._calls.per_call, is_measured=False)
+            window.last_step = self._steps - 1
         self._recorder.catch_up()
         recorder.close()
         recorder.finish()
@@ -175,26 +180,31 @@ class Arm:
             if now_s > deadline_s:
                 return "AUTOTUNE had not settled when the race began; raise warmup_seconds, or set fixed numbers."
             self._job.stop.check()
-            self._train(is_measured=False, keep_samples=False)
+            self._train(1, is_measured=False, keep_samples=False)
             if (found := self._buffers.tuned()) != tuned:
                 tuned, changed_s = found, time.monotonic()
         return None
 
-    def _train(self, *, is_measured: bool, keep_samples: bool = True) -> int:
-        """Take one step and return how long it waited for its batch, ns."""
-        clock = self._job.clock
-        start_ns = clock.now_ns()
-        batch = self._next()
-        arrived_ns = clock.now_ns()
-        result = self._trainer.step(batch)
-        times = StepTimes(self._steps, not is_measured, start_ns, arrived_ns, -1, self._memory.read_bytes())
-        self._recorder.record(times, result)
-        if keep_samples:
-            self._note_samples(batch)
-        if self._pause_s:
-            time.sleep(self._pause_s)
-        self._steps += 1
-        return arrived_ns - start_ns
+    def _train(self, steps: int, *, is_measured: bool, keep_samples: bool = True) -> int:
+        """Take so many steps and return how long they waited for their batches, ns."""
+        wait_ns = 0
+        while steps:
+            most = min(steps, self._calls.per_call)
+            taken = self._calls.take(self._batches, most)
+            if len(taken) < most:
+                raise self._ended()
+            rss_bytes = self._memory.read_bytes()
+            for one in taken:
+                self._recorder.record(StepPlace(self._steps, not is_measured, NO_WINDOW, rss_bytes), one)
+                self._steps += 1
+                wait_ns += one.wait_ns
+            if keep_samples:
+                for one in taken:
+                    self._note_samples(one.batch)
+            if self._pause_s:
+                time.sleep(self._pause_s)
+            steps -= len(taken)
+        return wait_ns
 
     def _note_samples(self, batch: Any) -> None:
         """Note files and records of a batch, drained ones too, so that what is noted is the stream without holes."""
@@ -204,10 +214,13 @@ class Arm:
     def _next(self) -> Any:
         batch = next(self._batches, None)
         if batch is None:
-            raise DataError(
-                f"The data of {self._job.options.label} ended during the race; add a repeat stage without a count."
-            )
+            raise self._ended()
         return batch
+
+    def _ended(self) -> DataError:
+        return DataError(
+            f"The data of {self._job.options.label} ended during the race; add a repeat stage without a count."
+        )
 
 
 def count_epoch_batches(options: RunOptions, records: int | None) -> int:

@@ -18,13 +18,14 @@ from pipeline_lab.worker.data.prepare import find_tables, prepare_files
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.loops import make_steps
 from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.race import Race, RaceJob
 from pipeline_lab.worker.race_arm import Arm, count_epoch_batches
 from pipeline_lab.worker.recorder import StepRecorder
-from pipeline_lab.worker.session import damage_named, describe_run, iterate, mark_running, note_missing_gpu
+from pipeline_lab.worker.session import damage_named, describe_run, keep, mark_running, note_missing_gpu
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
@@ -101,8 +102,9 @@ def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.Ex
     recorder = stack.enter_context(
         contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
     )
-    iterator = iterate(trainer.distribute(dataset))
-    return Arm(job, trainer, recorder, iterator, Buffers(iterator))
+    iterator = iter(trainer.distribute(dataset))
+    keep(iterator)
+    return Arm(job, trainer, make_steps(job, trainer), recorder, iterator, Buffers(iterator))
 
 
 def _warm_up(name: str, job: Job, arm: Arm, files: list[DataFile], limit_s: float) -> None:

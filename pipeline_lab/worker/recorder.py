@@ -1,24 +1,33 @@
 """Rows of the steps and samples tables, written for every step, profiled or not."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.trainer import Trainer
+from pipeline_lab.worker.steps import TakenStep
+from pipeline_lab.worker.trainer import Batch, Trainer
+
+IntArray: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class StepTimes:
-    """What is known of a step as soon as it is under way; times in ns since the epoch."""
+class StepPlace:
+    """Where a step stands in the job.
+
+    Attributes:
+        step: Its number.
+        is_warmup: It belongs to the warm-up.
+        window: Number of the profile window that was open, ``NO_WINDOW`` for none.
+        rss_bytes: Resident memory when it was noted.
+    """
 
     step: int
     is_warmup: bool
-    start_ns: int
-    arrived_ns: int
     window: int
     rss_bytes: int
 
@@ -35,15 +44,15 @@ class StepRecorder:
         self._steps = TableWriter(job.folder.steps, STEPS)
         self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
         self._labels = TableWriter(job.folder.labels, LABELS) if has_ids else None
-        self._pending: tuple[StepTimes, Any] | None = None
+        self._pending: tuple[StepPlace, TakenStep] | None = None
 
-    def record(self, times: StepTimes, result: Any) -> None:
+    def record(self, place: StepPlace, taken: TakenStep) -> None:
         """Take a step that was started."""
         self.catch_up()
-        if self._lags:
-            self._pending = (times, result)
+        if self._lags and taken.ended_ns is None:
+            self._pending = (place, taken)
         else:
-            self._finish(times, result)
+            self._finish(place, taken)
 
     def catch_up(self) -> None:
         """Read the result that is still on its way, if there is one."""
@@ -51,15 +60,15 @@ class StepRecorder:
             pending, self._pending = self._pending, None
             self._finish(*pending)
 
-    def record_samples(self, step: int, batch: Any) -> None:
+    def record_samples(self, step: int, batch: Batch) -> None:
         """Note file and record of each example of a batch, and how often each label is in it."""
-        if self._samples is not None and self._labels is not None:
-            ids = self._trainer.read_ids(batch)
-            self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
-            labels = self._trainer.read_labels(batch)
-            if labels is not None:
-                values, counts = np.unique(labels, return_counts=True)
-                self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
+        if self._samples is None or self._labels is None:
+            return
+        ids = np.concatenate(self._read(batch["id"]))
+        self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
+        if "label" in batch and len(labels := self._read(batch["label"])) == 1:  # from replicas it would hold the step
+            values, counts = np.unique(labels[0], return_counts=True)
+            self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
 
     def close(self) -> None:
         """Read what is still on its way and end the tables."""
@@ -71,16 +80,19 @@ class StepRecorder:
                 if table is not None:
                     table.close()
 
-    def _finish(self, times: StepTimes, result: Any) -> None:
-        loss, accuracy = self._trainer.read(result)
+    def _read(self, value: Any) -> list[IntArray]:
+        return [np.asarray(part).reshape(-1) for part in self._trainer.parts(value)]
+
+    def _finish(self, place: StepPlace, taken: TakenStep) -> None:
+        loss, accuracy = self._trainer.read(taken.result)
         self._steps.append(
-            times.step,
-            times.is_warmup,
-            times.start_ns,
-            times.arrived_ns - times.start_ns,
-            self._clock.now_ns(),
+            place.step,
+            place.is_warmup,
+            taken.start_ns,
+            taken.wait_ns,
+            self._clock.now_ns() if taken.ended_ns is None else taken.ended_ns,
             loss,
             accuracy,
-            times.window,
-            times.rss_bytes,
+            place.window,
+            place.rss_bytes,
         )

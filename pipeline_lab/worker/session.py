@@ -8,23 +8,25 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.runs.events import CalibrationEvent, NoteEvent
+from pipeline_lab.runs.events import NoteEvent
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
+from pipeline_lab.worker.course import Course
 from pipeline_lab.worker.data.prepare import find_damage, find_tables, prepare_files
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.loop import TrainingLoop
+from pipeline_lab.worker.loops import make_loop, make_steps
 from pipeline_lab.worker.pipeline_model import sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.recorder import StepRecorder
+from pipeline_lab.worker.steps import Steps
 from pipeline_lab.worker.trainer import Trainer
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
@@ -62,19 +64,17 @@ def _build_and_train(job: Job, device: Device, paths: list[str], tables: list[Da
     if written is not None:
         write_written(job.folder.written, written)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables)
+    steps = make_steps(job, trainer)
     if job.options.training.calibrate:
         job.enter("calibrating")
-        job.log.write(_calibrate(job, device, trainer, pipeline, paths))
+        cache = str(job.folder.scratch / "calibration-cache")
+        event = calibrate(trainer, steps, lambda: trainer.distribute(pipeline.make_dataset(paths, cache)), device.hold)
+        job.log.write(event)
     job.stop.check()
-    _train(job, device, trainer, dataset)
+    _train(job, device, trainer, steps, dataset)
 
 
-def _calibrate(job: Job, device: Device, trainer: Trainer, pipeline: Any, paths: list[str]) -> CalibrationEvent:
-    cache = job.folder.scratch / "calibration-cache"
-    return calibrate(trainer, lambda: trainer.distribute(pipeline.make_dataset(paths, str(cache))), device.hold)
-
-
-def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
+def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, dataset: Any) -> None:
     profiling = job.options.profiling
     has_ids = profiling.sample_probe and "id" in dataset.element_spec
     mark_running(job.folder)
@@ -88,9 +88,14 @@ def _train(job: Job, device: Device, trainer: Trainer, dataset: Any) -> None:
         )
         stack.callback(windows.finish)
         checkpoints = Checkpoints(trainer, job.folder.scratch, job.options.training.checkpoint_every)
-        batches = iterate(trainer.distribute(dataset))
-        stack.enter_context(sample_model(job.folder.model, batches, job.clock))
-        TrainingLoop(job, trainer, windows, recorder, mark_step, checkpoints.after_step).run(batches)
+        model = stack.enter_context(sample_model(job.folder.model, job.clock))
+
+        def follow(iterator: Any) -> None:
+            keep(iterator)
+            model.follow(iterator)
+
+        course = Course(job, windows, recorder, mark_step, checkpoints.after_steps)
+        make_loop(job, trainer, steps, course).run(trainer.distribute(dataset), follow)
         if not job.stop.is_set:
             job.enter("finishing")
 
@@ -112,13 +117,9 @@ def mark_running(folder: RunFolder) -> None:
     update_record(folder, _running)
 
 
-def iterate(dataset: Any) -> Any:
-    """Return an iterator that lives as long as the process.
-
-    Destroying one waits for its autotuner's next round, up to a minute.
-    """
-    _KEPT.append(iter(dataset))
-    return _KEPT[-1]
+def keep(iterator: Any) -> None:
+    """Let an iterator live as long as the process: destroying one waits for its autotuner's next round, up to a minute."""
+    _KEPT.append(iterator)
 
 
 def _running(record: RunRecord) -> RunRecord:

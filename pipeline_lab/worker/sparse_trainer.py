@@ -5,9 +5,9 @@ replica before the step can start. The tables are not trained, as is usual for t
 network behind them is.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
@@ -31,23 +31,26 @@ class SparseTrainer:
         with self._strategy.scope():
             self._layers = [_mirrored([width, HIDDEN_UNITS], width), _mirrored([HIDDEN_UNITS, 1], HIDDEN_UNITS)]
         self._train: Any = None
+        self._judge: Any = None
 
     def distribute(self, dataset: Any) -> Any:
         """Divide the batches, and fix what a step takes: sparse values differ in shape from batch to batch."""
         distributed = self._strategy.experimental_distribute_dataset(dataset)
         if self._train is None:
-            self._train = tf.function(self._train_on, input_signature=[distributed.element_spec])
+            signature = [distributed.element_spec]
+            self._train = tf.function(self._train_on, input_signature=signature)
+            self._judge = tf.function(self._judge_on, input_signature=signature)
         return distributed
 
-    def read_ids(self, batch: Batch) -> Any:
-        parts = self._strategy.experimental_local_results(batch["id"])
-        return np.concatenate([part.numpy().reshape(-1) for part in parts])
-
-    def read_labels(self, batch: Batch) -> Any:
-        """Return None: replicas hold the labels, and fetching them from each would hold the step."""
+    def parts(self, value: Any) -> Sequence[Any]:
+        parts: Sequence[Any] = self._strategy.experimental_local_results(value)
+        return parts
 
     def step(self, batch: Batch) -> Any:
         return self._train(batch)
+
+    def evaluate(self, batch: Batch) -> Any:
+        return self._judge(batch)
 
     def read(self, result: Any) -> tuple[float, float]:
         loss, accuracy = result
@@ -64,19 +67,29 @@ class SparseTrainer:
             layer.assign(value)
 
     def _train_on(self, batch: Batch) -> Any:
-        loss, accuracy = self._strategy.run(self._train_replica, args=(batch,))
+        return self._mean_of(self._train_replica, batch)
+
+    def _judge_on(self, batch: Batch) -> Any:
+        return self._mean_of(self._judge_replica, batch)
+
+    def _mean_of(self, of_replica: Callable[[Batch], Any], batch: Batch) -> Any:
+        loss, accuracy = self._strategy.run(of_replica, args=(batch,))
         return tuple(self._strategy.reduce("MEAN", part, axis=None) for part in (loss, accuracy))
 
     def _train_replica(self, batch: Batch) -> Any:
         """Train one replica on its share of the batch; the gradients are averaged over all."""
-        embedded = self._look_up(batch)
-        labels = tf.cast(batch["label"], tf.float32)[:, tf.newaxis]
         with tf.GradientTape() as tape:
-            hidden = tf.nn.relu(tf.matmul(embedded, self._layers[0]))
-            logits = tf.matmul(hidden, self._layers[1])
-            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits))
+            loss, accuracy = self._judge_replica(batch)
         for layer, gradient in zip(self._layers, tape.gradient(loss, self._layers), strict=True):
             layer.assign_sub(self._learning_rate * gradient)
+        return loss, accuracy
+
+    def _judge_replica(self, batch: Batch) -> Any:
+        embedded = self._look_up(batch)
+        labels = tf.cast(batch["label"], tf.float32)[:, tf.newaxis]
+        hidden = tf.nn.relu(tf.matmul(embedded, self._layers[0]))
+        logits = tf.matmul(hidden, self._layers[1])
+        loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits))
         is_right = tf.equal(logits > 0, labels > 0)
         return loss, tf.reduce_mean(tf.cast(is_right, tf.float32))
 

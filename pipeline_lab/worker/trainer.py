@@ -1,6 +1,6 @@
-"""What the loop and the calibration need of a training step, whatever it computes."""
+"""What the loops and the calibration need of a training step, whatever it computes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 Batch = Mapping[str, Any]
@@ -8,19 +8,23 @@ Batch = Mapping[str, Any]
 
 
 class Trainer(Protocol):
-    """One training step after the other."""
+    """One training step after the other.
+
+    ``step`` and ``evaluate`` may be called from Python or be traced into a larger graph, such as a loop; both return
+    two numbers (tensors), in a place that :meth:`read` knows.
+    """
 
     def distribute(self, dataset: Any) -> Any:
         """Divide the pipeline's batches among the replicas."""
 
-    def read_ids(self, batch: Batch) -> Any:
-        """Return the ids of a batch's examples as an array, shape (batch,)."""
-
-    def read_labels(self, batch: Batch) -> Any:
-        """Return the labels of a batch's examples as an array of whole numbers, or None if they have none."""
+    def parts(self, value: Any) -> Sequence[Any]:
+        """Return one entry of a batch as the replicas hold it, one part each."""
 
     def step(self, batch: Batch) -> Any:
         """Train on a batch; the result may still be on its way on a GPU."""
+
+    def evaluate(self, batch: Batch) -> Any:
+        """Return what a step would, and leave the model as it is."""
 
     def read(self, result: Any) -> tuple[float, float]:
         """Wait for a step's result and return its loss and accuracy; NaN where the workload has none."""
@@ -41,11 +45,8 @@ class OneDeviceTrainer:
     def distribute(self, dataset: Any) -> Any:
         return dataset
 
-    def read_ids(self, batch: Batch) -> Any:
-        return batch["id"].numpy().reshape(-1)
-
-    def read_labels(self, batch: Batch) -> Any:
-        return None if "label" not in batch else batch["label"].numpy().reshape(-1)
+    def parts(self, value: Any) -> Sequence[Any]:
+        return (value,)
 
     def weights(self) -> list[Any]:
         return []

@@ -51,10 +51,13 @@ class ImageTrainer(OneDeviceTrainer):
         self._network = build_network(image_size, classes)
         self._optimizer = _optimizer(training)
         self._optimizer.build(self._network.trainable_variables)
-        self._train = tf.function(self._train_on)
+        self._train, self._judge = tf.function(self._train_on), tf.function(self._judge_on)
 
     def step(self, batch: Batch) -> Any:
         return self._train(batch["image"], batch["label"])
+
+    def evaluate(self, batch: Batch) -> Any:
+        return self._judge(batch["image"], batch["label"])
 
     def read(self, result: Any) -> tuple[float, float]:
         loss, accuracy = result
@@ -64,17 +67,20 @@ class ImageTrainer(OneDeviceTrainer):
         return [*self._network.variables, *self._optimizer.variables]
 
     def _train_on(self, images: Any, labels: Any) -> Any:
-        if images.dtype == tf.uint8:
-            images = tf.cast(images, tf.float32) / 255.0
         weights = self._network.trainable_variables
         with tf.GradientTape() as tape:
-            logits = self._network(images, training=True)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-            loss = tf.reduce_mean(losses)
+            loss, accuracy = self._judge_on(images, labels, training=True)
             scaled_loss = self._optimizer.scale_loss(loss)
         self._optimizer.apply(tape.gradient(scaled_loss, weights), weights)
+        return loss, accuracy
+
+    def _judge_on(self, images: Any, labels: Any, *, training: bool = False) -> Any:
+        if images.dtype == tf.uint8:
+            images = tf.cast(images, tf.float32) / 255.0
+        logits = self._network(images, training=training)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         is_right = tf.equal(tf.argmax(logits, axis=-1), labels)
-        return loss, tf.reduce_mean(tf.cast(is_right, tf.float32))
+        return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32))
 
 
 def _optimizer(training: TrainingOptions) -> Any:

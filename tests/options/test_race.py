@@ -44,3 +44,8 @@ def test_all_arms_train_on_one_device() -> None:
 
 def _race(*arms: RunOptions) -> RaceOptions:
     return read_race_options({"arms": [arm.model_dump(mode="json") for arm in arms]})
+
+
+def test_fit_cannot_take_turns() -> None:
+    with pytest.raises(OptionsError, match=r"synthetic trains by Model\.fit, which cannot take turns"):
+        _race(SYNTHETIC.options, set_option(SYNTHETIC.options, "training.loop", "keras_fit"))

@@ -151,6 +151,7 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
         ("pipeline.stages.9.size", "5", "'9' should be a number from 0 to 4"),
         ("training.steps", "-5", "training.steps: input should be greater than or equal to 1, got '-5'"),
         ("training.steps", "many", "training.steps"),
+        ("training.steps_per_call", "4", "training: a custom loop calls every step itself"),
     ],
 )
 def test_a_wrong_setting_names_the_place(path: str, value: str, sentence: str) -> None:

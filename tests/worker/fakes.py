@@ -71,6 +71,10 @@ class FakeTrainer(OneDeviceTrainer):
         self.steps += 1
         return self.steps
 
+    def evaluate(self, batch: Batch) -> int:
+        del batch
+        return self.steps
+
     def read(self, result: Any) -> tuple[float, float]:
         self.reads.append(result)
         return float(result), math.nan

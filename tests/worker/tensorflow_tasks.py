@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import MODEL, TableWriter
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.checkpoints import Checkpoints
@@ -29,9 +30,11 @@ from pipeline_lab.worker.data import prepare
 from pipeline_lab.worker.data.images import digit_images, random_images
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import explain_failure
+from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.model import build_network
 from pipeline_lab.worker.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline
+from pipeline_lab.worker.session import run_session
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.written_pipeline import describe_written
@@ -167,6 +170,23 @@ def train_on_vectors(options: str, steps: int) -> dict[str, Any]:
     }
 
 
+def judge(options: str) -> list[float]:
+    """Return the loss of one batch judged twice, and once more after a training step on it."""
+    parsed = read_options(options)
+    trainer = make_trainer(parsed, is_gpu=False)
+    (batch,) = itertools.islice(_dataset(parsed, False), 1)
+    before = [trainer.read(trainer.evaluate(batch))[0] for _ in range(2)]
+    trainer.read(trainer.step(batch))
+    return [*before, trainer.read(trainer.evaluate(batch))[0]]
+
+
+def run_here(folder: str) -> None:
+    """Run the job of a run folder in this process."""
+    run = RunFolder(Path(folder))
+    options = read_options(read_record(run).options or {})
+    run_session(Job(run, options, EventLog(run.events), StopRequest(), Clock()))
+
+
 def train_sparse(options: str, steps: int) -> dict[str, Any]:
     """Train on the first batch over and over, divided among two replicas, undo it, and train again."""
     parsed = read_options(options)
@@ -177,7 +197,7 @@ def train_sparse(options: str, steps: int) -> dict[str, Any]:
     trainer.restore_state(state)
     again = trainer.read(trainer.step(batch))[0]
     return {
-        "ids": trainer.read_ids(batch).tolist(),
+        "ids": [int(each) for part in trainer.parts(batch["id"]) for each in part],
         "losses": losses,
         "again": again,
         "replicas": len(batch["label"].values),
@@ -207,7 +227,7 @@ def checkpoint_bytes(options: str) -> int:
         for step, batch in zip(range(2), _dataset(parsed, False), strict=False):
             assert not list(Path(folder).rglob("*.index"))
             trainer.read(trainer.step(batch))
-            checkpoints.after_step(step)
+            checkpoints.after_steps(step, step)
         return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
@@ -239,7 +259,8 @@ def sample_a_pipeline(folder: str) -> int:
     assert written is not None
     write_written(Path(folder) / "written.json", written)
     iterator = iter(dataset)
-    with sample_model(Path(folder) / "model.arrows", iterator, Clock()):
+    with sample_model(Path(folder) / "model.arrows", Clock()) as probe:
+        probe.follow(iterator)
         for _ in range(20):
             next(iterator)
     return written.pool_threads
@@ -251,7 +272,9 @@ def sample_without_autotune(folder: str) -> int:
     options.autotune.enabled = False
     iterator = iter(tf.data.Dataset.range(3).with_options(options))
     with contextlib.closing(TableWriter(Path(folder) / "model.arrows", MODEL)) as table:
-        return ModelProbe(iterator, table, Clock()).sample()
+        probe = ModelProbe(table, Clock())
+        probe.follow(iterator)
+        return probe.sample()
 
 
 def _drain(options: RunOptions, probe: bool, batches: int | None) -> Elements:
@@ -284,6 +307,8 @@ TASKS = {
         noise,
         train,
         train_on_vectors,
+        judge,
+        run_here,
         train_sparse,
         shapes_of,
         time_of,

@@ -3,6 +3,8 @@ import pytest
 from pipeline_lab.errors import DataError
 from pipeline_lab.worker import calibration
 from pipeline_lab.worker.calibration import calibrate, time_pipeline, time_step
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.steps import PythonSteps
 from tests.worker.fakes import FakeTrainer
 
 TICK_NS = 100_000_000
@@ -38,7 +40,7 @@ def test_a_pipeline_without_a_batch_says_why() -> None:
 
 def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
     trainer = FakeTrainer()
-    timed = time_step(trainer, {})
+    timed = time_step(trainer, PythonSteps(trainer, Clock()), {})
     assert trainer.reads == list(range(1, 3 + timed.steps))
     assert timed.steps >= calibration.MIN_STEPS
     assert timed.step_ns == pytest.approx(calibration.BUDGET_NS / timed.steps, rel=0.5)
@@ -47,7 +49,7 @@ def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
 def test_what_was_learnt_is_undone() -> None:
     trainer = FakeTrainer()
     trainer.steps = 7
-    time_step(trainer, {})
+    time_step(trainer, PythonSteps(trainer, Clock()), {})
     assert trainer.steps == 7
 
 
@@ -58,6 +60,7 @@ def test_the_step_is_timed_on_the_batch_that_the_device_holds() -> None:
         held.append(batch)
         return {}
 
-    event = calibrate(FakeTrainer(), lambda: [{"id": 0}, {"id": 1}], hold)
+    trainer = FakeTrainer()
+    event = calibrate(trainer, PythonSteps(trainer, Clock()), lambda: [{"id": 0}, {"id": 1}], hold)
     assert held == [{"id": 1}]
     assert (event.pipeline_only_batches, event.first_batch_ns) == (1, TICK_NS)

@@ -10,10 +10,12 @@ from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.run import RunOptions, set_option
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, read_table
+from pipeline_lab.worker.course import Course
 from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.loop import TrainingLoop
+from pipeline_lab.worker.loop import OwnLoop
 from pipeline_lab.worker.recorder import StepRecorder
+from pipeline_lab.worker.steps import PythonSteps
 from pipeline_lab.worker.window_recorder import WindowRecorder
 from pipeline_lab.worker.windows import StepWindows
 from tests.worker.fakes import FakeProfiler, FakeTrainer, make_job, no_marker
@@ -25,7 +27,7 @@ class Ids:
     def __init__(self, *ids: int) -> None:
         self._ids = np.array(ids)
 
-    def numpy(self) -> Any:
+    def __array__(self, *_: Any, **__: Any) -> Any:
         return self._ids
 
 
@@ -45,10 +47,14 @@ def _train(job: Job, batches: Iterator[Any], *, is_gpu: bool = False) -> FakeTra
     windows = StepWindows(
         job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
     )
-    TrainingLoop(job, trainer, windows, recorder, no_marker).run(batches)
+    _run(job, trainer, windows, recorder, batches)
     windows.finish()
     recorder.close()
     return trainer
+
+
+def _run(job: Job, trainer: FakeTrainer, windows: StepWindows, recorder: StepRecorder, batches: Iterator[Any]) -> None:
+    OwnLoop(Course(job, windows, recorder, no_marker), PythonSteps(trainer, job.clock)).run(batches, lambda _: None)
 
 
 @pytest.mark.parametrize("is_gpu", [False, True])
@@ -71,7 +77,7 @@ def test_a_gpus_results_are_read_one_step_late(tmp_path: Path) -> None:
     windows = StepWindows(
         job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
     )
-    TrainingLoop(job, trainer, windows, recorder, no_marker).run(_batches())
+    _run(job, trainer, windows, recorder, _batches())
     assert trainer.reads == [1, 2, 3, 4, 5]
     recorder.close()
     windows.finish()
@@ -139,7 +145,7 @@ def test_the_python_time_of_the_synthetic_workload_comes_after_each_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("pipeline_lab.worker.loop.time.sleep", pauses.append)
+    monkeypatch.setattr("pipeline_lab.worker.course.time.sleep", pauses.append)
     job = make_job(tmp_path, set_option(_options(3), "workload.python_ms", "20"))
     _train(job, _batches())
     assert pauses == [0.02] * 5

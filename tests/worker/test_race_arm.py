@@ -1,8 +1,8 @@
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.race import Race, RaceJob
 from pipeline_lab.worker.race_arm import LEAD_STEPS, Arm, count_epoch_batches
 from pipeline_lab.worker.recorder import StepRecorder
+from pipeline_lab.worker.steps import PythonSteps, TakenStep
 from tests.worker.fakes import FakeTrainer, make_job
 
 
@@ -59,7 +60,7 @@ class Id:
     def __init__(self, number: int) -> None:
         self._number = number
 
-    def numpy(self) -> Any:
+    def __array__(self, *_: Any, **__: Any) -> Any:
         return np.array([self._number])
 
 
@@ -92,7 +93,14 @@ def make_lane(tmp_path: Path) -> Iterator[MakeLane]:
     def make(pipeline: Pipeline) -> Lane:
         job, trainer = make_job(tmp_path / str(len(lanes)), SYNTHETIC.options), FakeTrainer()
         recorder = StepRecorder(job, trainer, is_gpu=False, has_ids=True)
-        lanes.append(Lane(Arm(job, trainer, recorder, iter(pipeline), pipeline), job, trainer, recorder))
+        lanes.append(
+            Lane(
+                Arm(job, trainer, PythonSteps(trainer, job.clock), recorder, iter(pipeline), pipeline),
+                job,
+                trainer,
+                recorder,
+            )
+        )
         return lanes[-1]
 
     yield make
@@ -162,6 +170,25 @@ def test_only_the_measured_steps_count_and_samples_have_no_holes(make_lane: Make
     assert 0 < block.wait_ns < block.wall_ns
     samples = read_table(lane.job.folder.samples, SAMPLES)
     assert samples["record"].to_pylist() == samples["step"].to_pylist() == list(range(3 + LEAD_STEPS + 4))
+
+
+def test_an_arm_takes_several_steps_per_call_where_its_loop_does(make_lane: MakeLane) -> None:
+    class InCalls(PythonSteps):
+        per_call = 3
+        calls: ClassVar[list[int]] = []
+
+        def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
+            self.calls.append(most)
+            return [one for _ in range(most) for one in super(InCalls, self).take(batches, 1)]
+
+    lane = make_lane(Pipeline(depth=3))
+    lane.arm._calls = InCalls(lane.trainer, lane.job.clock)
+    lane.arm.rest()
+    block = lane.arm.run_block(8, CalmMeter())
+    lane.recorder.close()
+    assert InCalls.calls == [LEAD_STEPS, 3, 3, 2]
+    assert block.steps == 8
+    assert read_table(lane.job.folder.steps, STEPS)["step"].to_pylist() == list(range(LEAD_STEPS + 8))
 
 
 def test_warming_up_teaches_the_model_nothing(make_lane: MakeLane) -> None:

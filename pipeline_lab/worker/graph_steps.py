@@ -1,0 +1,106 @@
+"""Several training steps in one call of a graph, each with its own times, result and examples.
+
+A graph cannot hand out a value in the middle, so each step leaves its notes in a queue, which is emptied after the
+call. Time is read inside the graph: when a batch has arrived, and when the step's result is on the host.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.steps import TakenStep
+from pipeline_lab.worker.trainer import Batch, Trainer
+
+RECORDED = ("id", "label")
+"""Entries of a batch that are recorded."""
+
+
+class StepNotes:
+    """Takes steps inside a graph and keeps what is known of each until Python asks for it.
+
+    Args:
+        trainer: The step.
+        clock: The job's.
+        capacity: Steps of one call at most; a graph that takes more would wait for ever.
+    """
+
+    def __init__(self, trainer: Trainer, clock: Clock, capacity: int) -> None:
+        self._trainer, self._clock = trainer, clock
+        types = [tf.float64, tf.float64, tf.float32, tf.float32, *[tf.int64 for _ in RECORDED]]
+        with tf.device("/CPU:0"):
+            self._queue = tf.queue.FIFOQueue(capacity, types)
+
+    def step(self, batch: Batch) -> tuple[Any, Any]:
+        """Add a training step to the graph that is being traced; return its loss and accuracy."""
+        with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+            arrived_s = tf.timestamp()
+        with tf.control_dependencies([arrived_s]):
+            loss, accuracy = self._trainer.step(batch)
+        with tf.device("/CPU:0"), tf.control_dependencies([loss, accuracy]):
+            on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
+            with tf.control_dependencies(on_host):
+                ended_s = tf.timestamp()
+            self._queue.enqueue([arrived_s, ended_s, *on_host, *[self._whole(batch, name) for name in RECORDED]])
+        return loss, accuracy
+
+    def read(self, start_ns: int) -> list[TakenStep]:
+        """Return the steps that were taken since the last time.
+
+        Args:
+            start_ns: When the call began; a later step begins where the one before it has ended.
+        """
+        shift_ns = self._clock.now_ns() - time.time_ns()
+        taken = []
+        for _ in range(int(self._queue.size())):
+            arrived_s, ended_s, loss, accuracy, *values = (value.numpy() for value in self._queue.dequeue())
+            arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
+            ended_ns = max(arrived_ns, _ns(ended_s) + shift_ns)
+            batch = {name: value for name, value in zip(RECORDED, values, strict=True) if len(value)}
+            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, (loss, accuracy), batch))
+            start_ns = ended_ns
+        return taken
+
+    def _whole(self, batch: Batch, name: str) -> Any:
+        """Return an entry of a batch as one vector; an empty one where there is none."""
+        if name not in batch:
+            return tf.zeros([0], tf.int64)
+        return tf.concat([tf.cast(tf.reshape(part, [-1]), tf.int64) for part in self._trainer.parts(batch[name])], 0)
+
+
+class GraphSteps:
+    """A loop inside a ``tf.function`` asks for the batches and takes the steps; Python calls it once for several."""
+
+    def __init__(self, trainer: Trainer, clock: Clock, per_call: int) -> None:
+        self.per_call = per_call
+        self._trainer, self._clock = trainer, clock
+        self._notes = StepNotes(trainer, clock, per_call)
+        self._take, self._repeat = tf.function(self._take_in_graph), tf.function(self._repeat_in_graph)
+
+    def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
+        start_ns = self._clock.now_ns()
+        with contextlib.suppress(tf.errors.OutOfRangeError):  # the data has ended; the steps before that are noted
+            self._take(batches, tf.constant(most))
+        return self._notes.read(start_ns)
+
+    def repeat(self, batch: Batch, times: int) -> Any:
+        return self._repeat(batch, tf.constant(times))
+
+    def _take_in_graph(self, batches: Any, steps: Any) -> None:
+        for _ in tf.range(steps):
+            self._notes.step(batches.get_next())
+
+    def _repeat_in_graph(self, batch: Batch, times: Any) -> Any:
+        loss, accuracy = tf.constant(np.nan), tf.constant(np.nan)
+        for _ in tf.range(times):
+            loss, accuracy = self._trainer.step(batch)
+        return loss, accuracy
+
+
+def _ns(seconds: float) -> int:
+    return round(float(seconds) * NS_PER_S)

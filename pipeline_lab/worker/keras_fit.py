@@ -1,0 +1,87 @@
+"""Training by Keras' own ``Model.fit``: its iterator, its compiled function, its callbacks; the step is the workload's."""
+
+import contextlib
+from typing import Any
+
+import keras
+
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.course import Course
+from pipeline_lab.worker.graph_steps import StepNotes
+from pipeline_lab.worker.loop import Follow
+from pipeline_lab.worker.trainer import Trainer
+
+
+class FitLoop:
+    """Lets ``fit`` call the steps, ``steps_per_execution`` of them at a time; it takes whole executions only."""
+
+    def __init__(self, course: Course, trainer: Trainer, clock: Clock, steps_per_execution: int) -> None:
+        self._course, self._clock, self._steps_per_execution = course, clock, steps_per_execution
+        self._notes = StepNotes(trainer, clock, steps_per_execution)
+
+    def run(self, dataset: Any, follow: Follow) -> None:
+        if not self._course.next_steps(self._steps_per_execution):
+            return
+        model = _Model(self._notes, follow)
+        model.compile(optimizer=None, steps_per_execution=self._steps_per_execution, jit_compile=False)
+        calls = _Calls(self._course, self._notes, self._clock, self._steps_per_execution)
+        with contextlib.closing(calls):
+            model.fit(dataset, epochs=1, verbose=0, shuffle=False, callbacks=[calls])
+        if not calls.is_over:
+            self._course.end_of_data()
+
+
+class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
+    """What ``fit`` trains: the workload's step, in Keras' functions; see "Customizing what happens in fit()"."""
+
+    def __init__(self, notes: StepNotes, follow: Follow) -> None:
+        super().__init__()
+        self._notes, self._follow, self._followed = notes, follow, None
+        self.built = True
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        loss, accuracy = self._notes.step(data)
+        return {"loss": loss, "accuracy": accuracy}
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """Make Keras' function, and see the iterator that it is called on."""
+        super().make_train_function(force)
+        call = self.train_function
+
+        def call_and_follow(iterator: Any) -> Any:
+            if iterator is not self._followed:
+                self._followed = iterator
+                self._follow(iterator)
+            return call(iterator)
+
+        self.train_function = call_and_follow
+        return call_and_follow
+
+
+class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Tells the course of every execution."""
+
+    def __init__(self, course: Course, notes: StepNotes, clock: Clock, most: int) -> None:
+        super().__init__()
+        self._course, self._notes, self._clock, self._most = course, notes, clock, most
+        self._open = contextlib.ExitStack()
+        self._start_ns = 0
+        self.is_over = False
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self._open.enter_context(self._course.mark())
+        self._start_ns = self._clock.now_ns()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self.close()
+        self.is_over = not self._course.next_steps(self._most)
+        self.model.stop_training = self.is_over
+
+    def close(self) -> None:
+        """Record what was taken; where the data ended in the middle of an execution, that is less than all of it."""
+        taken = self._notes.read(self._start_ns)
+        self._course.record(taken)
+        self._open.close()
+        self._course.finish_call(taken)

@@ -1,0 +1,25 @@
+"""The loop that a run's options ask for."""
+
+from pipeline_lab.worker.course import Course
+from pipeline_lab.worker.graph_steps import GraphSteps
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.keras_fit import FitLoop
+from pipeline_lab.worker.loop import Loop, OwnLoop
+from pipeline_lab.worker.steps import PythonSteps, Steps
+from pipeline_lab.worker.trainer import Trainer
+
+
+def make_steps(job: Job, trainer: Trainer) -> Steps:
+    """Return how steps are called where no ``fit`` calls them: in races and for the calibration too."""
+    training = job.options.training
+    if training.loop == "in_graph" or training.steps_per_call > 1:
+        return GraphSteps(trainer, job.clock, training.steps_per_call)
+    return PythonSteps(trainer, job.clock)
+
+
+def make_loop(job: Job, trainer: Trainer, steps: Steps, course: Course) -> Loop:
+    """Return the job's loop."""
+    training = job.options.training
+    if training.loop == "keras_fit":
+        return FitLoop(course, trainer, job.clock, training.steps_per_call)
+    return OwnLoop(course, steps)

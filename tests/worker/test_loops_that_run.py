@@ -1,0 +1,104 @@
+"""Every way to call the training steps, on real pipelines, in the one process that has TensorFlow loaded."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.runs.events import CalibrationEvent, NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
+from tests.worker.fakes import make_folder
+from tests.worker.test_real_jobs import IMAGES
+
+pytestmark = pytest.mark.tensorflow
+
+Ask = Callable[..., Any]
+SHORT = set_options(
+    SYNTHETIC.options.model_copy(update={"profiling": ProfilingOptions(steps_per_window=4, every_steps=8)}),
+    [
+        ("training.steps", "16"),
+        ("training.warmup_steps", "4"),
+        ("workload.compute_ms", "1"),
+        ("workload.map_ms", "0"),
+        ("pipeline.batch.size", "5"),
+    ],
+)
+LOOPS = [("in_graph", 4), ("keras_fit", 1), ("keras_fit", 4)]
+
+
+def _with_loop(options: RunOptions, loop: str, per_call: int, *settings: tuple[str, str]) -> RunOptions:
+    return set_options(options, [("training.loop", loop), ("training.steps_per_call", str(per_call)), *settings])
+
+
+def _run(ask_tensorflow: Ask, root: Path, options: RunOptions) -> RunFolder:
+    folder = make_folder(root, options)
+    ask_tensorflow("run_here", folder=str(folder.path))
+    return folder
+
+
+@pytest.mark.parametrize(("loop", "per_call"), LOOPS)
+def test_every_step_of_a_loop_is_timed_sampled_and_found_in_the_trace(
+    ask_tensorflow: Ask, tmp_path: Path, loop: str, per_call: int
+) -> None:
+    folder = _run(ask_tensorflow, tmp_path, _with_loop(SHORT, loop, per_call))
+    steps = read_table(folder.steps, STEPS).to_pydict()
+    assert steps["step"] == list(range(20))
+    assert steps["warmup"] == [True] * 4 + [False] * 16
+    start, end = np.array(steps["start_ns"]), np.array(steps["end_ns"])
+    assert (np.array(steps["wait_ns"]) >= 0).all()
+    assert (end - start - np.array(steps["wait_ns"]) >= 1_000_000).all(), "each step computes for a millisecond"
+    assert (start[1:] >= end[:-1]).all()
+    samples = read_table(folder.samples, SAMPLES)
+    assert samples["step"].to_pylist() == [step for step in range(20) for _ in range(5)]
+    assert samples["record"].to_pylist() == list(range(100)), "in the order of the file"
+    events = read_events(folder.events)
+    (window, *_) = (event for event in events if isinstance(event, WindowEvent))
+    assert (window.first_step, window.last_step) == (4, 7)
+    assert steps["window"][3:9] == [-1, 1, 1, 1, 1, -1]
+    (calibration,) = (event for event in events if isinstance(event, CalibrationEvent))
+    assert (calibration.device_only_ns or 0) >= 1_000_000
+    found = diagnose(folder.path).steps
+    assert isinstance(found, Steps)
+    assert (found.marker, found.steps_per_marker) == ("Trace 'train' (step_num)", per_call)
+    assert found.count * per_call % 4 == 0
+
+
+@pytest.mark.parametrize(("loop", "per_call"), LOOPS)
+def test_data_that_ends_within_a_call_leaves_the_steps_before_it(
+    ask_tensorflow: Ask, tmp_path: Path, loop: str, per_call: int
+) -> None:
+    settings = [
+        ("workload.examples_per_file", "50"),
+        ("pipeline.repeat.count", "1"),
+        ("training.calibrate", "false"),
+        ("profiling.enabled", "false"),
+    ]
+    folder = _run(ask_tensorflow, tmp_path, _with_loop(SHORT, loop, per_call, *settings))
+    assert read_table(folder.steps, STEPS)["step"].to_pylist() == list(range(10))
+    notes = [event.sentence for event in read_events(folder.events) if isinstance(event, NoteEvent)]
+    assert [note[:41] for note in notes] == ["The data ended after 10 of 20 steps, warm"]
+
+
+def test_a_model_learns_the_same_whoever_calls_its_steps(ask_tensorflow: Ask, tmp_path: Path) -> None:
+    options = set_options(IMAGES, [("training.calibrate", "false"), ("profiling.enabled", "false")])
+    losses = []
+    for loop, per_call in (("custom", 1), ("in_graph", 7), ("keras_fit", 7)):
+        folder = _run(ask_tensorflow, tmp_path / loop, _with_loop(options, loop, per_call))
+        losses.append(read_table(folder.steps, STEPS)["loss"].to_pylist())
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+    assert losses[2] == pytest.approx(losses[0], rel=0.02)
+    assert len(set(losses[0])) == 14
+
+
+def test_a_judged_batch_teaches_nothing(ask_tensorflow: Ask) -> None:
+    first, again, trained = ask_tensorflow("judge", options=IMAGES.to_json())
+    assert first == again
+    assert trained != first
