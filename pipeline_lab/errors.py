@@ -23,6 +23,10 @@ class DataError(PipelineLabError):
     """A data file of the job is missing, empty or damaged."""
 
 
+class OwnCodeError(PipelineLabError):
+    """Code that the user brought along stopped a job."""
+
+
 class TraceReadError(PipelineLabError):
     """A file is no profiler trace, or nothing in it can be read."""
 

@@ -61,7 +61,9 @@ def test_every_command_of_the_documentation_exists(page: str, words: list[str]) 
     assert not unknown, f"{page}: {command} has no {unknown}"
 
 
-@pytest.mark.parametrize("words", [words for _, words in CALLS if "--preset" in words], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [words for _, words in CALLS if "--preset" in words and "--workload" not in words], ids=" ".join
+)
 def test_every_preset_and_setting_of_the_documentation_is_valid(words: list[str]) -> None:
     settings = [words[place + 1].split("=", 1) for place, word in enumerate(words) if word == "--set"]
     set_options(find_preset(words[words.index("--preset") + 1]).options, [(path, text) for path, text in settings])

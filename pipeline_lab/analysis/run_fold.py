@@ -126,7 +126,7 @@ def _prediction(folder: RunFolder) -> Predict | None:
         options = read_options(record.options or {})
     except (OptionsError, StoreError):
         return None
-    if isinstance(options.workload, GeneratorWorkload):
+    if isinstance(options.workload, GeneratorWorkload) or not options.is_assembled:
         return None
     cores = max(1, int(record.environment.get("machine_cores") or 1))
     return lambda records, batches: predict_order(options.pipeline, records, batches, cores=cores)

@@ -29,7 +29,6 @@ from pydantic import ValidationError
 from pipeline_lab.capture.place import find_place
 from pipeline_lab.capture.profilers import OwnProfiler
 from pipeline_lab.capture.recording import Recording, Sampler
-from pipeline_lab.capture.script import explain
 from pipeline_lab.capture.yielding import make_room_for_others
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.profiling import ProfilingOptions
@@ -37,6 +36,7 @@ from pipeline_lab.options.run import explain as explain_options
 from pipeline_lab.runs.events import FailureEvent, ProgressEvent
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.worker.code_places import explain
 from pipeline_lab.worker.device import describe_gpus
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.profiler import mark_step

@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 from types import TracebackType
 
-_OWN = (str(Path(__file__).resolve().parent), "<frozen runpy>")
+from pipeline_lab.worker.code_places import user_frames
 
 
 def run_script(path: str, arguments: list[str]) -> None:
@@ -50,37 +50,3 @@ def hide_own_frames() -> None:
         before(kind, error.with_traceback(shown), shown)
 
     sys.excepthook = show
-
-
-def user_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """Return a traceback from its first frame that is neither ours nor the import machinery's."""
-    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_OWN):
-        traceback = traceback.tb_next
-    return traceback
-
-
-def explain(error: BaseException, home: Path, subject: str) -> str:
-    """Say in one sentence what ended somebody's code, with file and line where they lie below ``home``."""
-    place = name_place(error, home)
-    said = str(error).strip().splitlines()
-    words = f"{type(error).__name__}: {said[0][:300].rstrip('.')}" if said else type(error).__name__
-    return f"{subject} stopped at {place} with {words}." if place else f"{subject} stopped with {words}."
-
-
-def name_place(error: BaseException, home: Path) -> str:
-    """Say where in the user's code an error arose: the innermost line of a file below a folder, or nothing."""
-    if isinstance(error, SyntaxError) and error.filename and (name := _below(error.filename, home)):
-        return f"{name}, line {error.lineno}"
-    place, traceback = "", user_frames(error.__traceback__)
-    while traceback is not None:
-        if name := _below(traceback.tb_frame.f_code.co_filename, home):
-            place = f"{name}, line {traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
-
-
-def _below(path: str, home: Path) -> str:
-    """Return a path as seen from a folder; empty where it lies elsewhere, or among installed packages."""
-    found = Path(path).resolve()
-    inside = found.is_relative_to(home) and "site-packages" not in found.parts
-    return str(found.relative_to(home)) if inside else ""

@@ -23,6 +23,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
+from pipeline_lab.worker.code_places import explain
 
 TAG = "watched"
 POLL_S = 0.05
@@ -142,7 +143,7 @@ def _run(chosen: argparse.Namespace, recording: Recording, watcher: Watcher) -> 
         recording.end(RunState.CANCELLED, "Interrupted (Ctrl-C); what was recorded is kept.")
         raise
     except BaseException as error:
-        _end(recording, watcher, 1, script.explain(error, _home(target), "The script"), traceback.format_exc())
+        _end(recording, watcher, 1, explain(error, _home(target), "The script"), traceback.format_exc())
         raise
     _wait_for_threads()
     _end(recording, watcher, 0, "")

@@ -12,7 +12,10 @@ def app(
     port: Annotated[int, typer.Option(help="TCP port on localhost.", min=1, max=65535)] = 8501,
     store: StoreOption = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in your browser.")] = True,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let the app launch workloads that are Python code of your own.")
+    ] = False,
 ) -> None:
     """Start the app; it serves this machine only, until you press Ctrl-C."""
     server = import_module("pipeline_lab.ui.server")  # by name: the app sits on top of everything, this command too
-    server.serve(port, store=store, open_browser=browser)
+    server.serve(port, store=store, open_browser=browser, allow_code=allow_code)

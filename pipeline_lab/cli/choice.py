@@ -10,6 +10,15 @@ from pipeline_lab.errors import OptionsError
 if TYPE_CHECKING:
     from pipeline_lab.options.run import RunOptions
 
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="MODULE:FUNCTION",
+        help="A function of yours that makes dataset and step; presets are then its own.",
+        show_default=False,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -21,23 +30,28 @@ SetOption = Annotated[
 ]
 
 
-def choose_options(preset: str | None, file: Path | None) -> "RunOptions":
-    """Return the options of a preset or of a JSON file.
+def choose_options(preset: str | None, file: Path | None, workload: str | None = None) -> "RunOptions":
+    """Return the options of a preset, of a JSON file, or of a workload of the user's own, whose presets are its own.
 
     Raises:
         OptionsError: Neither or both are named, or what is named is not valid.
     """
+    from pipeline_lab.options.own import own_options
     from pipeline_lab.options.presets import PRESETS, find_preset
     from pipeline_lab.options.run import read_options_file
 
     if preset is not None and file is not None:
         raise OptionsError("--preset and --options exclude each other; give one of them and change it with --set.")
+    if workload is not None and file is not None:
+        raise OptionsError("--workload and --options exclude each other; the file may name the workload.")
+    if workload is not None:
+        return own_options(workload, str(Path.cwd()), preset)
     if preset is not None:
         return find_preset(preset).options
     if file is not None:
         return read_options_file(file)
     names = ", ".join(preset.name for preset in PRESETS)
-    raise OptionsError(f"Say what to run: --preset NAME ({names}) or --options FILE.")
+    raise OptionsError(f"Say what to run: --preset NAME ({names}), --options FILE or --workload MODULE:FUNCTION.")
 
 
 def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOptions":

@@ -1,10 +1,12 @@
 """``pipeline-lab race``: option sets that take turns in one process, and a gate for continuous integration."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
+from pipeline_lab.cli.choice import WorkloadOption
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.gate import leave_through
 from pipeline_lab.cli.html import write_html
@@ -21,10 +23,12 @@ def race(
         list[str],
         typer.Argument(
             metavar="OPTIONS",
-            help="Two or more: a preset, a JSON file of options, or a run; the first is the baseline.",
+            help="Two or more: a preset (with --workload one of its own), a JSON file of options, or a run; the first is "
+            "the baseline.",
             show_default=False,
         ),
     ],
+    workload: WorkloadOption = None,
     pairs: Annotated[
         int | None, typer.Option(help="Rounds after which the race ends in any case.", show_default="30")
     ] = None,
@@ -54,12 +58,14 @@ def race(
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm
+    from pipeline_lab.options.own import own_options
     from pipeline_lab.runs.launcher import launch_race
     from pipeline_lab.runs.store import open_store
 
     opened = open_store(store)
+    own = None if workload is None else own_options(workload, str(Path.cwd()))
     chosen = choose_race(
-        [find_arm(each, opened) for each in options],
+        [find_arm(each, opened, own=own) for each in options],
         name=name,
         pairs=pairs,
         block_steps=block,

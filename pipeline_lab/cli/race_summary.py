@@ -36,7 +36,7 @@ def _numbers(arm: ArmResult) -> Iterator[str]:
     loss, accuracy = arm.loss, arm.accuracy
     yield format_duration(arm.step_ns)
     yield format_duration(arm.wait_ns)
-    yield f"{arm.cpu_s_per_1000:.3g}"
+    yield "–" if isinstance(arm.cpu_s_per_1000, Unavailable) else f"{arm.cpu_s_per_1000:.3g}"
     yield "–" if isinstance(loss, Unavailable) else f"{loss:.3g}"
     yield "–" if isinstance(accuracy, Unavailable) else format_percent(100 * accuracy)
     yield _beyond_share(arm.sampling)

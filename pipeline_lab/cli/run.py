@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.choice import SetOption, apply_settings, choose_options, limit_length
+from pipeline_lab.cli.choice import SetOption, WorkloadOption, apply_settings, choose_options, limit_length
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import print_json, say
 from pipeline_lab.errors import RunFailedError
@@ -21,6 +21,7 @@ def run(
     options: Annotated[
         Path | None, typer.Option(help="A JSON file of options, as `options PRESET` prints it.", show_default=False)
     ] = None,
+    workload: WorkloadOption = None,
     settings: SetOption = None,
     steps: Annotated[int | None, typer.Option(help="Training steps after the warm-up.", show_default=False)] = None,
     seconds: Annotated[
@@ -34,7 +35,7 @@ def run(
     from pipeline_lab.runs.launcher import launch
     from pipeline_lab.runs.store import open_store
 
-    chosen = limit_length(apply_settings(choose_options(preset, options), settings), steps, seconds)
+    chosen = limit_length(apply_settings(choose_options(preset, options, workload), settings), steps, seconds)
     with stop_requests() as requests:
         folder = launch(open_store(store), chosen)
         record = follow_run(folder, requests)

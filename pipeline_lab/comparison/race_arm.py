@@ -26,6 +26,7 @@ LAST_SHARE = 0.5
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NO_LEARNING = Unavailable("The workload computes no loss.")
 DIVERGED = Unavailable("It is no finite number at the end of the race: the training diverged.")
+BATCH_UNKNOWN = Unavailable("The examples in a batch of your own dataset are not counted.")
 NO_IDLE_TIME = Unavailable(
     "The arm has no profile window: the race ended before it recorded them, or profiling is off; race to the end with "
     "profiling.enabled on."
@@ -60,7 +61,8 @@ class ArmResult:
         name: Of the arm.
         steps: Measured steps.
         step_ns, wait_ns: Mean time of a step, and of the wait for its batch.
-        cpu_s_per_1000: Processor seconds of the process per thousand examples.
+        cpu_s_per_1000: Processor seconds of the process per thousand examples; a module of the user's does not say how
+            many examples a batch holds.
         losses, accuracies: Of the last half of all measured steps, NaN where the workload has none, shape (steps / 2,).
         sampling: Files of the examples that the pipeline yielded, over as many batches as every arm has.
         idle: Device idle time, from the window recorded after the blocks.
@@ -70,7 +72,7 @@ class ArmResult:
     steps: int
     step_ns: float
     wait_ns: float
-    cpu_s_per_1000: float
+    cpu_s_per_1000: float | Unavailable
     losses: FloatArray
     accuracies: FloatArray
     sampling: FileSampling | Unavailable
@@ -92,7 +94,9 @@ class ArmResult:
             "steps": self.steps,
             "step_ms": self.step_ns / NS_PER_MS,
             "wait_ms": self.wait_ns / NS_PER_MS,
-            "cpu_s_per_1000_examples": self.cpu_s_per_1000,
+            "cpu_s_per_1000_examples": self.cpu_s_per_1000.to_json()
+            if isinstance(self.cpu_s_per_1000, Unavailable)
+            else self.cpu_s_per_1000,
             "loss": self.loss.to_json() if isinstance(self.loss, Unavailable) else self.loss,
             "accuracy_percent": accuracy.to_json() if isinstance(accuracy, Unavailable) else 100 * accuracy,
             "file_sampling": sampling.to_json()
@@ -132,11 +136,9 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         steps=steps,
         step_ns=float(np.sum(blocks["wall_ns"].to_numpy())) / steps,
         wait_ns=float(np.sum(blocks["wait_ns"].to_numpy())) / steps,
-        cpu_s_per_1000=float(np.sum(blocks["cpu_ns"].to_numpy()))
-        / NS_PER_S
-        / steps
-        / options.pipeline.batch_size
-        * 1e3,
+        cpu_s_per_1000=float(np.sum(blocks["cpu_ns"].to_numpy())) / NS_PER_S / steps / options.pipeline.batch_size * 1e3
+        if options.is_assembled
+        else BATCH_UNKNOWN,
         losses=last["loss"].to_numpy().astype(np.float64),
         accuracies=last["accuracy"].to_numpy().astype(np.float64),
         sampling=_read_sampling(folder, batches),

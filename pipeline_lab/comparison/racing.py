@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.errors import OptionsError, RunFailedError
+from pipeline_lab.options.own import with_preset
 from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, read_options, read_options_file
@@ -59,8 +60,13 @@ def choose_race(arms: list[RunOptions], **settings: object) -> RaceOptions:
     return read_race_options({"arms": [arm.model_dump(mode="json") for arm in arms], **given})
 
 
-def find_arm(source: ArmSource, store: RunStore) -> RunOptions:
+def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = None) -> RunOptions:
     """Return the options of a preset, of a JSON file or of a run, whichever has that name.
+
+    Args:
+        source: What was named.
+        store: Where runs are.
+        own: A workload of the user's own; then presets are its own, and what is no file and no run is one of them.
 
     Raises:
         OptionsError: There is none, or the run has no options to race.
@@ -68,13 +74,16 @@ def find_arm(source: ArmSource, store: RunStore) -> RunOptions:
     if isinstance(source, RunOptions):
         return source
     name = str(source)
-    for preset in PRESETS:
+    for preset in PRESETS if own is None else ():
         if preset.name == name:
             return preset.options
     if Path(name).is_file():
         found = read_options_file(Path(name))
         return found if found.name else found.model_copy(update={"name": Path(name).stem})
-    if name not in {record.id for record in store.runs()}:
+    is_run = name in {record.id for record in store.runs()}
+    if own is not None and not is_run:
+        return with_preset(own, name)
+    if not is_run:
         presets = ", ".join(preset.name for preset in PRESETS)
         raise OptionsError(f"{name[:80]!r} is no preset ({presets}), no file and no run in {store.root}.")
     return options_of_run(store, name)

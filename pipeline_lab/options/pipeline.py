@@ -118,7 +118,8 @@ SINGLE_STAGES = ("read", "parse", "augment", "lookup", "map", "prefetch_to_devic
 class PipelineOptions(Options):
     """Ordered stages, and the ``tf.data.Options`` around them."""
 
-    stages: tuple[Stage, ...] = Field(min_length=2, max_length=40)
+    stages: tuple[Stage, ...] = Field((), max_length=40)
+    """Empty where the dataset comes from a module of the user's."""
     private_threadpool_size: int | None = Field(None, ge=1, le=1024)
     """Threads that run user functions; None leaves tf.data's default, the number of cores."""
     tensorflow_rewrites: bool = True
@@ -139,6 +140,8 @@ class PipelineOptions(Options):
     @model_validator(mode="after")
     def _order_makes_sense(self) -> "PipelineOptions":
         kinds: list[str] = [stage.stage for stage in self.stages]
+        if not kinds:
+            return self
         if kinds[0] != "read":
             raise ValueError("the first stage must be read")
         for kind in SINGLE_STAGES:

@@ -51,6 +51,8 @@ class RaceOptions(Options):
                     f"{arm_name(arm, number)} trains by Model.fit, which cannot take turns with other arms; race with "
                     "loop = custom or in_graph, or compare recorded runs"
                 )
+            if not arm.is_assembled:  # only the race itself will tell
+                continue
             endless = any(isinstance(stage, RepeatStage) and stage.count is None for stage in arm.pipeline.stages)
             if not endless:
                 raise ValueError(

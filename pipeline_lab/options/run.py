@@ -22,6 +22,7 @@ from pipeline_lab.options.workload import (
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
+    ModuleWorkload,
     SparseWorkload,
     Workload,
     WorkloadModel,
@@ -30,6 +31,8 @@ from pipeline_lab.units import format_bytes
 
 SCHEMA_VERSION = 1
 LARGEST_PROTOBUF_BYTES = 2**31 - 1
+FREE = ["workload", "arguments"]
+"""The place where any name is allowed: arguments of the user's own function."""
 
 
 class RunOptions(Options):
@@ -39,7 +42,7 @@ class RunOptions(Options):
     name: str = Field("", max_length=200)
     """What people call the run; the preset's name when it came from one."""
     workload: Workload
-    pipeline: PipelineOptions
+    pipeline: PipelineOptions = PipelineOptions()
     training: TrainingOptions = TrainingOptions()
     profiling: ProfilingOptions = ProfilingOptions()
 
@@ -56,6 +59,8 @@ class RunOptions(Options):
                 _check_features(features, [stage.stage for stage in self.pipeline.stages])
             case GeneratorWorkload() as generator:
                 _check_generator(generator, self.pipeline)
+            case ModuleWorkload() as module:
+                _check_module(module, self.pipeline, self.training)
         check_lengths(self.workload, self.pipeline)
         _check_amount(self)
         return self
@@ -66,24 +71,29 @@ class RunOptions(Options):
         return self.name or self.workload.kind
 
     @property
+    def is_assembled(self) -> bool:
+        """Say whether the pipeline is put together from stages; else a module of the user's makes it."""
+        return bool(self.pipeline.stages)
+
+    @property
     def records(self) -> int | None:
-        """Records in all files, or None for the user's own files, which are counted when the job starts."""
+        """Records in all files, or None for the user's own data, which is counted when the job starts if at all."""
         sizes = self.file_sizes
         return None if sizes is None else sum(sizes)
 
     @property
     def file_sizes(self) -> tuple[int, ...] | None:
-        """Examples in each file or generator, or None for the user's own files."""
+        """Examples in each file or generator, or None for the user's own data."""
         workload = self.workload
         if isinstance(workload, GeneratorWorkload):
             return workload.examples_per_generator
-        if isinstance(workload, ImagesWorkload) and workload.data == "files":
+        if isinstance(workload, ModuleWorkload) or (isinstance(workload, ImagesWorkload) and workload.data == "files"):
             return None
         return workload.examples_per_file
 
     @property
     def amounts(self) -> tuple[Amount, ...] | None:
-        """What each stage hands on in one pass over the data, or None for the user's own files."""
+        """What each stage hands on in one pass over the data, or None for the user's own data."""
         sizes = self.file_sizes
         return None if sizes is None else amounts_behind(self.pipeline, sizes)
 
@@ -151,7 +161,7 @@ def _set_in(document: dict[str, Any], path: str, text: str) -> None:
         holder = _descend(holder, step, path)
     if isinstance(holder, list):
         last = _list_index(holder, last, path)
-    elif last not in holder:
+    elif last not in holder and parents != FREE:
         known = ", ".join(sorted(holder))
         raise OptionsError(f"There is no option {path!r}; after {'.'.join(parents) or 'the top'} come: {known}.")
     holder[last] = _parse_value(text)
@@ -214,6 +224,8 @@ def _parse_value(text: str) -> Any:
 
 def _check_stages(workload: WorkloadModel, kinds: set[str]) -> None:
     """Refuse stages that the workload has no function for, and require the one that decodes its records."""
+    if not kinds and not isinstance(workload, ModuleWorkload):
+        raise ValueError(f"the {workload.kind} workload needs a pipeline with stages, from read to batch")
     own = OWN_STAGES[workload.kind]
     wrong = sorted(kinds & {stage for stages in OWN_STAGES.values() for stage in stages if stage not in own})
     if wrong:
@@ -231,6 +243,19 @@ def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions) -> None:
             raise ValueError(f"a crop of {augment.crop} does not fit into padded images of {padded} pixels")
         if augment.cutout > (augment.crop or workload.image_size):
             raise ValueError(f"a cutout of {augment.cutout} is larger than the image; make it smaller")
+
+
+def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training: TrainingOptions) -> None:
+    """Ask for the code, and refuse what it decides by itself."""
+    if not workload.target:
+        raise ValueError("workload.target is missing; write package.module:function")
+    if pipeline.stages:
+        raise ValueError("the stages of a module workload are those of its own dataset; remove pipeline.stages")
+    for name in ("precision", "learning_rate"):
+        if getattr(training, name) != TrainingOptions.model_fields[name].default:
+            raise ValueError(f"training.{name} is up to the module's own code; pass it in workload.arguments")
+    if training.loop != "custom":
+        raise ValueError("a module's step is called one by one; set training.loop = custom")
 
 
 def _check_sparse(kinds: set[str]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.module_workload import ModuleWorkload
 
 MAX_FILES = 10_000
 FLOAT_BYTES = 4
@@ -171,7 +172,10 @@ class SyntheticWorkload(Options):
         return self.map_ms > 0 or (self.tail_every > 0 and self.tail_ms > 0)
 
 
-WorkloadModel = ImagesWorkload | SparseWorkload | FeaturesWorkload | GeneratorWorkload | SyntheticWorkload
+AssembledWorkload = ImagesWorkload | SparseWorkload | FeaturesWorkload | GeneratorWorkload | SyntheticWorkload
+"""Workloads whose pipeline the lab puts together from stages."""
+
+WorkloadModel = AssembledWorkload | ModuleWorkload
 
 Workload = Annotated[WorkloadModel, Field(discriminator="kind")]
 
@@ -181,6 +185,7 @@ WORKLOAD_TYPES: dict[str, type[WorkloadModel]] = {
     "features": FeaturesWorkload,
     "generator": GeneratorWorkload,
     "synthetic": SyntheticWorkload,
+    "module": ModuleWorkload,
 }
 """Every workload by its name, in the order in which forms offer them."""
 
@@ -190,5 +195,6 @@ OWN_STAGES: dict[str, tuple[str, ...]] = {
     "features": ("parse", "lookup"),
     "generator": (),
     "synthetic": ("map",),
+    "module": (),
 }
 """Stages that only some workloads have a function for."""

@@ -10,6 +10,7 @@ from pipeline_lab.options.workload import (
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
+    ModuleWorkload,
     SparseWorkload,
     SyntheticWorkload,
     WorkloadModel,
@@ -81,7 +82,7 @@ def _record_bytes(options: RunOptions) -> int | None:
         case FeaturesWorkload() as features:
             vector_bytes = features.vector_bytes if features.layout == "replicated" else 0
             return vector_bytes + VARINT_BYTES * features.caption_words + 2 * RECORD_FRAME_BYTES
-        case ImagesWorkload(data="files"):
+        case ImagesWorkload(data="files") | ModuleWorkload():
             return None
         case ImagesWorkload() as images:
             return round(_JPEG_SHARE[images.data] * CHANNELS * images.image_size**2) + RECORD_FRAME_BYTES

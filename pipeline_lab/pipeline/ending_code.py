@@ -21,7 +21,7 @@ BYTES_PER_MB = 1_000_000
 def ending_lines(pipeline: PipelineOptions) -> list[str]:
     """Write what comes after the stages."""
     settings = list(_settings(pipeline))
-    last = pipeline.stages[-1]
+    last = pipeline.stages[-1] if pipeline.stages else None
     options = [f"{INDENT}options = tf.data.Options()", *settings] if settings else []
     if isinstance(last, PrefetchToDeviceStage):
         applied = [*options, assign_call("dataset.with_options", ["options"])] if options else []

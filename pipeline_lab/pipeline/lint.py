@@ -8,7 +8,9 @@ from pipeline_lab.pipeline.size_rules import SIZE_RULES
 
 
 def lint_pipeline(options: RunOptions) -> tuple[Finding, ...]:
-    """Return all remarks, problems first, each weight in the order of the stages."""
+    """Return all remarks, problems first, each weight in the order of the stages; none on a dataset of the user's own."""
+    if not options.is_assembled:
+        return ()
     findings = [finding for rule in (*ORDER_RULES, *PART_RULES, *SIZE_RULES) for finding in rule(options)]
     order = list(Weight)
     return tuple(sorted(findings, key=lambda found: (order.index(found.weight), found.stage or 0)))

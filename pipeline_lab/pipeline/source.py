@@ -20,9 +20,11 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
+    AssembledWorkload,
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
+    ModuleWorkload,
     SparseWorkload,
     SyntheticWorkload,
 )
@@ -32,6 +34,7 @@ from pipeline_lab.pipeline.ending_code import ending_lines
 from pipeline_lab.pipeline.features_code import features_source
 from pipeline_lab.pipeline.generator_code import generator_source
 from pipeline_lab.pipeline.image_code import image_source
+from pipeline_lab.pipeline.module_code import module_source
 from pipeline_lab.pipeline.part_code import PartStage, part_lines
 from pipeline_lab.pipeline.sparse_code import sparse_source
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
@@ -49,7 +52,9 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
         probe: Carry file and record number of each example through the pipeline. Changes only the text for a user's
             own files, since our records carry both in any case.
     """
-    workload = _workload_source(options, has_probe=probe and needs_probe(options))
+    if isinstance(options.workload, ModuleWorkload):
+        return module_source(options.workload, options.pipeline)
+    workload = _workload_source(options.workload, options.pipeline, has_probe=probe and needs_probe(options))
     code = workload.code + Code(imports=("import os",) if _has_files_of_its_own(options.pipeline) else ())
     blocks = [
         "\n".join([*_header(workload), *_imports(code), "", *code.constants]).rstrip(),
@@ -64,10 +69,10 @@ def needs_probe(options: RunOptions) -> bool:
     return isinstance(options.workload, ImagesWorkload) and options.workload.data == "files"
 
 
-def _workload_source(options: RunOptions, *, has_probe: bool) -> WorkloadSource:
-    pipeline, read = options.pipeline, options.pipeline.stages[0]
+def _workload_source(workload: AssembledWorkload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
+    read = pipeline.stages[0]
     assert isinstance(read, ReadStage)
-    match options.workload:
+    match workload:
         case ImagesWorkload() as images:
             return image_source(images, pipeline, read, has_probe=has_probe)
         case SparseWorkload() as sparse:

@@ -84,15 +84,20 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     """Switch to another workload: its defaults, and its own stages in the place of the old one's."""
     if draft.document["workload"]["kind"] == kind:
         return draft
+    document = {**draft.document, "workload": WORKLOAD_TYPES[kind]().model_dump(mode="json")}
+    fresh = max(draft.stage_keys, default=-1) + 1
+    if kind == "module":  # brings a dataset of its own
+        return replace(draft, document=document).with_stages([], ())
+    if not draft.stages:
+        fitting = [default_stage(stage) for stage in ("read", *OWN_STAGES[kind], "batch", "prefetch")]
+        return replace(draft, document=document).with_stages(fitting, tuple(range(fresh, fresh + len(fitting))))
     special = {stage for stages in OWN_STAGES.values() for stage in stages}
     place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in special), 1)
     kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in special]
-    fresh = max(draft.stage_keys, default=-1) + 1
     own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(OWN_STAGES[kind])]
     pairs = kept[:place] + own + kept[place:]
-    changed = draft.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
-    document = {**changed.document, "workload": WORKLOAD_TYPES[kind]().model_dump(mode="json")}
-    return replace(changed, document=document)
+    changed = replace(draft, document=document)
+    return changed.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
 
 
 def stages_to_offer(draft: Draft) -> list[str]:

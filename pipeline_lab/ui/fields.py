@@ -1,5 +1,6 @@
 """One widget per option, made from the option's JSON schema: its type, its limits, its docstring as help."""
 
+import json
 from functools import cache
 from typing import Any
 
@@ -121,6 +122,8 @@ def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
         return _edit_parallelism(label, value, key, help_, serial="null" in kinds)
     if kinds & {"integer", "number"}:
         return _edit_number(label, schema, value, key, help_, _LEFT_EMPTY.get(name, AUTOMATIC))
+    if kinds == {"object"}:
+        return st.text_input(label, write_arguments(value), key=key, help=help_)
     if kinds == {"array"}:
         return st.text_input(label, write_file_sizes(value), key=key, help=help_ or FileSizes.__doc__)
     return st.text_input(label, value or "", key=key, help=help_) or (None if "null" in kinds else "")
@@ -137,6 +140,13 @@ def write_file_sizes(sizes: Any) -> str:
         else:
             runs.append([1, size])
     return ",".join(f"{count}x{size}" if count > 1 else str(size) for count, size in runs)
+
+
+def write_arguments(arguments: Any) -> str:
+    """Write arguments the short way that options accept: ``batch=64, shuffle=false``."""
+    if isinstance(arguments, str):
+        return arguments
+    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (arguments or {}).items())
 
 
 def _edit_parallelism(label: str, value: Any, key: str, help_: str | None, *, serial: bool) -> Any:

@@ -8,7 +8,7 @@ from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import WORKLOAD_TYPES
-from pipeline_lab.ui import state
+from pipeline_lab.ui import own_code, state
 from pipeline_lab.ui.draft import (
     Document,
     Draft,
@@ -48,7 +48,7 @@ def _edit_workload(draft: Draft, key: str) -> Document:
     workload = draft.document["workload"]
     with st.container(border=True):
         kind = st.segmented_control(
-            "Workload", list(WORKLOAD_TYPES), default=workload["kind"], required=True, key=f"{key}.kind"
+            "Workload", _offered(workload["kind"]), default=workload["kind"], required=True, key=f"{key}.kind"
         )
         if kind and kind != workload["kind"]:
             state.keep(change_workload(draft, kind))
@@ -57,12 +57,20 @@ def _edit_workload(draft: Draft, key: str) -> Document:
         return edit_fields(WORKLOAD_TYPES[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
 
 
+def _offered(present: str) -> list[str]:
+    """Return the workloads to choose from; code of the user's only where the app may run it."""
+    return [kind for kind in WORKLOAD_TYPES if kind != "module" or kind == present or own_code.is_allowed()]
+
+
 def _edit_pipeline(draft: Draft, key: str) -> Document:
     pipeline = dict(draft.document["pipeline"])
     pipeline["stages"] = [
         _edit_stage(draft, index, stage, f"{key}.stage{draft.stage_keys[index]}")
         for index, stage in enumerate(draft.stages)
     ]
+    if draft.document["workload"]["kind"] == "module":
+        st.caption("The stages are those of your own dataset. What is chosen here is applied to it.")
+        return edit_fields(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox("Stage to add", stages_to_offer(draft), key=f"{key}.kind_to_add", width=200)
         st.button("Add stage", key=f"{key}.add", on_click=_change, args=(lambda kept: add_stage(kept, kind),))

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.ui import security
+from pipeline_lab.ui import own_code, security
 from pipeline_lab.ui.routes import ROUTES as ROUTES
 from pipeline_lab.ui.text import escape, sentence
 
@@ -29,16 +29,19 @@ async def lifespan(_: object) -> AsyncIterator[None]:
     yield
 
 
-def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False) -> None:
+def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False, allow_code: bool = False) -> None:
     """Serve the app on this machine until the process is told to stop.
 
     Args:
         port: TCP port on the loopback address.
         store: Run store to show; None takes the usual one.
         open_browser: Also open the app in the user's browser.
+        allow_code: Let the app launch workloads that are Python code of the user's.
     """
     if store is not None:
         os.environ["PIPELINE_LAB_STORE"] = str(store.absolute())
+    if allow_code:
+        os.environ[own_code.VARIABLE] = "1"
     app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, lifespan=lifespan, on_script_error=show_error)
     app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
 

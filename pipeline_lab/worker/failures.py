@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.code_places import gist, text_of
 from pipeline_lab.worker.event_log import EventLog
 
 DISK_FULL = "The disk is full: free some space or choose another store and cache, then launch the run again."
@@ -60,9 +61,9 @@ def explain_failure(error: BaseException) -> str:
     if kind == "ResourceExhaustedError":
         return OUT_OF_DEVICE_MEMORY
     for pattern, sentence in _KNOWN.items():
-        if match := re.search(pattern, _text(error)):
+        if match := re.search(pattern, text_of(error)):
             return sentence.format(*match.groups())
-    return f"The job stopped with {kind}: {_gist(error)}; worker.log in the run folder has the details."
+    return f"The job stopped with {kind}: {gist(error) or 'no message'}; worker.log in the run folder has the details."
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -81,15 +82,3 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         yield link
         seen.add(id(link))
         link = link.__cause__ or link.__context__
-
-
-def _text(error: BaseException) -> str:
-    """Return what an error says; TensorFlow's words about a binary record can themselves fail to decode."""
-    return error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else str(error)
-
-
-def _gist(error: BaseException) -> str:
-    """Return the first line that says something, without TensorFlow's node names."""
-    lines = [re.sub(r"\{\{.*?\}\}", "", line).strip() for line in _text(error).splitlines()]
-    telling = [line for line in lines if line and line != "Graph execution error:"]
-    return telling[0][:300].rstrip(".") if telling else "no message"

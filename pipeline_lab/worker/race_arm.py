@@ -218,9 +218,7 @@ class Arm:
         return batch
 
     def _ended(self) -> DataError:
-        return DataError(
-            f"The data of {self._job.options.label} ended during the race; add a repeat stage without a count."
-        )
+        return DataError(f"The data of {self._job.options.label} ended during the race; let them repeat without end.")
 
 
 def count_epoch_batches(options: RunOptions, records: int | None) -> int:

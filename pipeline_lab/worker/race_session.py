@@ -1,7 +1,6 @@
 """A race from its options to its last round. Importing this module loads TensorFlow."""
 
 import contextlib
-from typing import Any
 
 import keras
 
@@ -14,18 +13,18 @@ from pipeline_lab.runs.tables import BLOCKS, TableWriter
 from pipeline_lab.worker.block_load import LoadMeter
 from pipeline_lab.worker.buffers import Buffers
 from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.data.prepare import find_tables, prepare_files
+from pipeline_lab.worker.data.prepare import find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_steps
-from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.race import Race, RaceJob
 from pipeline_lab.worker.race_arm import Arm, count_epoch_batches
 from pipeline_lab.worker.recorder import StepRecorder
-from pipeline_lab.worker.session import damage_named, describe_run, keep, mark_running, note_missing_gpu
+from pipeline_lab.worker.session import carries_ids, damage_named, describe_run, keep, mark_running, note_missing_gpu
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
@@ -43,13 +42,14 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
     clock = Clock()
     jobs = [Job(folder.arm(number), arm, log, stop, clock) for number, arm in enumerate(options.arms)]
     _enter("data", log, stop)
-    files = [_prepare(job) for job in jobs]
     with contextlib.ExitStack() as stack:
+        pipelines = [_open(job, stack) for job in jobs]
+        files = [_prepare(job, pipeline) for job, pipeline in zip(jobs, pipelines, strict=True)]
         stack.enter_context(damage_named([file for part in files for file in part]))
         _enter("building", log, stop)
         arms = [
-            _build(job, part, device, stack, str(folder.scratch / f"cache-{number}"))
-            for number, (job, part) in enumerate(zip(jobs, files, strict=True))
+            _build(job, pipeline, part, device, stack, str(folder.scratch / f"cache-{number}"))
+            for number, (job, pipeline, part) in enumerate(zip(jobs, pipelines, files, strict=True))
         ]
         _enter("warmup", log, stop)
         for name, job, arm, part in zip(options.arm_names, jobs, arms, files, strict=True):
@@ -80,13 +80,21 @@ def _enter(phase: str, log: EventLog, stop: StopRequest) -> None:
     log.write(PhaseEvent(phase))
 
 
-def _prepare(job: Job) -> list[DataFile]:
-    files = prepare_files(job.options.workload, job.log, job.stop)
+def _open(job: Job, stack: contextlib.ExitStack) -> Pipeline:
+    """Import an arm's pipeline; a user's module may draw its model's weights already."""
+    keras.utils.set_random_seed(job.options.training.seed)
+    return stack.enter_context(open_pipeline(job))
+
+
+def _prepare(job: Job, pipeline: Pipeline) -> list[DataFile]:
+    files = find_files(job, pipeline)
     write_files(job.folder.files, files, find_tables(job.options.workload, files))
     return files
 
 
-def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.ExitStack, cache: str) -> Arm:
+def _build(
+    job: Job, pipeline: Pipeline, files: list[DataFile], device: Device, stack: contextlib.ExitStack, cache: str
+) -> Arm:
     """Build pipeline and model; arms with one seed begin with the same weights."""
     keras.utils.set_random_seed(job.options.training.seed)
     if device.is_gpu and job.options.pipeline.find("prefetch_to_device"):
@@ -95,10 +103,10 @@ def _build(job: Job, files: list[DataFile], device: Device, stack: contextlib.Ex
             "with prefetch, or compare recorded runs."
         )
     note_missing_gpu(job, device)
-    pipeline: Any = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset([file.path for file in files], cache)
-    trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=find_tables(job.options.workload, files))
-    has_ids = job.options.profiling.sample_probe and "id" in dataset.element_spec
+    tables = find_tables(job.options.workload, files)
+    trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
+    has_ids = carries_ids(job, dataset)
     recorder = stack.enter_context(
         contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
     )

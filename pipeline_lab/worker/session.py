@@ -16,13 +16,13 @@ from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.course import Course
-from pipeline_lab.worker.data.prepare import find_damage, find_tables, prepare_files
+from pipeline_lab.worker.data.prepare import find_damage, find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_loop, make_steps
 from pipeline_lab.worker.pipeline_model import sample_model
-from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.recorder import StepRecorder
@@ -48,22 +48,22 @@ def run_session(job: Job) -> None:
     describe_run(job.folder, device)
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")
-    files = prepare_files(options.workload, job.log, job.stop)
-    tables = find_tables(options.workload, files)
-    write_files(job.folder.files, files, tables)
-    with damage_named(files):
-        _build_and_train(job, device, [file.path for file in files], tables)
+    with open_pipeline(job) as pipeline:
+        files = find_files(job, pipeline)
+        tables = find_tables(options.workload, files)
+        write_files(job.folder.files, files, tables)
+        with damage_named(files):
+            _build_and_train(job, device, pipeline, [file.path for file in files], tables)
 
 
-def _build_and_train(job: Job, device: Device, paths: list[str], tables: list[DataFile]) -> None:
+def _build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[str], tables: list[DataFile]) -> None:
     job.enter("building")
     note_missing_gpu(job, device)
-    pipeline = import_pipeline(source_to_run(job.folder))
     dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
     written = describe_written(dataset)
     if written is not None:
         write_written(job.folder.written, written)
-    trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables)
+    trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
     steps = make_steps(job, trainer)
     if job.options.training.calibrate:
         job.enter("calibrating")
@@ -76,7 +76,7 @@ def _build_and_train(job: Job, device: Device, paths: list[str], tables: list[Da
 
 def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, dataset: Any) -> None:
     profiling = job.options.profiling
-    has_ids = profiling.sample_probe and "id" in dataset.element_spec
+    has_ids = carries_ids(job, dataset)
     mark_running(job.folder)
     recorded = WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock)
     windows = StepWindows(profiling, recorded, job.log)
@@ -115,6 +115,11 @@ def note_missing_gpu(job: Job, device: Device) -> None:
 def mark_running(folder: RunFolder) -> None:
     """Say that the preparation is over."""
     update_record(folder, _running)
+
+
+def carries_ids(job: Job, dataset: Any) -> bool:
+    """Say whether examples carry file and record; what is called ``id`` in a user's own dataset is something else."""
+    return job.options.profiling.sample_probe and job.options.is_assembled and "id" in dataset.element_spec
 
 
 def keep(iterator: Any) -> None:

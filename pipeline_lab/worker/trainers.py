@@ -13,6 +13,7 @@ from pipeline_lab.options.workload import (
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
+    ModuleWorkload,
     SparseWorkload,
     SyntheticWorkload,
 )
@@ -20,6 +21,7 @@ from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data.images import DIGIT_CLASSES
 from pipeline_lab.worker.features_trainer import FeaturesTrainer
 from pipeline_lab.worker.model import build_network
+from pipeline_lab.worker.own_trainer import OwnTrainer
 from pipeline_lab.worker.sparse_trainer import SparseTrainer
 from pipeline_lab.worker.timers import GpuTimer, HostTimer, step_times
 from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer, Trainer
@@ -27,10 +29,21 @@ from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer, Trainer
 MOMENTUM = 0.9
 
 
-def make_trainer(options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile] = ()) -> Trainer:
-    """Build the step of a run's workload; ``tables`` lie beside its files."""
+def make_trainer(
+    options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile] = (), pipeline: Any = None
+) -> Trainer:
+    """Build the step of a run's workload.
+
+    Args:
+        options: Of the run.
+        is_gpu: It trains on a GPU.
+        tables: What lies beside its files.
+        pipeline: Of a module of the user's, which brings its own step.
+    """
     workload = options.workload
     match workload:
+        case ModuleWorkload():
+            return OwnTrainer(pipeline)
         case ImagesWorkload():
             return ImageTrainer(workload, options.training, _image_size(options, workload))
         case SparseWorkload():

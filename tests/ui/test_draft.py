@@ -99,3 +99,11 @@ def test_a_stage_is_described_by_what_differs_from_its_defaults():
         "buffer_size 2048, reshuffle_each_iteration no"
     )
     assert describe_stage({"stage": "repeat", "count": None}) == ""
+
+
+def test_a_workload_of_ones_own_brings_its_stages_and_another_gets_the_usual_ones():
+    own = change_workload(draft_of("baseline"), "module")
+    assert (kinds(own), own.document["workload"]["kind"]) == ([], "module")
+    back = change_workload(own, "images")
+    assert kinds(back) == ["read", "parse", "augment", "batch", "prefetch"]
+    assert read_options(back.document).workload.kind == "images"

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.store import RunFolder, read_record
@@ -38,6 +39,7 @@ from pipeline_lab.worker.session import run_session
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.written_pipeline import describe_written
+from tests.worker.fakes import make_job
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -293,6 +295,16 @@ def _dataset(options: RunOptions, probe: bool) -> Any:
         Path(file.name).unlink()
 
 
+def run_own(root: str, options: str) -> str:
+    """Do a whole job in this process, and return the sentence on its failure; empty if it went well."""
+    job = make_job(Path(root), read_options(options))
+    try:
+        run_session(job)
+    except PipelineLabError as error:
+        return str(error)
+    return ""
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -317,6 +329,7 @@ TASKS = {
         model_periods,
         sample_a_pipeline,
         sample_without_autotune,
+        run_own,
     )
 }
 

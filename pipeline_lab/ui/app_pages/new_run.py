@@ -8,7 +8,7 @@ from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.room import check_room
-from pipeline_lab.ui import advice, cache, form, links, origin, race_form, state
+from pipeline_lab.ui import advice, cache, form, links, origin, own_code, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
 st.title("New run", anchor=False)
@@ -35,7 +35,7 @@ with left:
 
 problem, options = "", None
 try:
-    chosen = read_options(draft.document)
+    chosen = own_code.check(read_options(draft.document))
     check_room(chosen)
     options = chosen
     state.remember_launchable(options)

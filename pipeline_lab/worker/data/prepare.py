@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.workload import (
+    AssembledWorkload,
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
@@ -25,7 +26,7 @@ from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.stopping import StopRequest
 
 
-def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[DataFile]:
+def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest) -> list[DataFile]:
     """Return the files that a workload reads; the lab's own are made on first use. Generators stand for files.
 
     Raises:

@@ -1,0 +1,31 @@
+"""Workloads that run Python code of the user's: the app launches them only where it was started with leave to.
+
+The form and a run's options name the code, so whoever reaches the app could otherwise run anything that Python can
+import. Uploads bring no options into the store, and links only name presets and runs.
+"""
+
+import os
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.module_workload import ModuleWorkload
+from pipeline_lab.options.run import RunOptions
+
+VARIABLE = "PIPELINE_LAB_ALLOW_CODE"
+
+
+def is_allowed() -> bool:
+    return os.environ.get(VARIABLE, "0") not in ("", "0")
+
+
+def check(options: RunOptions) -> RunOptions:
+    """Return the options, if the app may launch them.
+
+    Raises:
+        OptionsError: They run code of the user's, and the app was started without leave.
+    """
+    if isinstance(options.workload, ModuleWorkload) and not is_allowed():
+        raise OptionsError(
+            f"{options.workload.target} is code of your own, which the app only runs when it was started so: "
+            f"pipeline-lab app --allow-code, or {VARIABLE}=1. The command line runs it too."
+        )
+    return options

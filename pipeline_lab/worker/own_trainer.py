@@ -1,0 +1,80 @@
+"""The training step that a user's module brings: a function, a compiled Keras model, or nothing but taking batches."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.errors import OwnCodeError
+from pipeline_lab.worker.own_code import OwnPipeline
+from pipeline_lab.worker.trainer import OneDeviceTrainer
+
+
+class OwnTrainer(OneDeviceTrainer):
+    """Calls the user's step, or trains their model as ``fit`` does: loss and metrics of each batch by itself."""
+
+    def __init__(self, pipeline: OwnPipeline) -> None:
+        self._first_batch = pipeline.first_batch
+        self._model = getattr(pipeline.workload, "model", None)
+        self._variables = list(getattr(pipeline.workload, "variables", ()))
+        self._train: Callable[[Any], Any] = getattr(pipeline.workload, "step", None) or _take
+
+    def distribute(self, dataset: Any) -> Any:
+        """Build the model for these batches: what is not built yet has no weights that could be put back."""
+        if self._model is not None:
+            tf.function(self._model.train_step).get_concrete_function(dataset.element_spec)
+            self._variables = [*self._model.variables, *self._model.optimizer.variables]
+            self._judge = tf.function(self._judge_model, reduce_retracing=True)
+            self._train = tf.function(self._train_model, jit_compile=self._model.jit_compile, reduce_retracing=True)
+        return dataset
+
+    def step(self, batch: Any) -> Any:
+        self._first_batch.came()
+        return self._train(batch)
+
+    def evaluate(self, batch: Any) -> Any:
+        """Return a model's loss and metrics on a batch; a step function cannot tell without training."""
+        return None if self._model is None else self._judge(batch)
+
+    def read(self, result: Any) -> tuple[float, float]:
+        """Read loss and accuracy out of what the step returned.
+
+        Raises:
+            OwnCodeError: They are no numbers.
+        """
+        if isinstance(result, Mapping):
+            loss, accuracy = result.get("loss"), result.get("accuracy")
+        elif isinstance(result, tuple | list):
+            loss, accuracy = (*result, None, None)[:2]
+        else:
+            loss, accuracy = result, None
+        return _number(loss), _number(accuracy)
+
+    def weights(self) -> list[Any]:
+        return self._variables
+
+    def _train_model(self, batch: Any) -> Any:
+        self._model.reset_metrics()
+        return self._model.train_step(batch)
+
+    def _judge_model(self, batch: Any) -> Any:
+        self._model.reset_metrics()
+        return self._model.test_step(batch)
+
+
+def _take(_batch: Any) -> None:
+    """Do nothing with a batch."""
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return math.nan
+    try:
+        return float(np.mean(np.asarray(value, dtype=np.float64)))
+    except (TypeError, ValueError):
+        raise OwnCodeError(
+            f"step returned an object of type {type(value).__name__}; it should return a loss, (loss, accuracy), a mapping "
+            "with these names, or None."
+        ) from None
