@@ -25,6 +25,7 @@ from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
 from pipeline_lab.analysis.live_model import NO_MODEL, LiveModel
 from pipeline_lab.analysis.memory import NO_MEMORY, Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.padding import NO_PADDING, Padding
 from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Results, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
@@ -47,6 +48,7 @@ class JobResults:
     """What comes from the job's own notes."""
 
     file_sampling: FileSampling | Unavailable
+    padding: Padding | Unavailable
     job_steps: JobSteps | Unavailable
     calibration: Calibration | Unavailable
     memory: Memory | Unavailable
@@ -63,6 +65,7 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
     """Return what there is for a log that no job of ours stands behind: what its traces say about files."""
     return JobResults(
         file_sampling=sampling,
+        padding=Unavailable(NO_PADDING),
         job_steps=Unavailable(NO_JOB_STEPS),
         calibration=Unavailable(NOT_CALIBRATED),
         memory=Unavailable(NO_MEMORY),

@@ -19,6 +19,7 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.retracing import Retraces
@@ -58,6 +59,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "idle_gaps": _part(diagnosis.idle_gaps, _idle_gaps),
         "tf_data": _part(diagnosis.tf_data, lambda found: write_tf_data(found, diagnosis.written)),
         "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
+        "padding": _part(diagnosis.padding, _padding),
         "memory": _memory(diagnosis.memory, diagnosis.allocators),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),
         "findings": [_finding(finding) for finding in diagnosis.findings],
@@ -271,6 +273,18 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "coverage": sampling.coverage.to_pylist(),
         "epochs": sampling.epochs.to_pylist(),
         "reads_by_epoch": [{"epoch": epoch, "reads": reads} for epoch, reads in sampling.reads_by_epoch],
+    }
+
+
+def _padding(found: Padding) -> Document:
+    low, middle, high = found.batch_percent
+    return {
+        "padding_percent": found.percent,
+        "elements": found.elements,
+        "padding_elements": found.padding_elements,
+        "examples": found.examples,
+        "batches": found.table.num_rows,
+        "batch_percent": {"p5": low, "median": middle, "p95": high},
     }
 
 

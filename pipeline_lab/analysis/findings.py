@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pipeline_lab.analysis import step_findings
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.sampling_findings import duplicates, low_coverage, sampling_skew, weak_shuffle
+from pipeline_lab.analysis.sampling_findings import duplicates, low_coverage, padding_waste, sampling_skew, weak_shuffle
 from pipeline_lab.analysis.step_findings import BUSY_MACHINE_PERCENT as BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
@@ -152,6 +152,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     weak_shuffle,
     low_coverage,
     duplicates,
+    padding_waste,
     step_findings.retracing,
     step_findings.outlier_steps,
     step_findings.checkpoint_stall,

@@ -13,6 +13,7 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
@@ -76,6 +77,7 @@ class Results:
     idle_gaps: IdleGaps | Unavailable
     tf_data: TfData | Unavailable
     file_sampling: FileSampling | Unavailable
+    padding: Padding | Unavailable
     memory: Memory | Unavailable
     allocators: Allocators | Unavailable
     profiler_cost: ProfilerCost | Unavailable

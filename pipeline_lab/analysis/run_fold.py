@@ -16,6 +16,7 @@ from pipeline_lab.analysis import (
     live_model,
     memory,
     outlier_steps,
+    padding,
     profiler_cost,
     step_phases,
     tables,
@@ -35,7 +36,7 @@ from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files, read_tables
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.runs.tables import LABELS, MODEL, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import LABELS, MODEL, PADDING, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
 from pipeline_lab.trace.xplane import read_xplane
 
@@ -48,6 +49,7 @@ class JobTables:
     steps: pa.Table
     samples: pa.Table
     labels: pa.Table
+    padding: pa.Table
     resources: pa.Table
     model: pa.Table | None
     written: WrittenPipeline | None
@@ -106,6 +108,7 @@ def read_job(folder: RunFolder) -> JobTables:
         steps=read_table(folder.steps, STEPS),
         samples=read_table(folder.samples, SAMPLES),
         labels=read_table(folder.labels, LABELS),
+        padding=read_table(folder.padding, PADDING),
         resources=read_table(folder.resources, RESOURCES),
         model=read_table(folder.model, MODEL) if folder.model.exists() else None,
         written=read_written(folder.written),
@@ -150,6 +153,7 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         file_sampling=attempt(
             lambda: file_sampling.measure(job.files, job.samples, reads, job.predict, label_mix.measure(job.labels))
         ),
+        padding=attempt(lambda: padding.measure(job.padding)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns, [*job.files, *job.tables])),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
         outlier_steps=attempt(

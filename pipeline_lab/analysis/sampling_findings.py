@@ -28,6 +28,9 @@ LOW_COVERAGE_PERCENT = 90.0
 
 REPEATED_PERCENT = 1.0
 
+MUCH_PADDING_PERCENT = 40.0
+"""Of the elements that the steps were sent."""
+
 
 def sampling_skew(results: Results) -> Finding | None:
     """Say that files were not sampled by their size: over the run, or in a part of it."""
@@ -129,6 +132,22 @@ def duplicates(results: Results) -> Finding | None:
         f"{format_percent(percent)} of the examples were used again before their epoch was over, while others had to "
         "wait; repeat behind the shuffle, and not inside an interleave.",
         (Evidence("repeated examples", format_count(sampling.duplicates)),),
+    )
+
+
+def padding_waste(results: Results) -> Finding | None:
+    """Say that much of what the steps were sent was padding."""
+    padding = results.padding
+    if isinstance(padding, Unavailable) or padding.percent < MUCH_PADDING_PERCENT:
+        return None
+    return Finding(
+        "padding-waste",
+        f"{format_percent(padding.percent)} of what the steps were sent was padding, copied and computed for nothing; put "
+        "examples of about one length together (bucket_by_sequence_length, with more buckets), or use ragged batches.",
+        (
+            Evidence("padding", f"{format_count(padding.padding_elements)} of {format_count(padding.elements)} frames"),
+            Evidence("examples per step", f"{padding.examples_per_step:.3g}"),
+        ),
     )
 
 

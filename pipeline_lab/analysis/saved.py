@@ -244,6 +244,7 @@ def _inputs(path: Path) -> list[Path]:
             folder.steps,
             folder.samples,
             folder.labels,
+            folder.padding,
             folder.resources,
             folder.model,
             folder.written,

@@ -25,6 +25,7 @@ from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.retracing import Retraces
@@ -64,6 +65,7 @@ _CLASSES: dict[str, type[Any]] = {
         Mixing,
         Operation,
         OperationTime,
+        Padding,
         PathShare,
         ProfilerCost,
         Salvage,

@@ -105,6 +105,7 @@ def _definitions() -> list[tuple[str, str, str, str, str, Read]]:
             "lower",
             _sampling(_unopened),
         ),
+        ("padding_percent", "Padding, share of what the steps were sent", "%", "sampling", "lower", _padding),
         ("peak_memory_bytes", "Memory, peak", "bytes", "memory", "lower", _memory),
         ("data_bytes", "Data on disk", "bytes", "memory", "lower", _data),
         ("last_loss", "Loss, last tenth of the steps", "", "learning", "lower", _job(_last("loss"))),
@@ -239,6 +240,10 @@ def _coverage(sampling: FileSampling) -> Value:
     if sampling.coverage_percent is None:
         return Unavailable("The job did not note its samples; switch `sample_probe` on.")
     return sampling.coverage_percent
+
+
+def _padding(diagnosis: Diagnosis) -> Value:
+    return _of(diagnosis.padding, lambda padding: padding.percent)
 
 
 def _memory(diagnosis: Diagnosis) -> Value:

@@ -145,7 +145,7 @@ def _range(ratio: StepTimeRatio) -> str:
     return f"{format_percent(-low)} less to {format_percent(high)} more"
 
 
-def _batch_sizes(baseline: RecordedRun, candidate: RecordedRun) -> tuple[int, int] | None:
+def _batch_sizes(baseline: RecordedRun, candidate: RecordedRun) -> tuple[float, float] | None:
     sizes = baseline.batch_size, candidate.batch_size
     return (sizes[0], sizes[1]) if sizes[0] and sizes[1] and sizes[0] != sizes[1] else None
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, read_record
 
@@ -38,9 +39,12 @@ class RecordedRun:
     tags: tuple[str, ...] = ()
 
     @property
-    def batch_size(self) -> int | None:
-        """Examples per step, or None if the options do not say."""
+    def batch_size(self) -> float | None:
+        """Examples per step, the mean where buckets differ; None if neither the options nor the run say."""
         stages = ((self.options or {}).get("pipeline") or {}).get("stages") or ()
+        padding = self.diagnosis.padding
+        if any(stage.get("stage") == "bucket_by_sequence_length" for stage in stages):
+            return None if isinstance(padding, Unavailable) else padding.examples_per_step
         return next((stage.get("size") for stage in stages if stage.get("stage") == "batch"), None)
 
 

@@ -108,7 +108,7 @@ def compare_step_times(
     baseline: StepTimes | Unavailable,
     candidate: StepTimes | Unavailable,
     confidence: float,
-    batch_sizes: tuple[int, int] | None = None,
+    batch_sizes: tuple[float, float] | None = None,
 ) -> StepTimeRatio | Unavailable:
     """Compare two recorded runs' steps.
 

@@ -25,6 +25,7 @@ from pipeline_lab.figures.comparison import (
 from pipeline_lab.figures.hosts import hosts_side_by_side
 from pipeline_lab.figures.idle import idle_by_cause, step_parts
 from pipeline_lab.figures.memory import memory_by_allocator, memory_over_time
+from pipeline_lab.figures.padding import padding_over_time
 from pipeline_lab.figures.race import race_intervals, race_steps
 from pipeline_lab.figures.run_panels import loss_panels, step_time_panels
 from pipeline_lab.figures.sampling import coverage_over_time, file_shares, labels_over_time, sampling_over_time
@@ -251,6 +252,12 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         Section.SAMPLING,
         "A heat map of how many examples of each label came in the course of the run.",
         _of(lambda diagnosis: diagnosis.file_sampling, _labels_over_time),
+    ),
+    Chart(
+        "padding-over-time",
+        Section.SAMPLING,
+        "How much of each batch was padding, where examples differ in length.",
+        _of(lambda diagnosis: diagnosis.padding, padding_over_time),
     ),
     Chart(
         "memory-over-time",

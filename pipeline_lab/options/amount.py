@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipeline_lab.options.pipeline import (
     BatchStage,
+    BucketStage,
     FilterStage,
     PipelineOptions,
     RandomShardStage,
@@ -56,7 +57,7 @@ def _walk(pipeline: PipelineOptions, file_sizes: Sequence[int]) -> Iterator[Amou
         elif isinstance(stage, RepeatStage):
             count = math.inf if stage.count is None else stage.count
             amount = Amount(amount.elements * count, amount.examples * count) if amount.elements else amount
-        elif isinstance(stage, BatchStage | RebatchStage):
+        elif isinstance(stage, BatchStage | BucketStage | RebatchStage):
             amount = _batched(amount.examples, stage)
         elif isinstance(stage, UnbatchStage):
             amount = Amount(amount.examples, amount.examples)
@@ -65,7 +66,7 @@ def _walk(pipeline: PipelineOptions, file_sizes: Sequence[int]) -> Iterator[Amou
         yield amount
 
 
-def _batched(examples: float, stage: BatchStage | RebatchStage) -> Amount:
+def _batched(examples: float, stage: BatchStage | BucketStage | RebatchStage) -> Amount:
     if math.isinf(examples):
         return Amount(examples, examples)
     full = examples // stage.size

@@ -1,12 +1,20 @@
 """Examples that differ in length, and which ways of batching suit them."""
 
-from pipeline_lab.options.pipeline import BatchStage, PipelineOptions
+import math
+
+from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.options.pipeline import BatchStage, BucketStage, PipelineOptions
 from pipeline_lab.options.workload import SyntheticWorkload, WorkloadModel
 
 
 def has_varied_lengths(workload: WorkloadModel) -> bool:
     """Say whether the examples of a workload differ in length."""
-    return isinstance(workload, SyntheticWorkload) and workload.varied_lengths
+    return isinstance(workload, AudioWorkload) or (isinstance(workload, SyntheticWorkload) and workload.varied_lengths)
+
+
+def boundaries_in_frames(stage: BucketStage, workload: AudioWorkload) -> tuple[int, ...]:
+    """Return the boundaries of the buckets in frames, rounded up."""
+    return tuple(math.ceil(each * workload.sample_rate_hz / workload.frame_samples) for each in stage.boundaries_s)
 
 
 def check_lengths(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
@@ -15,15 +23,25 @@ def check_lengths(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
     Raises:
         ValueError: One of them is used.
     """
-    modes = [stage.mode for stage in pipeline.stages if isinstance(stage, BatchStage)]
-    if not has_varied_lengths(workload):
-        for mode in modes:
+    if has_varied_lengths(workload):
+        _check_varied(workload, pipeline)
+    else:
+        for mode in _modes(pipeline):
             if mode != "batch":
                 raise ValueError(
                     f"{mode} is for examples of different lengths, and those of the {workload.kind} workload are alike; "
                     "set mode = batch"
                 )
-        return
+    bucket = pipeline.find("bucket_by_sequence_length")
+    if isinstance(bucket, BucketStage):
+        _check_bucket(bucket, workload)
+
+
+def _modes(pipeline: PipelineOptions) -> list[str]:
+    return [stage.mode for stage in pipeline.stages if isinstance(stage, BatchStage)]
+
+
+def _check_varied(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
     for stage, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True):
         if stage.stage in ("parse", "map") and size is not None:
             raise ValueError(f"records of different lengths are taken apart one by one; put {stage.stage} before batch")
@@ -31,8 +49,24 @@ def check_lengths(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
             raise ValueError(
                 "batches of different lengths cannot be cut and joined; use unbatch and batch, not rebatch"
             )
-    if "batch" in modes:
+    if "ragged_batch" in _modes(pipeline) and pipeline.find("unbatch") is not None:
+        raise ValueError("tf.data cannot batch again what it takes out of ragged batches; remove unbatch")
+    if "batch" in _modes(pipeline):
         raise ValueError(
             f"batch stacks examples of one length, and those of the {workload.kind} workload differ; "
             "set mode = padded_batch or ragged_batch"
         )
+
+
+def _check_bucket(stage: BucketStage, workload: WorkloadModel) -> None:
+    if not isinstance(workload, AudioWorkload):
+        raise ValueError(
+            f"bucket_by_sequence_length sorts clips by their seconds, and the {workload.kind} workload has none; use batch"
+        )
+    frames = boundaries_in_frames(stage, workload)
+    for number in range(1, len(frames)):
+        if frames[number] == frames[number - 1]:
+            raise ValueError(
+                f"the boundaries {stage.boundaries_s[number - 1]:g} and {stage.boundaries_s[number]:g} s lie in one frame "
+                f"({workload.frame_samples} samples); put them further apart, or make frames shorter"
+            )

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.stages import (
@@ -34,6 +35,7 @@ __all__ = [
     "STAGE_TYPES",
     "AugmentStage",
     "BatchStage",
+    "BucketStage",
     "CacheStage",
     "FilterStage",
     "LookupStage",
@@ -74,6 +76,7 @@ Stage = Annotated[
     | RandomShardStage
     | FilterStage
     | BatchStage
+    | BucketStage
     | UnbatchStage
     | RebatchStage
     | PrefetchStage
@@ -103,6 +106,7 @@ STAGE_TYPES: dict[str, type[Options]] = {
         RandomShardStage,
         FilterStage,
         BatchStage,
+        BucketStage,
         UnbatchStage,
         RebatchStage,
         PrefetchStage,
@@ -147,7 +151,7 @@ class PipelineOptions(Options):
         for kind in SINGLE_STAGES:
             if kinds.count(kind) > 1:
                 raise ValueError(f"{kind} may occur only once, but occurs {kinds.count(kind)} times")
-        if "batch" not in kinds:
+        if not any(isinstance(stage, BatchStage | BucketStage) for stage in self.stages):
             raise ValueError("a batch stage is missing; the training step takes batches")
         if "augment" in kinds and "parse" in kinds[kinds.index("augment") :]:
             raise ValueError("augment needs decoded images; put parse before it")
@@ -161,9 +165,9 @@ class PipelineOptions(Options):
     def _check_batches(self) -> None:
         size = None
         for stage, behind in zip(self.stages, self.batch_sizes, strict=True):
-            if isinstance(stage, BatchStage) and size is not None:
+            if isinstance(stage, BatchStage | BucketStage) and size is not None:
                 raise ValueError(
-                    "batch may occur only once in a row; use rebatch for another size, or put unbatch between"
+                    f"{stage.stage} takes examples, and batches come; use rebatch for another size, or put unbatch between"
                 )
             if isinstance(stage, UnbatchStage | RebatchStage) and size is None:
                 raise ValueError(f"{stage.stage} takes batches; put batch before it")
@@ -183,7 +187,7 @@ class PipelineOptions(Options):
 
     @property
     def batch_sizes(self) -> tuple[int | None, ...]:
-        """Examples in one element behind each stage; None where elements are single examples."""
+        """Examples in one element behind each stage, about so many behind buckets; None where elements are single ones."""
         return tuple(self._batch_sizes())
 
     @property
@@ -195,7 +199,7 @@ class PipelineOptions(Options):
     def _batch_sizes(self) -> Iterator[int | None]:
         size = None
         for stage in self.stages:
-            if isinstance(stage, BatchStage | RebatchStage):
+            if isinstance(stage, BatchStage | BucketStage | RebatchStage):
                 size = stage.size
             elif isinstance(stage, UnbatchStage):
                 size = None

@@ -19,6 +19,7 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
     OWN_STAGES,
+    AudioWorkload,
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
@@ -87,6 +88,8 @@ class RunOptions(Options):
         workload = self.workload
         if isinstance(workload, GeneratorWorkload):
             return workload.examples_per_generator
+        if isinstance(workload, AudioWorkload):
+            return workload.clips_per_class if workload.data == "tones" else None
         if isinstance(workload, ModuleWorkload) or (isinstance(workload, ImagesWorkload) and workload.data == "files"):
             return None
         return workload.examples_per_file

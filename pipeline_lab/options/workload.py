@@ -1,41 +1,16 @@
 """What the job reads and trains on."""
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from pipeline_lab.options.audio_workload import AudioWorkload as AudioWorkload
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.file_sizes import MAX_FILES as MAX_FILES
+from pipeline_lab.options.file_sizes import FileSizes as FileSizes
 from pipeline_lab.options.module_workload import ModuleWorkload
 
-MAX_FILES = 10_000
 FLOAT_BYTES = 4
-
-
-def parse_file_sizes(value: Any) -> Any:
-    """Read ``"1000,2000,3000"`` or ``"8x512"`` (eight files of 512) into a tuple of examples per file."""
-    if isinstance(value, int):
-        return (value,)
-    if not isinstance(value, str):
-        return value
-    sizes: list[int] = []
-    for part in value.split(","):
-        match = re.fullmatch(r"\s*(?:(\d{1,9})\s*[x×]\s*)?(\d{1,12})\s*", part)
-        if not match:
-            raise ValueError(f"{part.strip()!r} is no file size; write numbers like 1000,2000,3000 or 8x512")
-        count = int(match[1] or 1)
-        if len(sizes) + count > MAX_FILES:
-            raise ValueError(f"more than {MAX_FILES} files")
-        sizes.extend([int(match[2])] * count)
-    return tuple(sizes)
-
-
-FileSizes = Annotated[
-    tuple[Annotated[int, Field(ge=1, le=10_000_000)], ...],
-    BeforeValidator(parse_file_sizes),
-    Field(min_length=1, max_length=MAX_FILES),
-]
-"""Examples in each file; written ``1000,2000,3000`` or ``8x512`` on the command line."""
 
 
 class ImagesWorkload(Options):
@@ -172,7 +147,9 @@ class SyntheticWorkload(Options):
         return self.map_ms > 0 or (self.tail_every > 0 and self.tail_ms > 0)
 
 
-AssembledWorkload = ImagesWorkload | SparseWorkload | FeaturesWorkload | GeneratorWorkload | SyntheticWorkload
+AssembledWorkload = (
+    ImagesWorkload | AudioWorkload | SparseWorkload | FeaturesWorkload | GeneratorWorkload | SyntheticWorkload
+)
 """Workloads whose pipeline the lab puts together from stages."""
 
 WorkloadModel = AssembledWorkload | ModuleWorkload
@@ -181,6 +158,7 @@ Workload = Annotated[WorkloadModel, Field(discriminator="kind")]
 
 WORKLOAD_TYPES: dict[str, type[WorkloadModel]] = {
     "images": ImagesWorkload,
+    "audio": AudioWorkload,
     "sparse": SparseWorkload,
     "features": FeaturesWorkload,
     "generator": GeneratorWorkload,
@@ -191,6 +169,7 @@ WORKLOAD_TYPES: dict[str, type[WorkloadModel]] = {
 
 OWN_STAGES: dict[str, tuple[str, ...]] = {
     "images": ("parse", "augment"),
+    "audio": ("parse",),
     "sparse": ("parse",),
     "features": ("parse", "lookup"),
     "generator": (),

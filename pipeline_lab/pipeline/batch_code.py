@@ -2,11 +2,12 @@
 
 from typing import TypeAlias
 
-from pipeline_lab.options.pipeline import BatchStage, RebatchStage, UnbatchStage
-from pipeline_lab.options.workload import GeneratorWorkload, Workload
+from pipeline_lab.options.pipeline import BatchStage, BucketStage, RebatchStage, UnbatchStage
+from pipeline_lab.options.workload import AudioWorkload, GeneratorWorkload, Workload
+from pipeline_lab.pipeline.audio_code import bucket_line
 from pipeline_lab.pipeline.code import assign_call, parallel_arguments
 
-BatchingStage: TypeAlias = BatchStage | UnbatchStage | RebatchStage
+BatchingStage: TypeAlias = BatchStage | BucketStage | UnbatchStage | RebatchStage
 
 _NOTES = {"padded_batch": "padded to the longest of the batch"}
 
@@ -15,6 +16,9 @@ def batching_line(stage: BatchingStage, workload: Workload) -> str:
     """Write one such stage."""
     if isinstance(stage, UnbatchStage):
         return assign_call("dataset.unbatch", [])
+    if isinstance(stage, BucketStage):
+        assert isinstance(workload, AudioWorkload)
+        return bucket_line(stage, workload)
     arguments = [str(stage.size), *(["drop_remainder=True"] if stage.drop_remainder else [])]
     if isinstance(stage, RebatchStage):
         return assign_call("dataset.rebatch", arguments)

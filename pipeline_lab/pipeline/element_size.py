@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipeline_lab.options.pipeline import AugmentStage, LookupStage, ParseStage, Stage
+from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, BucketStage, LookupStage, ParseStage, Stage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
     FLOAT_BYTES,
@@ -15,6 +16,7 @@ from pipeline_lab.options.workload import (
     SyntheticWorkload,
     WorkloadModel,
 )
+from pipeline_lab.pipeline.clip_lengths import frames_of, predict_padding
 
 CHANNELS = 3
 ID_BYTES = 8
@@ -22,6 +24,8 @@ LABEL_AND_ID_BYTES = 16
 RECORD_FRAME_BYTES = 64
 VARINT_BYTES = 2
 """A word's number in a record."""
+PATH_BYTES = 100
+"""Of a file's path, with its label and id."""
 _JPEG_SHARE = {"digits": 0.33, "random": 0.85}
 """Size of a JPEG over that of its pixels: drawn digits compress well, noise does not."""
 
@@ -66,6 +70,11 @@ def _behind(stage: Stage, workload: WorkloadModel, element: Element) -> Element:
         case AugmentStage(), ImagesWorkload():
             side = stage.crop or workload.image_size + 2 * stage.pad
             return replace(element, example_bytes=FLOAT_BYTES * CHANNELS * side**2 + LABEL_AND_ID_BYTES)
+        case ParseStage(), AudioWorkload():
+            return replace(element, example_bytes=_clip_bytes(workload), is_decoded=True)
+        case BatchStage() | BucketStage(), AudioWorkload() if element.example_bytes is not None:
+            share = predict_padding(stage, workload) or 0.0
+            return replace(element, example_bytes=round(element.example_bytes / (1 - share)))
         case ParseStage(), FeaturesWorkload():
             image_bytes = workload.vector_bytes if workload.layout == "replicated" else ID_BYTES
             numbers_bytes = workload.caption_words * ID_BYTES + LABEL_AND_ID_BYTES
@@ -75,6 +84,14 @@ def _behind(stage: Stage, workload: WorkloadModel, element: Element) -> Element:
     return element
 
 
+def _clip_bytes(workload: AudioWorkload) -> int | None:
+    """Return the size of a clip's spectra, on average."""
+    if workload.data != "tones":
+        return None
+    numbers = frames_of(workload.mean_clip_s, workload) * (workload.frame_samples // 2 + 1)
+    return round(FLOAT_BYTES * numbers) + LABEL_AND_ID_BYTES
+
+
 def _record_bytes(options: RunOptions) -> int | None:
     match options.workload:
         case SparseWorkload() as sparse:
@@ -82,6 +99,8 @@ def _record_bytes(options: RunOptions) -> int | None:
         case FeaturesWorkload() as features:
             vector_bytes = features.vector_bytes if features.layout == "replicated" else 0
             return vector_bytes + VARINT_BYTES * features.caption_words + 2 * RECORD_FRAME_BYTES
+        case AudioWorkload():
+            return PATH_BYTES
         case ImagesWorkload(data="files") | ModuleWorkload():
             return None
         case ImagesWorkload() as images:

@@ -104,7 +104,7 @@ def _decoded_shuffle(options: RunOptions) -> Iterator[Finding]:
                 "decoded-shuffle",
                 Weight.ADVICE,
                 index,
-                "shuffle comes after parse, so its buffer holds decoded images; before parse it would hold the smaller "
+                "shuffle comes after parse, so its buffer holds decoded examples; before parse it would hold the smaller "
                 "records.",
             )
 

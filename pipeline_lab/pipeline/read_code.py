@@ -1,10 +1,11 @@
 """Lines of ``make_dataset`` that open the files.
 
 Three things may surround each file's records: a set time per record (synthetic workload), the sample probe (user's
-records, which carry no id of their own), or nothing; generators take the place of files. With something around it, a file is opened by a function, and
+records, which carry no id of their own), or nothing; generators take the place of files, or the folders of classes. With something around it, a file is opened by a function, and
 reading modes become the `flat_map` or `interleave` that ``TFRecordDataset`` itself stands for.
 """
 
+from collections.abc import Sequence
 from enum import Enum
 
 from pipeline_lab.options.pipeline import ReadStage
@@ -18,12 +19,14 @@ class PerFile(Enum):
     SLOW = "lambda file: tf.data.TFRecordDataset(file).map(read_slowly)"
     PROBED = "read_file"
     GENERATED = "open_generator"
+    FOLDER = "open_folder"
 
 
 _EACH = {
     PerFile.PLAIN: "[tf.data.TFRecordDataset(file) for file in files]",
     PerFile.SLOW: "[tf.data.TFRecordDataset(file).map(read_slowly) for file in files]",
     PerFile.PROBED: "[read_file(index, file) for index, file in enumerate(files)]",
+    PerFile.FOLDER: "[open_folder(label, folder) for label, folder in enumerate(files)]",
 }
 """A list with a dataset for each file."""
 
@@ -34,6 +37,33 @@ def read_file(file_index: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
     records = tf.data.TFRecordDataset(file).enumerate()
     return records.map(lambda number, record: {"record": record, "id": file_index * 2**40 + number})
 '''
+
+
+_NUMBERED = (PerFile.PROBED, PerFile.FOLDER)
+"""What opens a file by its number and its path."""
+
+_SIZES = {PerFile.FOLDER: "[len(tf.io.gfile.listdir(folder)) for folder in files]"}
+_SIZES_IN_BYTES = "[tf.io.gfile.stat(file).length for file in files]"
+
+_OPEN_FOLDER = """
+def open_folder(label: tf.Tensor, folder: tf.Tensor) -> tf.data.Dataset:
+    \"\"\"List the files of one class in the order of their names; each is read when it is parsed.\"\"\"
+    paths = tf.io.matching_files([tf.strings.join([folder, ending]) for ending in ENDINGS])
+    label = tf.cast(label, tf.int64)
+    return tf.data.Dataset.from_tensor_slices(paths).enumerate().map(
+        lambda number, path: {"path": path, "label": label, "id": label * 2**40 + number}
+    )
+"""
+
+
+def folder_code(endings: Sequence[str]) -> Code:
+    """Write what opens a folder of a class.
+
+    Args:
+        endings: Of the names of its files, such as ``.wav``.
+    """
+    names = ", ".join(f'"/*{ending}"' for ending in endings)
+    return Code(constants=(f"ENDINGS = [{names}]",), functions=(_OPEN_FOLDER.strip(),))
 
 
 def read_code(per_file: PerFile) -> Code:
@@ -67,7 +97,7 @@ def _sample(stage: ReadStage, per_file: PerFile) -> list[str]:
         return [assign_call("tf.data.Dataset.sample_from_datasets", arguments)]
     arguments.insert(1, "weights=[size / sum(sizes) for size in sizes]")
     return [
-        f"{INDENT}sizes = [tf.io.gfile.stat(file).length for file in files]",
+        f"{INDENT}sizes = {_SIZES.get(per_file, _SIZES_IN_BYTES)}",
         assign_call("tf.data.Dataset.sample_from_datasets", arguments),
     ]
 
@@ -77,7 +107,7 @@ def _file_dataset(stage: ReadStage, per_file: PerFile) -> list[str]:
         count, what, lines = "len(EXAMPLES)", "generators", [assign_call("tf.data.Dataset.range", ["len(EXAMPLES)"])]
     else:
         count, what, lines = "len(files)", "files", [assign_call("tf.data.Dataset.from_tensor_slices", ["files"])]
-    if per_file is PerFile.PROBED:
+    if per_file in _NUMBERED:
         lines.append(assign_call("dataset.enumerate", []))
     if stage.num_shards > 1:
         arguments = [str(stage.num_shards), str(stage.shard_index)]

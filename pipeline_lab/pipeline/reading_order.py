@@ -82,8 +82,11 @@ def predict_order(
         seed: Of everything that is random.
 
     Returns:
-        None if it would take more than :data:`MAX_RECORDS` records to say.
+        None if it would take more than :data:`MAX_RECORDS` records to say, or if the batches go by the examples' lengths,
+        which are not known before they are read.
     """
+    if pipeline.find("bucket_by_sequence_length") is not None:
+        return None
     total = int(records.sum())
     batches = min(batches, MAX_EPOCHS * total // pipeline.batch_size + 1)
     if _looked_at(pipeline, total, batches) > MAX_RECORDS:

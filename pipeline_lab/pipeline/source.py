@@ -21,6 +21,7 @@ from pipeline_lab.options.pipeline import (
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
     AssembledWorkload,
+    AudioWorkload,
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
@@ -28,6 +29,7 @@ from pipeline_lab.options.workload import (
     SparseWorkload,
     SyntheticWorkload,
 )
+from pipeline_lab.pipeline.audio_code import audio_source
 from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 from pipeline_lab.pipeline.ending_code import ending_lines
@@ -75,6 +77,8 @@ def _workload_source(workload: AssembledWorkload, pipeline: PipelineOptions, *, 
     match workload:
         case ImagesWorkload() as images:
             return image_source(images, pipeline, read, has_probe=has_probe)
+        case AudioWorkload() as audio:
+            return audio_source(audio, read)
         case SparseWorkload() as sparse:
             return sparse_source(sparse, pipeline, read)
         case FeaturesWorkload() as features:

@@ -9,6 +9,7 @@ from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
@@ -30,6 +31,7 @@ def headline_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
         *_part(diagnosis.idle_gaps, "Device idle", _gap_rows),
         *_part(diagnosis.calibration, "Utilisation", _calibration_rows),
         *_part(diagnosis.file_sampling, "File sampling", _sampling_rows),
+        *([] if isinstance(diagnosis.padding, Unavailable) else _padding_rows(diagnosis.padding)),
         *_part(diagnosis.memory, "Memory", _memory_rows),
     )
 
@@ -111,6 +113,11 @@ def _mixing_rows(mixing: Mixing, ideal: Mixing) -> list[Row]:
         worst = f"{format_percent(100 * mixing.worst_tenth)} (by chance {format_percent(100 * ideal.worst_tenth)})"
         rows.append(("Beyond their file's share, worst tenth", worst))
     return rows
+
+
+def _padding_rows(padding: Padding) -> list[Row]:
+    amount = f"{format_count(padding.padding_elements)} of {format_count(padding.elements)} frames"
+    return [("Padding in the batches", f"{format_percent(padding.percent)} ({amount})")]
 
 
 def _memory_rows(memory: Memory) -> list[Row]:

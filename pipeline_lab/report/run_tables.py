@@ -212,6 +212,7 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("sampling_over_time", diagnosis.file_sampling, "timeline"),
         ("sampling_coverage", diagnosis.file_sampling, "coverage"),
         ("sampling_epochs", diagnosis.file_sampling, "epochs"),
+        ("padding", diagnosis.padding, "table"),
         ("memory", diagnosis.memory, "table"),
         ("windows", diagnosis.profiler_cost, "windows"),
         ("allocators_over_time", diagnosis.allocators, "table"),

@@ -71,6 +71,11 @@ class RunFolder:
         return self.path / "labels.arrows"
 
     @property
+    def padding(self) -> Path:
+        """How much of each batch is padding, where examples differ in length."""
+        return self.path / "padding.arrows"
+
+    @property
     def resources(self) -> Path:
         return self.path / "resources.arrows"
 

@@ -32,6 +32,16 @@ SAMPLES = pa.schema([("step", pa.int32()), ("file", pa.int32()), ("record", pa.i
 LABELS = pa.schema([("step", pa.int32()), ("label", pa.int64()), ("examples", pa.int32())])
 """One row per step and label in its batch; no rows where the examples have no label."""
 
+PADDING = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("examples", pa.int32()),  # in the batch
+        ("elements", pa.int64()),  # that the step was sent, padding included (frames of audio)
+        ("padding", pa.int64()),  # of them, added to make the examples as long as each other
+    ]
+)
+"""One row per step of a workload whose examples differ in length and carry it."""
+
 RESOURCES = pa.schema(
     [
         ("time_ns", pa.int64()),  # epoch

@@ -13,6 +13,12 @@ from pipeline_lab.options.workload import OWN_STAGES, WORKLOAD_TYPES
 
 Document = dict[str, Any]
 
+_OF_VARIED_LENGTH = ("audio",)
+"""Workloads whose examples differ in length, whatever their options."""
+
+_BATCHES = ("batch", "bucket_by_sequence_length")
+"""Stages that put examples into batches."""
+
 _AT_THE_END = {"prefetch": 1, "prefetch_to_device": 2}
 """Stages that stay last when others are added, the higher one behind the lower."""
 
@@ -81,7 +87,7 @@ def default_stage(kind: str) -> Document:
 
 
 def change_workload(draft: Draft, kind: str) -> Draft:
-    """Switch to another workload: its defaults, and its own stages in the place of the old one's."""
+    """Switch to another workload: its defaults, its own stages in the place of the old one's, batches that suit it."""
     if draft.document["workload"]["kind"] == kind:
         return draft
     document = {**draft.document, "workload": WORKLOAD_TYPES[kind]().model_dump(mode="json")}
@@ -89,24 +95,38 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     if kind == "module":  # brings a dataset of its own
         return replace(draft, document=document).with_stages([], ())
     if not draft.stages:
-        fitting = [default_stage(stage) for stage in ("read", *OWN_STAGES[kind], "batch", "prefetch")]
+        fitting = [_suited(default_stage(stage), kind) for stage in ("read", *OWN_STAGES[kind], "batch", "prefetch")]
         return replace(draft, document=document).with_stages(fitting, tuple(range(fresh, fresh + len(fitting))))
     special = {stage for stages in OWN_STAGES.values() for stage in stages}
     place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in special), 1)
     kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in special]
     own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(OWN_STAGES[kind])]
-    pairs = kept[:place] + own + kept[place:]
+    if kind in _OF_VARIED_LENGTH:  # its examples are decoded one by one
+        place = min(place, next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place))
+    pairs = [(_suited(stage, kind), key) for stage, key in kept[:place] + own + kept[place:]]
     changed = replace(draft, document=document)
     return changed.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
+
+
+def _suited(stage: Document, kind: str) -> Document:
+    """Return a stage as the workload can use it: only examples of different lengths are padded or sorted by length."""
+    if stage["stage"] not in _BATCHES:
+        return stage
+    if kind in _OF_VARIED_LENGTH:
+        parallel = {"mode": "padded_batch", "num_parallel_calls": None, "deterministic": None}
+        return {**stage, **parallel} if stage.get("mode") == "batch" else stage
+    return {**stage, "mode": "batch"} if stage["stage"] == "batch" else default_stage("batch")
 
 
 def stages_to_offer(draft: Draft) -> list[str]:
     """Return the stages that may still be added: those of this workload, single ones only once."""
     present = {stage["stage"] for stage in draft.stages}
-    single = {*SINGLE_STAGES, *(() if "unbatch" in present else ("batch",))}
+    batches = () if "unbatch" in present or not present.intersection(_BATCHES) else _BATCHES
+    single = {*(stage for stage in SINGLE_STAGES if stage in present), *batches}
     kind = draft.document["workload"]["kind"]
     foreign = {stage for stages in OWN_STAGES.values() for stage in stages}.difference(OWN_STAGES[kind])
-    return [stage for stage in STAGE_TYPES if stage not in foreign and not (stage in single and stage in present)]
+    foreign |= {"rebatch"} if kind in _OF_VARIED_LENGTH else {"bucket_by_sequence_length"}
+    return [stage for stage in STAGE_TYPES if stage not in foreign | single]
 
 
 def describe_stage(stage: Document) -> str:

@@ -29,6 +29,11 @@ _APPLIES = {
     ("batch", "deterministic"): ("mode", ("batch",)),
     ("features", "table_shards"): ("layout", ("sharded",)),
     ("", "steps_per_call"): ("loop", ("in_graph", "keras_fit")),
+    ("audio", "folder"): ("data", ("folder",)),
+    ("audio", "classes"): ("data", ("folder",)),
+    ("audio", "clips_per_class"): ("data", ("tones",)),
+    ("audio", "shortest_s"): ("data", ("tones",)),
+    ("audio", "longest_s"): ("data", ("tones",)),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),
@@ -37,7 +42,7 @@ _APPLIES = {
 """Fields that mean something only while another field has one of some values."""
 
 
-_UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_degrees": "degrees", "_bytes": "bytes", "_percent": "%"}
+_UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_hz": "Hz", "_degrees": "degrees", "_bytes": "bytes", "_percent": "%"}
 _LABELS = {
     "every_steps": "One window every … steps",
     "enabled": "Profiler on",
@@ -130,16 +135,16 @@ def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
 
 
 def write_file_sizes(sizes: Any) -> str:
-    """Write examples per file the short way that options accept: ``8x512`` or ``1000,2000,3000``."""
+    """Write a list of numbers the short way that options accept: ``8x512`` or ``1000,2000,3000``."""
     if isinstance(sizes, str):
         return sizes
-    runs: list[list[int]] = []
+    runs: list[list[float]] = []
     for size in sizes:
         if runs and runs[-1][1] == size:
             runs[-1][0] += 1
         else:
             runs.append([1, size])
-    return ",".join(f"{count}x{size}" if count > 1 else str(size) for count, size in runs)
+    return ",".join(f"{count:g}x{size}" if count > 1 else f"{size:.12g}" for count, size in runs)
 
 
 def write_arguments(arguments: Any) -> str:

@@ -14,10 +14,11 @@ import tensorflow as tf
 
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.padding import ELEMENTS, LENGTH, count_elements
 from pipeline_lab.worker.steps import TakenStep
 from pipeline_lab.worker.trainer import Batch, Trainer
 
-RECORDED = ("id", "label")
+RECORDED = ("id", "label", LENGTH, ELEMENTS)
 """Entries of a batch that are recorded."""
 
 
@@ -46,7 +47,8 @@ class StepNotes:
             on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
             with tf.control_dependencies(on_host):
                 ended_s = tf.timestamp()
-            self._queue.enqueue([arrived_s, ended_s, *on_host, *[self._whole(batch, name) for name in RECORDED]])
+            counted = count_elements(batch)
+            self._queue.enqueue([arrived_s, ended_s, *on_host, *[self._whole(counted, name) for name in RECORDED]])
         return loss, accuracy
 
     def read(self, start_ns: int) -> list[TakenStep]:

@@ -6,9 +6,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, TableWriter
+from pipeline_lab.options.lengths import has_varied_lengths
+from pipeline_lab.runs.tables import LABELS, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.steps import TakenStep
 from pipeline_lab.worker.trainer import Batch, Trainer
 
@@ -44,6 +46,8 @@ class StepRecorder:
         self._steps = TableWriter(job.folder.steps, STEPS)
         self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
         self._labels = TableWriter(job.folder.labels, LABELS) if has_ids else None
+        is_padded = has_ids and has_varied_lengths(job.options.workload)
+        self._padding = TableWriter(job.folder.padding, PADDING) if is_padded else None
         self._pending: tuple[StepPlace, TakenStep] | None = None
 
     def record(self, place: StepPlace, taken: TakenStep) -> None:
@@ -61,7 +65,7 @@ class StepRecorder:
             self._finish(*pending)
 
     def record_samples(self, step: int, batch: Batch) -> None:
-        """Note file and record of each example of a batch, and how often each label is in it."""
+        """Note file and record of each example of a batch, how often each label is in it, and its padding."""
         if self._samples is None or self._labels is None:
             return
         ids = np.concatenate(self._read(batch["id"]))
@@ -69,6 +73,12 @@ class StepRecorder:
         if "label" in batch and len(labels := self._read(batch["label"])) == 1:  # from replicas it would hold the step
             values, counts = np.unique(labels[0], return_counts=True)
             self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
+        self._record_padding(step, batch)
+
+    def _record_padding(self, step: int, batch: Batch) -> None:
+        """Note how much of a batch is padding, where its examples differ in length."""
+        if self._padding is not None and (found := measure_padding(batch)) is not None:
+            self._padding.append(step, found.examples, found.elements, found.padding)
 
     def close(self) -> None:
         """Read what is still on its way and end the tables."""
@@ -76,7 +86,7 @@ class StepRecorder:
             self.catch_up()
         finally:
             self._steps.close()
-            for table in (self._samples, self._labels):
+            for table in (self._samples, self._labels, self._padding):
                 if table is not None:
                     table.close()
 

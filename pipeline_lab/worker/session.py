@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -135,9 +136,15 @@ def _running(record: RunRecord) -> RunRecord:
 
 @contextlib.contextmanager
 def damage_named(files: list[DataFile]) -> Iterator[None]:
-    """Turn TensorFlow's word for a wrong checksum into file and record."""
+    """Turn TensorFlow's word for a wrong checksum, or for a file that cannot be decoded, into file and record."""
+    folders = [file for file in files if Path(file.path).is_dir()]
     try:
         yield
+    except tf.errors.InvalidArgumentError:
+        damage = find_damage(folders)
+        if damage is None:
+            raise
+        raise damage from None
     except tf.errors.DataLossError:
         damage = find_damage(files)
         if damage is None:

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import AugmentStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
@@ -18,15 +19,15 @@ from pipeline_lab.options.workload import (
     SyntheticWorkload,
 )
 from pipeline_lab.runs.files import DataFile
+from pipeline_lab.worker.audio_trainer import AudioTrainer
 from pipeline_lab.worker.data.images import DIGIT_CLASSES
 from pipeline_lab.worker.features_trainer import FeaturesTrainer
 from pipeline_lab.worker.model import build_network
+from pipeline_lab.worker.optimizer import make_optimizer
 from pipeline_lab.worker.own_trainer import OwnTrainer
 from pipeline_lab.worker.sparse_trainer import SparseTrainer
 from pipeline_lab.worker.timers import GpuTimer, HostTimer, step_times
 from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer, Trainer
-
-MOMENTUM = 0.9
 
 
 def make_trainer(
@@ -46,6 +47,8 @@ def make_trainer(
             return OwnTrainer(pipeline)
         case ImagesWorkload():
             return ImageTrainer(workload, options.training, _image_size(options, workload))
+        case AudioWorkload():
+            return AudioTrainer(workload, options.training)
         case SparseWorkload():
             return SparseTrainer(workload, options.training, is_gpu=is_gpu)
         case FeaturesWorkload():
@@ -62,7 +65,7 @@ class ImageTrainer(OneDeviceTrainer):
         keras.mixed_precision.set_global_policy(training.precision)
         classes = DIGIT_CLASSES if workload.data == "digits" else workload.classes
         self._network = build_network(image_size, classes)
-        self._optimizer = _optimizer(training)
+        self._optimizer = make_optimizer(training)
         self._optimizer.build(self._network.trainable_variables)
         self._train, self._judge = tf.function(self._train_on), tf.function(self._judge_on)
 
@@ -94,13 +97,6 @@ class ImageTrainer(OneDeviceTrainer):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         is_right = tf.equal(tf.argmax(logits, axis=-1), labels)
         return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32))
-
-
-def _optimizer(training: TrainingOptions) -> Any:
-    optimizer = keras.optimizers.SGD(training.learning_rate, momentum=MOMENTUM)
-    if training.precision == "mixed_float16":
-        return keras.mixed_precision.LossScaleOptimizer(optimizer)
-    return optimizer
 
 
 def _image_size(options: RunOptions, workload: ImagesWorkload) -> int:

@@ -31,7 +31,7 @@ def test_every_stage_is_offered_by_its_name() -> None:
     [
         (["batch", "read"], "the first stage must be read"),
         (["read", "parse"], "a batch stage is missing"),
-        (["read", "batch", "batch"], "batch may occur only once in a row; use rebatch"),
+        (["read", "batch", "batch"], "batch takes examples, and batches come; use rebatch"),
         (["read", "batch", "unbatch"], "a batch stage is missing behind unbatch"),
         (["read", "unbatch", "batch"], "unbatch takes batches; put batch before it"),
         (["read", "rebatch", "batch"], "rebatch takes batches; put batch before it"),

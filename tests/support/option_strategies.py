@@ -135,6 +135,25 @@ SYNTHETIC_WORKLOADS = st.fixed_dictionaries(
     },
 )
 VARIED_WORKLOADS = SYNTHETIC_WORKLOADS.map(lambda workload: {**workload, "varied_lengths": True})
+AUDIO_WORKLOADS = st.one_of(
+    st.fixed_dictionaries(
+        {"kind": st.just("audio"), "clips_per_class": SIZES},
+        optional={"frame_samples": st.integers(8, 512), "sample_rate_hz": st.integers(100, 48_000)},
+    ),
+    st.fixed_dictionaries(
+        {"kind": st.just("audio"), "data": st.just("folder"), "folder": st.text("ab/ \"'", min_size=1)}
+    ),
+)
+BUCKETS = st.lists(st.integers(1, 180), min_size=1, max_size=5, unique=True).flatmap(
+    lambda boundaries: st.fixed_dictionaries(
+        {
+            "stage": st.just("bucket_by_sequence_length"),
+            "boundaries_s": st.just(sorted(boundaries)),
+            "batch_sizes": st.lists(st.integers(1, 64), min_size=len(boundaries) + 1, max_size=len(boundaries) + 1),
+            "drop_remainder": FLAGS,
+        }
+    )
+)
 SPARSE_WORKLOADS = st.fixed_dictionaries(
     {"kind": st.just("sparse"), "examples_per_file": SIZES, "features": st.integers(1, 40)}
 )
@@ -166,6 +185,8 @@ RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
     st.one_of(
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, AUGMENTS, BATCHES)),
+        _documents(AUDIO_WORKLOADS, _pipelines(PARSES, UNEQUAL_BATCHES)),
+        _documents(AUDIO_WORKLOADS, _pipelines(PARSES, BUCKETS)),
         _documents(SPARSE_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(FEATURES_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(FEATURES_WORKLOADS, _pipelines(PARSES, LOOKUPS, BATCHES)),

@@ -1,10 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_lab.options.file_sizes import parse_file_sizes
 from pipeline_lab.options.pipeline import STAGE_TYPES
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload, parse_file_sizes
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.ui.fields import label_of, write_file_sizes
 
 

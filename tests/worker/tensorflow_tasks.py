@@ -33,6 +33,7 @@ from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import explain_failure
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.model import build_network
+from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline
 from pipeline_lab.worker.session import run_session
@@ -211,6 +212,14 @@ def shapes_of(options: str) -> list[list[int]]:
     return [list(batch["payload"].shape) for batch in _drain(read_options(options), False, None)]
 
 
+def paddings_of(options: str) -> list[dict[str, Any]]:
+    """Return the lengths of each batch's examples, and what was measured of its padding."""
+    return [
+        {"lengths": batch["length"].numpy().tolist(), **vars(measure_padding(batch))}
+        for batch in _dataset(read_options(options), False)
+    ]
+
+
 def time_of(options: str) -> float:
     """Return how long the pipeline takes from the first batch to the last, s."""
     dataset = _dataset(read_options(options), False)
@@ -323,6 +332,7 @@ TASKS = {
         run_here,
         train_sparse,
         shapes_of,
+        paddings_of,
         time_of,
         checkpoint_bytes,
         iterator_names,

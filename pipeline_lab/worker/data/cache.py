@@ -41,9 +41,10 @@ class Recipe:
         description: Everything that determines the records' content.
         examples_per_file: Records in each file.
         record_bytes: Length of one record, roughly.
-        write_file: Called with path, file index and record count, writes one file.
+        write_file: Called with path, file index and record count, writes one file, or a folder of files.
         write_tables: Called with the folder, writes what else belongs to the data; None if there is nothing.
         tables_bytes: Size of that, roughly.
+        ending: Of the files' names.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Recipe:
     write_file: Callable[[Path, int, int], None]
     write_tables: Callable[[Path, StopRequest], None] | None = None
     tables_bytes: int = 0
+    ending: str = ".tfrecord"
 
     @property
     def folder_name(self) -> str:
@@ -87,9 +89,13 @@ def cached_files(recipe: Recipe, log: EventLog, stop: StopRequest) -> list[DataF
             _publish(unfinished, folder)
     paths = [folder / _file_name(index, recipe) for index in range(len(recipe.examples_per_file))]
     return [
-        DataFile(str(path), count, path.stat().st_size)
+        DataFile(str(path), count, _size_bytes(path))
         for path, count in zip(paths, recipe.examples_per_file, strict=True)
     ]
+
+
+def _size_bytes(path: Path) -> int:
+    return sum(each.stat().st_size for each in path.iterdir()) if path.is_dir() else path.stat().st_size
 
 
 def _write_files(folder: Path, recipe: Recipe, log: EventLog, stop: StopRequest) -> None:
@@ -103,7 +109,7 @@ def _write_files(folder: Path, recipe: Recipe, log: EventLog, stop: StopRequest)
 
 
 def _file_name(index: int, recipe: Recipe) -> str:
-    return f"part-{index:05d}-of-{len(recipe.examples_per_file):05d}.tfrecord"
+    return f"part-{index:05d}-of-{len(recipe.examples_per_file):05d}{recipe.ending}"
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
+from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.workload import (
     AssembledWorkload,
     FeaturesWorkload,
@@ -15,9 +16,12 @@ from pipeline_lab.options.workload import (
     SyntheticWorkload,
     Workload,
 )
+from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data import features
+from pipeline_lab.worker.data.audio import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.data.cache import Recipe, cached_files
+from pipeline_lab.worker.data.class_folders import find_class_folders
 from pipeline_lab.worker.data.images import images_recipe
 from pipeline_lab.worker.data.sparse import sparse_recipe
 from pipeline_lab.worker.data.synthetic import synthetic_recipe
@@ -37,6 +41,10 @@ def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest)
         return [
             DataFile(f"generator {number}", count, 0) for number, count in enumerate(workload.examples_per_generator)
         ]
+    if isinstance(workload, AudioWorkload) and workload.folder is not None:
+        folders = find_class_folders(workload.folder, ENDINGS, workload.classes, stop)
+        check_clips(folders, workload.sample_rate_hz, stop)
+        return folders
     if isinstance(workload, ImagesWorkload) and workload.pattern is not None:
         return find_user_files(workload.pattern, stop)
     return cached_files(_recipe(workload), log, stop)
@@ -47,12 +55,14 @@ def find_tables(workload: Workload, files: Sequence[DataFile]) -> list[DataFile]
     return features.find_tables(workload, Path(files[0].path).parent) if isinstance(workload, FeaturesWorkload) else []
 
 
-def _recipe(workload: ImagesWorkload | SparseWorkload | FeaturesWorkload | SyntheticWorkload) -> Recipe:
+def _recipe(workload: ImagesWorkload | AudioWorkload | SparseWorkload | FeaturesWorkload | SyntheticWorkload) -> Recipe:
     match workload:
         case FeaturesWorkload():
             return features.features_recipe(workload)
         case ImagesWorkload():
             return images_recipe(workload)
+        case AudioWorkload():
+            return tones_recipe(workload)
         case SparseWorkload():
             return sparse_recipe(workload)
         case SyntheticWorkload():
@@ -60,8 +70,12 @@ def _recipe(workload: ImagesWorkload | SparseWorkload | FeaturesWorkload | Synth
 
 
 def find_damage(files: Sequence[DataFile]) -> DataError | None:
-    """Name the first record whose checksum is wrong, by reading every file to its end."""
+    """Name the first record whose checksum is wrong, by reading every file to its end; or the first damaged clip."""
     for file in files:
+        if Path(file.path).is_dir():
+            if (damage := find_damaged_clip(file)) is not None:
+                return damage
+            continue
         record = 0
         try:
             for _ in tf.data.TFRecordDataset(file.path):

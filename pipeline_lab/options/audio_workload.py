@@ -1,0 +1,44 @@
+"""Clips of different lengths."""
+
+import math
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline_lab.options.base import Options
+from pipeline_lab.options.class_folders import check_folder
+from pipeline_lab.options.file_sizes import FileSizes
+
+
+class AudioWorkload(Options):
+    """Train a small network on clips of different lengths, WAV files in a subfolder for each class."""
+
+    kind: Literal["audio"] = "audio"
+    data: Literal["tones", "folder"] = "tones"
+    """``tones``: a tone in noise whose pitch tells the class; ``folder``: your own WAV files."""
+    folder: str | None = Field(None, max_length=4096)
+    """For ``data = folder``: where the subfolders lie, each with the WAV files of one class."""
+    clips_per_class: FileSizes = (40,) * 8
+    """Clips of each class, written 100,200 or 8x40; `read` visits the classes as it would visit files."""
+    shortest_s: float = Field(5.0, gt=0, le=3600)
+    longest_s: float = Field(180.0, gt=0, le=3600)
+    """Lengths are even over their logarithm: as many clips from 5 to 10 s as from 90 to 180 s, half below 30 s."""
+    sample_rate_hz: int = Field(1000, ge=100, le=192_000)
+    """Samples per second; speech has 16000, fewer make smaller files."""
+    frame_samples: int = Field(128, ge=8, le=16_384)
+    """Samples that become one frame, a spectrum; the length of a clip is counted in frames."""
+    classes: int = Field(10, ge=2, le=100_000)
+    """For ``data = folder``: outputs of the network, at least as many as there are subfolders."""
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> "AudioWorkload":
+        check_folder(self.data, self.folder)
+        if self.longest_s < self.shortest_s:
+            raise ValueError(f"the longest clips ({self.longest_s:g} s) are shorter than the shortest; raise longest_s")
+        return self
+
+    @property
+    def mean_clip_s(self) -> float:
+        """Mean of lengths that are even over their logarithm, s."""
+        shortest, longest = self.shortest_s, self.longest_s
+        return shortest if shortest == longest else (longest - shortest) / math.log(longest / shortest)

@@ -1,0 +1,52 @@
+"""How long the clips of the audio workload are, and how much padding its batches will hold, before anything runs."""
+
+import numpy as np
+
+from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.options.lengths import boundaries_in_frames
+from pipeline_lab.options.pipeline import BatchStage, BucketStage
+from pipeline_lab.statistics.record_stream import IntArray
+
+DRAWN = 20_000
+"""Clips that a prediction draws."""
+
+
+def frames_of(clip_s: float, workload: AudioWorkload) -> float:
+    """Return the frames of a clip; the last one is filled up with silence, so that on average half of it is."""
+    return clip_s * workload.sample_rate_hz / workload.frame_samples + 0.5
+
+
+def predict_padding(stage: BatchStage | BucketStage, workload: AudioWorkload) -> float | None:
+    """Return the share of padding in the elements that a stage's batches will hold, 0 to 1.
+
+    Args:
+        stage: What puts shuffled clips into batches.
+        workload: Where they come from; None is returned for a user's own, whose lengths are not known.
+    """
+    if workload.data != "tones":
+        return None
+    if isinstance(stage, BatchStage) and stage.mode == "ragged_batch":
+        return 0.0
+    generator = np.random.default_rng(0)
+    seconds = np.exp(generator.uniform(np.log(workload.shortest_s), np.log(workload.longest_s), DRAWN))
+    frames = np.ceil(seconds * workload.sample_rate_hz / workload.frame_samples).astype(np.int64)
+    if isinstance(stage, BatchStage):
+        return padding_share([_batches(frames, stage.size)])
+    bucket = np.searchsorted(boundaries_in_frames(stage, workload), frames, side="right")
+    return padding_share([_batches(frames[bucket == number], size) for number, size in enumerate(stage.batch_sizes)])
+
+
+def padding_share(batches: list[IntArray]) -> float:
+    """Return the share of padding where each batch is filled up to its longest.
+
+    Args:
+        batches: Lengths, arrays of shape (batches, examples).
+    """
+    sent = sum(int(each.max(axis=1).sum()) * each.shape[1] for each in batches if each.size)
+    return 1 - sum(int(each.sum()) for each in batches) / sent if sent else 0.0
+
+
+def _batches(lengths: IntArray, size: int) -> IntArray:
+    """Return whole batches; a single short one where there are too few for that."""
+    whole = len(lengths) // size * size
+    return lengths[:whole].reshape(-1, size) if whole else lengths.reshape(1, -1)

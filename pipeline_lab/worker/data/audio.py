@@ -1,0 +1,94 @@
+"""Clips of our own: a tone in noise, its pitch by its class, as WAV files in a folder for each class.
+
+Lengths are even over their logarithm between the shortest and the longest: many short clips, few long ones.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.pipeline.audio_code import ENDINGS
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.worker.data.cache import Recipe
+from pipeline_lab.worker.data.class_folders import files_in
+from pipeline_lab.worker.data.wav import SAMPLE_BYTES, check_wav, write_wav
+from pipeline_lab.worker.stopping import StopRequest
+
+LOWEST_PITCH, HIGHEST_PITCH = 0.05, 0.45
+"""Of the classes' tones, in cycles per sample; from half a cycle on they could not be told apart."""
+TONE, NOISE = 4000, 4000
+"""Amplitude of the tone and standard deviation of the noise, of 32,767."""
+HEADER_BYTES = 44
+
+
+def tones_recipe(workload: AudioWorkload) -> Recipe:
+    """Describe the folders of the `tones` data."""
+    classes = len(workload.clips_per_class)
+
+    def write_folder(path: Path, label: int, count: int) -> None:
+        generator = np.random.default_rng(label)
+        path.mkdir()
+        for number, seconds in enumerate(clip_lengths_s(workload, generator, count)):
+            samples = make_clip(pitch(label, classes), round(seconds * workload.sample_rate_hz), generator)
+            write_wav(path / f"clip-{number:07d}.wav", samples, workload.sample_rate_hz)
+
+    return Recipe(
+        name="tones",
+        description={
+            "data": "tones",
+            "shortest": workload.shortest_s,
+            "longest": workload.longest_s,
+            "rate": workload.sample_rate_hz,
+        },
+        examples_per_file=workload.clips_per_class,
+        record_bytes=HEADER_BYTES + round(SAMPLE_BYTES * workload.sample_rate_hz * workload.mean_clip_s),
+        write_file=write_folder,
+        ending="",
+    )
+
+
+def clip_lengths_s(workload: AudioWorkload, generator: np.random.Generator, count: int) -> list[float]:
+    """Draw the lengths of clips, s."""
+    logarithms = generator.uniform(np.log(workload.shortest_s), np.log(workload.longest_s), count)
+    lengths: list[float] = np.exp(logarithms).tolist()
+    return lengths
+
+
+def pitch(label: int, classes: int) -> float:
+    """Return the pitch of a class, in cycles per sample."""
+    return LOWEST_PITCH + (HIGHEST_PITCH - LOWEST_PITCH) * (label + 0.5) / classes
+
+
+def make_clip(cycles_per_sample: float, samples: int, generator: np.random.Generator) -> NDArray[np.int16]:
+    """Make a tone of random phase in noise, shape (samples,)."""
+    phase = generator.uniform(0, 2 * np.pi)
+    tone = TONE * np.sin(2 * np.pi * cycles_per_sample * np.arange(samples) + phase)
+    noisy = tone + generator.normal(0, NOISE, samples)
+    return np.clip(noisy, -32_768, 32_767).astype(np.int16)
+
+
+def check_clips(folders: Sequence[DataFile], rate_hz: int, stop: StopRequest) -> None:
+    """Make sure that a user's clips can be decoded and have the rate that the options name.
+
+    Raises:
+        DataError: One cannot, or has not; the text names it.
+        StopRequestedError: The job was stopped meanwhile.
+    """
+    for folder in folders:
+        stop.check()
+        for path in files_in(Path(folder.path), ENDINGS):
+            check_wav(path, rate_hz)
+
+
+def find_damaged_clip(folder: DataFile) -> DataError | None:
+    """Name the first clip of a class that cannot be decoded."""
+    for path in files_in(Path(folder.path), ENDINGS):
+        try:
+            check_wav(path)
+        except DataError as error:
+            return error
+    return None

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from pipeline_lab.options.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_RAGGED
+from pipeline_lab.options.run import RunOptions, set_option, set_options
+from pipeline_lab.pipeline.clip_lengths import padding_share
+from pipeline_lab.pipeline.element_size import elements_behind
+from pipeline_lab.pipeline.finding import Finding, Weight
+from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.pipeline.reading_order import predict_order
+
+PRESETS = (AUDIO_PADDED, AUDIO_BUCKETED, AUDIO_RAGGED)
+
+
+def findings(options: RunOptions, kind: str) -> list[Finding]:
+    return [found for found in lint_pipeline(options) if found.kind == kind]
+
+
+def test_each_batch_is_filled_up_to_its_longest() -> None:
+    assert padding_share([np.array([[1, 3], [2, 2]])]) == pytest.approx(1 - 8 / 10)
+    assert padding_share([np.array([[1, 3]]), np.array([[5]])]) == pytest.approx(1 - 9 / 11)
+    assert padding_share([]) == 0
+
+
+def test_the_form_says_how_much_will_be_padding() -> None:
+    (padded,), (bucketed,), (ragged,) = (findings(each.options, "padding") for each in PRESETS)
+    assert (padded.weight, bucketed.weight, ragged.weight) == (Weight.ADVICE, Weight.FACT, Weight.FACT)
+    assert "About 69.9 % of what the steps are sent will be padding" in padded.sentence
+    assert "About 28.6 %" in bucketed.sentence
+    assert "no padding" in ragged.sentence
+
+
+def test_clips_of_one_length_need_no_padding() -> None:
+    same = set_options(AUDIO_PADDED.options, [("workload.shortest_s", "60"), ("workload.longest_s", "60")])
+    (found,) = findings(same, "padding")
+    assert "no padding" in found.sentence
+
+
+def test_padding_makes_batches_larger() -> None:
+    sizes = [elements_behind(each.options)[-1].size_bytes or 0 for each in PRESETS]
+    assert sizes[0] / sizes[2] == pytest.approx(1 / (1 - 0.699), rel=0.01)
+    assert sizes[0] > 2 * sizes[1] > 2 * sizes[2]
+
+
+def test_remainders_of_buckets_are_the_rare_lengths() -> None:
+    dropping = set_option(AUDIO_BUCKETED.options, "pipeline.bucket_by_sequence_length.drop_remainder", "true")
+    assert not findings(dropping, "dropped-lengths")  # an endless repeat stands before it
+    once = set_option(dropping, "pipeline.repeat.count", "2")
+    (found,) = findings(once, "dropped-lengths")
+    assert "up to 31 clips of each bucket" in found.sentence
+
+
+def test_an_order_that_goes_by_the_lengths_is_not_predicted() -> None:
+    clips = np.full(8, 40)
+    assert predict_order(AUDIO_PADDED.options.pipeline, clips, 10, cores=2) is not None
+    assert predict_order(AUDIO_BUCKETED.options.pipeline, clips, 10, cores=2) is None
