@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis import diagnose as analyze
+    from pipeline_lab.capture.explain import explain
     from pipeline_lab.comparison.opening import compare
     from pipeline_lab.comparison.racing import race
     from pipeline_lab.runs.run import run
     from pipeline_lab.trace.sources import open_trace
 
-__all__ = ["analyze", "compare", "open_trace", "race", "run"]
+__all__ = ["analyze", "compare", "explain", "open_trace", "race", "run"]
 
 _HOMES = {
     "analyze": ("pipeline_lab.analysis.diagnosis", "diagnose"),
     "compare": ("pipeline_lab.comparison.opening", "compare"),
+    "explain": ("pipeline_lab.capture.explain", "explain"),
     "open_trace": ("pipeline_lab.trace.sources", "open_trace"),
     "race": ("pipeline_lab.comparison.racing", "race"),
     "run": ("pipeline_lab.runs.run", "run"),

@@ -30,10 +30,11 @@ class Device:
         """Put a batch into the device's memory, so that a step on it waits for no copy."""
         if not self.is_gpu:
             return batch
-        if any(isinstance(value, tf.distribute.DistributedValues) for value in batch.values()):
+        if any(isinstance(value, tf.distribute.DistributedValues) for value in tf.nest.flatten(batch)):
             return batch  # each replica's part is on its device
         with tf.device("/GPU:0"):
-            return {name: tf.identity(value) for name, value in batch.items()}
+            held: Batch = tf.nest.map_structure(tf.identity, batch)
+        return held
 
 
 def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Device:

@@ -67,12 +67,12 @@ class FirstBatch:
     """Ends a job whose first batch does not come, and says where its code stands.
 
     Args:
-        limit_s: From building the dataset to its first batch.
+        limit_s: From building the dataset to its first batch; None waits for ever.
         home: The folder below which code is the user's.
         tell: Leaves the sentence in the run.
     """
 
-    def __init__(self, limit_s: float, home: Path, tell: Tell) -> None:
+    def __init__(self, limit_s: float | None, home: Path, tell: Tell) -> None:
         self._limit_s, self._home, self._tell = limit_s, home, tell
         self._came = threading.Event()
         self._is_expected = False
@@ -83,18 +83,20 @@ class FirstBatch:
         Args:
             maker: Where the dataset is made, as " (file, line n)".
         """
-        if not self._is_expected:
+        if not self._is_expected and self._limit_s is not None:
             self._is_expected = True
             leave: Callable[[int], NoReturn] = os._exit
-            threading.Thread(target=self._wait, args=(maker, leave), name="first batch", daemon=True).start()
+            threading.Thread(
+                target=self._wait, args=(maker, self._limit_s, leave), name="first batch", daemon=True
+            ).start()
 
     def came(self) -> None:
         self._came.set()
 
-    def _wait(self, maker: str, leave: Callable[[int], NoReturn]) -> None:
-        if self._came.wait(self._limit_s):
+    def _wait(self, maker: str, limit_s: float, leave: Callable[[int], NoReturn]) -> None:
+        if self._came.wait(limit_s):
             return
-        limit = format_duration(self._limit_s * NS_PER_S)
+        limit = format_duration(limit_s * NS_PER_S)
         place = self._place()
         where = f"Python stands at {place}" if place else f"no Python code of yours runs; look into make_dataset{maker}"
         self._tell(

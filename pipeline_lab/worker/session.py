@@ -1,6 +1,7 @@
 """The job itself, from its options to its last step. Importing this module loads TensorFlow."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -54,10 +55,11 @@ def run_session(job: Job) -> None:
         tables = find_tables(options.workload, files)
         write_files(job.folder.files, files, tables)
         with damage_named(files):
-            _build_and_train(job, device, pipeline, [file.path for file in files], tables)
+            build_and_train(job, device, pipeline, [file.path for file in files], tables)
 
 
-def _build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[str], tables: list[DataFile]) -> None:
+def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[str], tables: list[DataFile]) -> None:
+    """Build dataset and step, time them apart from each other if asked to, then train."""
     job.enter("building")
     note_missing_gpu(job, device)
     dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
@@ -126,6 +128,13 @@ def carries_ids(job: Job, dataset: Any) -> bool:
 def keep(iterator: Any) -> None:
     """Let an iterator live as long as the process: destroying one waits for its autotuner's next round, up to a minute."""
     _KEPT.append(iterator)
+
+
+def let_go() -> None:
+    """Give up the iterators that are kept, on a thread that waits for their ends; for processes that live on."""
+    kept = list(_KEPT)
+    _KEPT.clear()
+    threading.Thread(target=kept.clear, name="iterator-end", daemon=True).start()
 
 
 def _running(record: RunRecord) -> RunRecord:

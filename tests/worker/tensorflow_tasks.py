@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab import explain
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
@@ -314,6 +315,27 @@ def run_own(root: str, options: str) -> str:
     return ""
 
 
+def explain_a_dataset(store: str, fails: bool = False) -> dict[str, Any]:
+    """Explain a dataset that takes 2 ms per example, in batches of four."""
+
+    def fetch(number: np.int64) -> np.int64:
+        time.sleep(0.002)
+        return number
+
+    dataset = tf.data.Dataset.range(10**6).map(lambda x: tf.numpy_function(fetch, [x], tf.int64, stateful=False))
+
+    def step(_batch: Any) -> None:
+        if fails:
+            raise ValueError("no memory left for the batch")
+
+    try:
+        diagnosis = explain(dataset.batch(4), step, steps=20, store=store)
+    except ValueError as error:
+        return {"raised": str(error)}
+    described = diagnosis.to_json()
+    return {"verdict": described["verdict"], "tf_data": described["tf_data"], "html": diagnosis._repr_html_()}
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -340,6 +362,7 @@ TASKS = {
         sample_a_pipeline,
         sample_without_autotune,
         run_own,
+        explain_a_dataset,
     )
 }
 

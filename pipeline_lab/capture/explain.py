@@ -1,0 +1,106 @@
+"""Say what limits any dataset: its graph is read and labelled, a short run is recorded and diagnosed."""
+
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import tensorflow as tf
+from pydantic import ValidationError
+
+from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.module_workload import ModuleWorkload
+from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run import explain as explain_options
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.runs import recorded
+from pipeline_lab.runs.events import FailureEvent
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import open_store
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.code_places import explain as name_failure
+from pipeline_lab.worker.device import Device, describe_gpus
+from pipeline_lab.worker.environment import describe_environment
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.own_code import OwnPipeline
+from pipeline_lab.worker.own_errors import FirstBatch
+from pipeline_lab.worker.session import build_and_train, let_go
+from pipeline_lab.worker.stopping import StopRequest
+
+TAG = "explained"
+WINDOWS = 4
+STEPS_PER_WINDOW = 5
+
+
+def explain(
+    dataset: tf.data.Dataset,
+    step: Callable[[Any], Any] | None = None,
+    *,
+    steps: int = 100,
+    store: str | Path | None = None,
+    name: str = "dataset",
+) -> Diagnosis:
+    """Take some batches of a dataset in this process, and say which stage limits it and why.
+
+    The result shows itself in a notebook. It is kept as a run like any other::
+
+        from pipeline_lab import explain
+        explain(dataset, train_step)
+
+    Args:
+        dataset: Yields batches; it is only read.
+        step: What is done with each batch; None takes batches as fast as they come.
+        steps: Batches to take, beside a few before them and some to time pipeline and step apart.
+        store: Folder of the runs; None for the store that the command line and the app use too.
+        name: Of the run.
+
+    Raises:
+        OptionsError: That is no dataset, or the number of steps is out of range.
+        DataError: The dataset yields no batch.
+        StoreError: The store cannot be written.
+    """
+    if not isinstance(dataset, tf.data.Dataset):
+        raise OptionsError(f"explain takes a tf.data.Dataset, not an object of type {type(dataset).__name__}.")
+    options = _options(name, steps)
+    gpus = describe_gpus()
+    device = Device(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
+    environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, gpus)}
+    folder = recorded.begin(
+        open_store(None if store is None else Path(store)), name, tags=(TAG,), environment=environment
+    )
+    job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
+    given = SimpleNamespace(make_dataset=lambda: dataset, step=step)
+    pipeline = OwnPipeline(Path.cwd(), given, FirstBatch(None, Path.cwd(), lambda _: None), given.make_dataset)
+    try:
+        build_and_train(job, device, pipeline, [], [])
+    except KeyboardInterrupt:
+        recorded.end(folder, RunState.CANCELLED, "Interrupted; what was recorded is kept.")
+        raise
+    except BaseException as error:
+        sentence = name_failure(error, Path.cwd(), "The dataset or the step")
+        job.log.write(FailureEvent(sentence, "".join(traceback.format_exception(error))))
+        recorded.end(folder, RunState.FAILED, sentence)
+        raise
+    finally:
+        shutil.rmtree(folder.scratch, ignore_errors=True)
+        let_go()
+    recorded.end(folder, RunState.DONE)
+    return diagnose(folder.path)
+
+
+def _options(name: str, steps: int) -> RunOptions:
+    try:
+        windows = ProfilingOptions(
+            steps_per_window=min(STEPS_PER_WINDOW, steps), every_steps=max(STEPS_PER_WINDOW, steps // WINDOWS)
+        )
+        workload = ModuleWorkload(target="__main__:explain")  # is not called: the dataset is here already
+        return RunOptions(name=name, workload=workload, training=TrainingOptions(steps=steps), profiling=windows)
+    except ValidationError as error:
+        raise OptionsError(explain_options(error)) from None

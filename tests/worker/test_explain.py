@@ -1,0 +1,28 @@
+"""``explain`` of a dataset that somebody has at hand."""
+
+import pytest
+
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunStore
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_a_dataset_is_explained_like_a_run(ask_tensorflow, tmp_path):
+    found = ask_tensorflow("explain_a_dataset", store=str(tmp_path))
+    assert found["verdict"]["class"] == "input-bound"
+    assert found["verdict"]["sentence"] in found["html"]
+    names = [stage["name"] for stage in found["tf_data"]["stages"]]
+    assert "Range" in names
+    assert any(stage["call"].startswith("map(") for stage in found["tf_data"]["written"])
+    (record,) = RunStore(tmp_path).runs()
+    assert (record.status.state, record.tags) == (RunState.DONE, ("explained",))
+
+
+def test_an_error_comes_through_and_is_kept(ask_tensorflow, tmp_path):
+    assert (
+        ask_tensorflow("explain_a_dataset", store=str(tmp_path), fails=True)["raised"] == "no memory left for the batch"
+    )
+    (record,) = RunStore(tmp_path).runs()
+    assert record.status.state is RunState.FAILED
+    assert "tensorflow_tasks.py, line " in record.status.reason
