@@ -30,15 +30,19 @@ SetOption = Annotated[
 ]
 
 
-def choose_options(preset: str | None, file: Path | None, workload: str | None = None) -> "RunOptions":
+def choose_options(preset: str | None, file: Path | None, workload: str | None, store: Path | None) -> "RunOptions":
     """Return the options of a preset, of a JSON file, or of a workload of the user's own, whose presets are its own.
+
+    Presets are the bundled ones and those of the store.
 
     Raises:
         OptionsError: Neither or both are named, or what is named is not valid.
     """
     from pipeline_lab.options.own import own_options
-    from pipeline_lab.options.presets import PRESETS, find_preset
+    from pipeline_lab.options.presets import PRESETS
     from pipeline_lab.options.run import read_options_file
+    from pipeline_lab.runs.saved_presets import find_any_preset
+    from pipeline_lab.runs.store import open_store
 
     if preset is not None and file is not None:
         raise OptionsError("--preset and --options exclude each other; give one of them and change it with --set.")
@@ -47,7 +51,7 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None =
     if workload is not None:
         return own_options(workload, str(Path.cwd()), preset)
     if preset is not None:
-        return find_preset(preset).options
+        return find_any_preset(open_store(store), preset).options
     if file is not None:
         return read_options_file(file)
     names = ", ".join(preset.name for preset in PRESETS)

@@ -21,14 +21,14 @@ def code(
 
 
 def _source(what: str, store: Path | None) -> str:
-    from pipeline_lab.options.presets import PRESETS
     from pipeline_lab.options.run import read_options_file
     from pipeline_lab.pipeline.source import render_source
+    from pipeline_lab.runs.saved_presets import all_presets
     from pipeline_lab.runs.store import find_store
 
     if Path(what).is_file():
         return render_source(read_options_file(Path(what)))
-    preset = next((preset for preset in PRESETS if preset.name == what), None)
+    preset = next((preset for preset in all_presets(find_store(store)) if preset.name == what), None)
     if preset is not None:
         return render_source(preset.options)
     folder = find_store(store).folder(what)

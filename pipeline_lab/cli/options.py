@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lab.cli.arguments import StoreOption
 from pipeline_lab.cli.choice import SetOption, apply_settings
 from pipeline_lab.cli.output import print_json
 
@@ -13,14 +14,16 @@ def options(
         str | None, typer.Argument(help="Print this preset as JSON to edit, instead of the schema.", show_default=False)
     ] = None,
     settings: SetOption = None,
+    store: StoreOption = None,
 ) -> None:
     """Print the JSON schema of a run's options, or a preset as JSON to edit and pass to `run --options`."""
-    from pipeline_lab.options.presets import find_preset
     from pipeline_lab.options.run import options_schema
+    from pipeline_lab.runs.saved_presets import find_any_preset
+    from pipeline_lab.runs.store import open_store
 
     if preset is None:
         if settings:
             raise typer.BadParameter("--set changes a preset; name one, such as `options baseline`.")
         print_json(options_schema())
         return
-    typer.echo(apply_settings(find_preset(preset).options, settings).to_json(), nl=False)
+    typer.echo(apply_settings(find_any_preset(open_store(store), preset).options, settings).to_json(), nl=False)

@@ -1,19 +1,46 @@
-"""``pipeline-lab presets``: named option sets."""
+"""``pipeline-lab presets``: named option sets, bundled and of the user's own."""
 
+from typing import Annotated
+
+import typer
 from rich.table import Table
+from rich.text import Text
 
-from pipeline_lab.cli.arguments import JsonOption
-from pipeline_lab.cli.output import print_json, results
+from pipeline_lab.cli.arguments import JsonOption, StoreOption
+from pipeline_lab.cli.output import print_json, results, say
 
 
-def presets(as_json: JsonOption = False) -> None:
-    """List the presets and the question that each one answers."""
-    from pipeline_lab.options.presets import PRESETS
+def presets(
+    save: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="NAME OPTIONS", help="Keep a JSON file's or a run's options under a name.", show_default=False
+        ),
+    ] = None,
+    remove: Annotated[str | None, typer.Option(metavar="NAME", help="Forget a preset.", show_default=False)] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """List the presets and the question that each one answers; keep or forget presets of your own."""
+    from pipeline_lab.runs.saved_presets import all_presets, remove_preset, save_preset
+    from pipeline_lab.runs.store import open_store
 
+    runs = open_store(store)
+    if save is not None:
+        from pipeline_lab.comparison.racing import find_arm
+
+        save_preset(runs, save[0], find_arm(save[1], runs))
+        say("Kept as preset [bold]{}[/].", save[0])
+        return
+    if remove is not None:
+        remove_preset(runs, remove)
+        say("Preset [bold]{}[/] is gone.", remove)
+        return
+    found = all_presets(runs)
     if as_json:
-        print_json([{"name": preset.name, "question": preset.question} for preset in PRESETS])
+        print_json([{"name": preset.name, "question": preset.question} for preset in found])
         return
     table = Table("Preset", "What it shows", box=None, padding=(0, 2, 1, 0))
-    for preset in PRESETS:
-        table.add_row(f"[bold]{preset.name}[/]", preset.question)
+    for preset in found:
+        table.add_row(Text(preset.name, style="bold"), preset.question)
     results().print(table)

@@ -6,11 +6,11 @@ from typing import TypeAlias
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.errors import OptionsError, RunFailedError
 from pipeline_lab.options.own import with_preset
-from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, read_options, read_options_file
 from pipeline_lab.runs.launcher import cancel, launch_race, wait
 from pipeline_lab.runs.record import RunKind, RunState
+from pipeline_lab.runs.saved_presets import all_presets
 from pipeline_lab.runs.store import RunStore, open_store
 
 ArmSource: TypeAlias = RunOptions | str | Path
@@ -74,7 +74,8 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
     if isinstance(source, RunOptions):
         return source
     name = str(source)
-    for preset in PRESETS if own is None else ():
+    presets = all_presets(store) if own is None else []
+    for preset in presets:
         if preset.name == name:
             return preset.options
     if Path(name).is_file():
@@ -84,8 +85,8 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
     if own is not None and not is_run:
         return with_preset(own, name)
     if not is_run:
-        presets = ", ".join(preset.name for preset in PRESETS)
-        raise OptionsError(f"{name[:80]!r} is no preset ({presets}), no file and no run in {store.root}.")
+        names = ", ".join(preset.name for preset in presets)
+        raise OptionsError(f"{name[:80]!r} is no preset ({names}), no file and no run in {store.root}.")
     return options_of_run(store, name)
 
 

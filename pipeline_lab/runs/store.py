@@ -173,6 +173,11 @@ class RunStore:
         """Where logs lie while they arrive; on the disk of the runs, so that they become one by a rename."""
         return self.root / ".arrivals"
 
+    @property
+    def presets(self) -> Path:
+        """Where the user's own presets lie, one file of options each."""
+        return self.root / ".presets"
+
     def folder(self, run_id: str) -> RunFolder:
         """Return the folder of a run.
 
@@ -315,13 +320,18 @@ def read_record(folder: RunFolder) -> RunRecord:
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:
-    """Write ``run.json`` by rename, so that a reader sees the old or the new one, never half of it."""
-    handle, name = tempfile.mkstemp(dir=folder.path, prefix=".run-", suffix=".json")
+    """Write ``run.json``."""
+    write_whole(folder.record, record.to_json())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file by rename, so that a reader sees the old or the new one, never half of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(record.to_json())
+            file.write(text)
         Path(name).chmod(0o644)
-        Path(name).replace(folder.record)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -32,12 +32,14 @@ class Draft:
         stage_keys: One key per stage, in the order of the stages.
         generation: Grows when the whole document is replaced, so that old fields are forgotten.
         origin: What it was started from: ``preset:…`` or ``run:…``.
+        start: The document as it was then.
     """
 
     document: Document
     stage_keys: tuple[int, ...]
     generation: int
     origin: str = field(default="")
+    start: Document = field(default_factory=dict)
 
     @property
     def stages(self) -> list[Document]:
@@ -52,7 +54,8 @@ class Draft:
 def start_draft(options: RunOptions, origin: str, generation: int = 0) -> Draft:
     """Start from complete options."""
     document = options.model_dump(mode="json")
-    return Draft(document, tuple(range(len(options.pipeline.stages))), generation, origin)
+    keys = tuple(range(len(options.pipeline.stages)))
+    return Draft(document, keys, generation, origin, copy.deepcopy(document))
 
 
 def move_stage(draft: Draft, index: int, by: int) -> Draft:

@@ -1,6 +1,7 @@
 """The form of a new run: stages in their order, workload, training and profiling, all from the options' models."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import streamlit as st
 
@@ -41,7 +42,7 @@ def edit_draft(draft: Draft) -> Draft:
         st.markdown("**Profiling**")
         document["profiling"] = edit_fields(ProfilingOptions, document["profiling"], f"{key}.profiling")
         _state_duty(document["profiling"])
-    return Draft(document, draft.stage_keys, draft.generation, draft.origin)
+    return replace(draft, document=document)
 
 
 def _edit_workload(draft: Draft, key: str) -> Document:

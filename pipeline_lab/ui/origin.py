@@ -1,39 +1,62 @@
-"""Where a draft comes from: a preset, or the options of an earlier run. The page's link says which."""
+"""Where a draft comes from: a preset, the options of an earlier run, or a link that carries what somebody made of them."""
 
 import streamlit as st
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.saved_presets import find_any_preset
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import state
+from pipeline_lab.ui import cache, own_code, state
+from pipeline_lab.ui.packed import pack, unpack
 
-PARAMETER = "from"
+PARAMETER, OPTIONS_PARAMETER = "from", "options"
 
 
 def load(store: RunStore) -> None:
     """Start the draft from what the link says, unless it was started from there already.
 
     Raises:
-        OptionsError, StoreError: There is no such preset or run, or the run was not launched by us.
+        OptionsError, StoreError: There is no such preset or run, the run was not launched by us, or the link is damaged.
     """
-    origin = st.query_params.get(PARAMETER, "")
-    if origin and origin != state.draft_origin():
+    origin, word = (st.query_params.get(name, "") for name in (PARAMETER, OPTIONS_PARAMETER))
+    if word and word != state.linked():
+        state.start(own_code.check_brought(read_options(unpack(word))), origin or "link:")
+        state.remember_linked(word)
+    elif origin and origin != state.draft_origin():
         state.start(read_origin(origin, store), origin)
+
+
+def update_link(options: RunOptions) -> None:
+    """Let the page's link reproduce the form: it carries the options where the name of their origin is not enough."""
+    draft, document = state.draft(), options.model_dump(mode="json")
+    is_named = draft.origin.startswith(("preset:", "run:")) and not state.linked()
+    is_short = (is_named and document == draft.start) or own_code.runs_code(options)
+    word = "" if is_short else pack(document)
+    state.remember_linked(word)
+    if word:
+        st.query_params[OPTIONS_PARAMETER] = word
+    else:
+        st.query_params.pop(OPTIONS_PARAMETER, None)
 
 
 def choose_preset(key: str) -> None:
     """Start anew from the preset that the widget of that key shows (a callback)."""
     if name := state.widget_value(key):
-        state.start(find_preset(name).options, f"preset:{name}")
-        st.query_params[PARAMETER] = f"preset:{name}"
+        start_anew(find_any_preset(cache.store(), name).options, f"preset:{name}")
+
+
+def start_anew(options: RunOptions, origin: str) -> None:
+    """Replace the draft and what the link says of it (for use in callbacks)."""
+    state.start(options, origin)
+    state.remember_linked("")
+    st.query_params.from_dict({PARAMETER: origin})
 
 
 def describe(origin: str) -> str:
     """Say where a draft comes from."""
     kind, _, name = origin.partition(":")
-    return f"options of run {name}" if kind == "run" else name
+    return {"run": f"options of run {name}", "link": "options of a link"}.get(kind, name)
 
 
 def read_origin(origin: str, store: RunStore) -> RunOptions:
@@ -44,7 +67,7 @@ def read_origin(origin: str, store: RunStore) -> RunOptions:
     """
     kind, _, name = origin.partition(":")
     if kind == "preset":
-        return find_preset(name).options
+        return find_any_preset(store, name).options
     if kind != "run":
         raise OptionsError(f"{origin[:80]!r} is no start for a new run; write preset:NAME or run:ID.")
     record = store.read(name)

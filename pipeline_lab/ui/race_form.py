@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.saved_presets import all_presets, find_any_preset
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, own_code, state
 from pipeline_lab.ui.draft import Document
@@ -53,7 +53,7 @@ def offer_arms(store: RunStore) -> dict[str, str]:
     """Return what can race, with words for each."""
     runs = [record for record in store.runs() if record.kind is RunKind.RUN]
     return {
-        **{f"preset:{preset.name}": f"Preset {preset.name}" for preset in PRESETS},
+        **{f"preset:{preset.name}": f"Preset {preset.name}" for preset in all_presets(store)},
         FORM: "What New run shows now",
         **{f"run:{run.id}": f"{run.name} · {format_moment(run.status.created_s)} · {run.id[-4:]}" for run in runs},
     }
@@ -78,7 +78,7 @@ def _read_arm(store: RunStore, arm: str) -> RunOptions:
     if arm == FORM:
         return read_options(state.draft().document)
     if kind == "preset":
-        return find_preset(name).options
+        return find_any_preset(store, name).options
     if kind == "run":
         return options_of_run(store, name)
     raise OptionsError(f"{arm[:80]!r} cannot race; write preset:NAME, run:ID or form.")

@@ -9,7 +9,7 @@ from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.ui.draft import Draft, start_draft
 
-_DRAFT, _PROBLEM, _LAUNCHABLE = "draft", "problem", "launchable"
+_DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED = "draft", "problem", "launchable", "linked"
 DEFAULT_ORIGIN = "preset:baseline"
 
 
@@ -39,6 +39,15 @@ def start(options: RunOptions, origin: str) -> None:
     """Replace the whole draft; its fields are built anew."""
     before = cast("Draft | None", st.session_state.get(_DRAFT))
     keep(start_draft(options, origin, before.generation + 1 if before else 0))
+
+
+def linked() -> str:
+    """Return the form's state as the page's link carried it last; empty if it carried none."""
+    return str(st.session_state.get(_LINKED, ""))
+
+
+def remember_linked(word: str) -> None:
+    st.session_state[_LINKED] = word
 
 
 def set_problem(sentence: str) -> None:

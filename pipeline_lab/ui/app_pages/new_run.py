@@ -3,12 +3,12 @@
 import streamlit as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.room import check_room
-from pipeline_lab.ui import advice, cache, form, links, origin, own_code, race_form, state
+from pipeline_lab.runs.saved_presets import all_presets
+from pipeline_lab.ui import advice, cache, form, keep_options, links, origin, own_code, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
 st.title("New run", anchor=False)
@@ -19,7 +19,7 @@ draft = state.draft()
 launch_place = st.container(key="launch-place")  # on a phone the form is long; the way out of it comes first
 left, right = st.columns([6, 5], gap="large")
 with left:
-    names = [preset.name for preset in PRESETS]
+    names = [preset.name for preset in all_presets(cache.store())]
     current = draft.origin.removeprefix("preset:")
     st.selectbox(
         "Start from a preset",
@@ -39,6 +39,7 @@ try:
     check_room(chosen)
     options = chosen
     state.remember_launchable(options)
+    origin.update_link(options)
 except OptionsError as error:
     problem = str(error)
 
@@ -50,6 +51,7 @@ with launch_place:
             links.open_run(launch(cache.store(), options).id)
         if st.button("Race against …", disabled=options is None, key="race-form"):
             links.open_race([race_form.FORM])
+        keep_options.show(cache.store(), draft.origin, options)
 
 with right:
     shown = options or state.launchable()
