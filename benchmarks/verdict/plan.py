@@ -53,7 +53,7 @@ class Planted:
 def planned(which: Set | None = None) -> list[Planted]:
     """Return all jobs, those that need several devices first: a process can divide its processor only once."""
     jobs = [*_jobs(0, "tune"), *_jobs(1, "score")]
-    return sorted((job for job in jobs if which in (None, job.set)), key=lambda job: -job.options.replicas)
+    return sorted((job for job in jobs if which in (None, job.set)), key=lambda job: -job.options.training.replicas)
 
 
 def _jobs(v: int, which: Set) -> list[Planted]:
@@ -278,6 +278,7 @@ def _jobs(v: int, which: Set) -> list[Planted]:
             ],
             "dispatch-bound",
             operation="DeserializeSparse",
+            training={"replicas": 4},
             steps=60,
         ),
         job(

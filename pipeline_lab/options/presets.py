@@ -165,12 +165,18 @@ COVERING_SHUFFLE = _preset(
     ),
 )
 
-SPARSE = _preset(
+SPARSE = Preset(
     "sparse",
     "What fills the gaps between the steps of a job with sparse features? 17 of them, four replicas that share each "
     "batch, embeddings looked up on the host.",
-    SparseWorkload(),
-    PipelineOptions(stages=_stages(ReadStage(), RepeatStage(), BatchStage(size=256), ParseStage(), PrefetchStage())),
+    RunOptions(
+        name="sparse",
+        workload=SparseWorkload(),
+        pipeline=PipelineOptions(
+            stages=_stages(ReadStage(), RepeatStage(), BatchStage(size=256), ParseStage(), PrefetchStage())
+        ),
+        training=TrainingOptions(replicas=4),
+    ),
 )
 
 FEATURES_REPLICATED = _preset(

@@ -54,8 +54,6 @@ class RunOptions(Options):
         match self.workload:
             case ImagesWorkload() as images:
                 _check_images(images, self.pipeline)
-            case SparseWorkload():
-                _check_sparse(kinds)
             case FeaturesWorkload() as features:
                 _check_features(features, [stage.stage for stage in self.pipeline.stages])
             case GeneratorWorkload() as generator:
@@ -63,6 +61,7 @@ class RunOptions(Options):
             case ModuleWorkload() as module:
                 _check_module(module, self.pipeline, self.training)
         check_lengths(self.workload, self.pipeline)
+        _check_training(self)
         _check_amount(self)
         return self
 
@@ -99,11 +98,6 @@ class RunOptions(Options):
         """What each stage hands on in one pass over the data, or None for the user's own data."""
         sizes = self.file_sizes
         return None if sizes is None else amounts_behind(self.pipeline, sizes)
-
-    @property
-    def replicas(self) -> int:
-        """Devices that share each batch."""
-        return self.workload.replicas if isinstance(self.workload, SparseWorkload) else 1
 
     def to_json(self) -> str:
         """Write the options as indented JSON that :func:`read_options` accepts."""
@@ -261,11 +255,22 @@ def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training:
         raise ValueError("a module's step is called one by one; set training.loop = custom")
 
 
-def _check_sparse(kinds: set[str]) -> None:
-    if "prefetch_to_device" in kinds:
+def _check_training(options: RunOptions) -> None:
+    """Refuse what the step of the workload cannot do."""
+    workload, training = options.workload, options.training
+    if not isinstance(workload, ImagesWorkload):
+        for name, is_asked in (("xla", training.xla), ("accumulate", training.accumulate > 1)):
+            if is_asked:
+                raise ValueError(f"training.{name} is for the step of the images workload; leave it out")
+    if training.replicas == 1:
+        return
+    if not isinstance(workload, ImagesWorkload | SparseWorkload):
+        raise ValueError("replicas share the batches of the images and the sparse workload; set training.replicas to 1")
+    if training.xla:
+        raise ValueError("training.xla compiles the step of one device; set training.replicas to 1")
+    if options.pipeline.find("prefetch_to_device"):
         raise ValueError(
-            "the sparse workload divides each batch among its replicas, which prefetch_to_device does not know; "
-            "use prefetch"
+            "each batch is divided among the replicas, which prefetch_to_device does not know; use prefetch"
         )
 
 

@@ -26,6 +26,12 @@ class TrainingOptions(Options):
     """Steps between two checkpoints of the model, written while training stands still; None writes none."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
+    xla: bool = False
+    """Compile the step with XLA (`jit_compile`); of the images workload, on one device."""
+    accumulate: int = Field(1, ge=1, le=64)
+    """Micro-batches that each batch is cut into: gradients add up, weights change once; of the images workload."""
+    replicas: int = Field(1, ge=1, le=64)
+    """Devices that share each batch (MirroredStrategy); a machine that has fewer is divided into so many logical ones."""
     learning_rate: float = Field(0.05, gt=0, le=100)
     seed: int = Field(0, ge=0, le=2**31 - 1)
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)

@@ -38,7 +38,7 @@ class ImagesWorkload(Options):
 
 
 class SparseWorkload(Options):
-    """Train on sparse features with several replicas (MirroredStrategy), as recommenders and click models do."""
+    """Train on sparse features, as recommenders and click models do; with `training.replicas` on several devices."""
 
     kind: Literal["sparse"] = "sparse"
     examples_per_file: FileSizes = (2000,) * 4
@@ -50,8 +50,6 @@ class SparseWorkload(Options):
     """Different values of a feature."""
     embedding_size: int = Field(16, ge=1, le=4096)
     """Length of the vector that stands for a value; the tables stay on the host and are not trained."""
-    replicas: int = Field(4, ge=1, le=64)
-    """Devices that share each batch; a machine that has fewer is divided into so many logical ones."""
 
 
 class FeaturesWorkload(Options):

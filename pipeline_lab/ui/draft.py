@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import OWN_STAGES, WORKLOAD_TYPES
 
 Document = dict[str, Any]
@@ -18,6 +19,9 @@ _OF_VARIED_LENGTH = ("audio",)
 
 _BATCHES = ("batch", "bucket_by_sequence_length")
 """Stages that put examples into batches."""
+
+_OF_SOME_STEPS = ("xla", "accumulate", "replicas")
+"""Training options that not every workload's step knows."""
 
 _AT_THE_END = {"prefetch": 1, "prefetch_to_device": 2}
 """Stages that stay last when others are added, the higher one behind the lower."""
@@ -93,7 +97,9 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     """Switch to another workload: its defaults, its own stages in the place of the old one's, batches that suit it."""
     if draft.document["workload"]["kind"] == kind:
         return draft
-    document = {**draft.document, "workload": WORKLOAD_TYPES[kind]().model_dump(mode="json")}
+    training = {**draft.document["training"], **TrainingOptions().model_dump(mode="json", include={*_OF_SOME_STEPS})}
+    workload = WORKLOAD_TYPES[kind]().model_dump(mode="json")
+    document = {**draft.document, "workload": workload, "training": training}
     fresh = max(draft.stage_keys, default=-1) + 1
     if kind == "module":  # brings a dataset of its own
         return replace(draft, document=document).with_stages([], ())

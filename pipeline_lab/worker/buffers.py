@@ -72,7 +72,7 @@ class Buffers:
         except ValueError:
             raise DataError(
                 "A race must know what an idle pipeline has buffered, and tf.data does not tell for batches that are "
-                "divided among several replicas; race with workload.replicas = 1, or compare recorded runs."
+                "divided among several replicas; race with training.replicas = 1, or compare recorded runs."
             ) from None
 
 

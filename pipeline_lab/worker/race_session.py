@@ -37,7 +37,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         PipelineLabError: Something that the user can act on.
         StopRequestedError: The race was stopped before its first round.
     """
-    device = choose_device(options.arms[0].training.device, max(arm.replicas for arm in options.arms))
+    device = choose_device(options.arms[0].training.device, max(arm.training.replicas for arm in options.arms))
     describe_run(folder, device)
     clock = Clock()
     jobs = [Job(folder.arm(number), arm, log, stop, clock) for number, arm in enumerate(options.arms)]

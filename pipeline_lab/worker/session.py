@@ -46,7 +46,7 @@ def run_session(job: Job) -> None:
         StopRequestedError: The job was asked to stop before it trained.
     """
     options = job.options
-    device = choose_device(options.training.device, options.replicas)
+    device = choose_device(options.training.device, options.training.replicas)
     describe_run(job.folder, device)
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")

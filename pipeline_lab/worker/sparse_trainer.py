@@ -5,76 +5,33 @@ replica before the step can start. The tables are not trained, as is usual for t
 network behind them is.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import SparseWorkload
+from pipeline_lab.worker.placement import PlacedTrainer, Placement
 from pipeline_lab.worker.trainer import Batch
 
 HIDDEN_UNITS = 64
 
 
-class SparseTrainer:
-    """Trains on batches that a MirroredStrategy divides among its replicas."""
+class SparseTrainer(PlacedTrainer):
+    """Trains on its tables' embeddings; the tables are not trained."""
 
-    def __init__(self, workload: SparseWorkload, training: TrainingOptions, *, is_gpu: bool) -> None:
-        self._workload, self._learning_rate = workload, training.learning_rate
-        devices = tf.config.list_logical_devices("GPU" if is_gpu else "CPU")[: workload.replicas]
-        self._strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
+    def __init__(self, workload: SparseWorkload, training: TrainingOptions, placement: Placement) -> None:
+        self._learning_rate = training.learning_rate
         width = workload.features * workload.embedding_size
         with tf.device("/CPU:0"):
             shape = [workload.vocabulary_size, workload.embedding_size]
             self._tables = [tf.Variable(tf.random.normal(shape), trainable=False) for _ in range(workload.features)]
-        with self._strategy.scope():
-            self._layers = [_mirrored([width, HIDDEN_UNITS], width), _mirrored([HIDDEN_UNITS, 1], HIDDEN_UNITS)]
-        self._train: Any = None
-        self._judge: Any = None
-
-    def distribute(self, dataset: Any) -> Any:
-        """Divide the batches, and fix what a step takes: sparse values differ in shape from batch to batch."""
-        distributed = self._strategy.experimental_distribute_dataset(dataset)
-        if self._train is None:
-            signature = [distributed.element_spec]
-            self._train = tf.function(self._train_on, input_signature=signature)
-            self._judge = tf.function(self._judge_on, input_signature=signature)
-        return distributed
-
-    def parts(self, value: Any) -> Sequence[Any]:
-        parts: Sequence[Any] = self._strategy.experimental_local_results(value)
-        return parts
-
-    def step(self, batch: Batch) -> Any:
-        return self._train(batch)
-
-    def evaluate(self, batch: Batch) -> Any:
-        return self._judge(batch)
-
-    def read(self, result: Any) -> tuple[float, float]:
-        loss, accuracy = result
-        return float(loss), float(accuracy)
+        with placement.scope():
+            self._layers = [_averaged([width, HIDDEN_UNITS], width), _averaged([HIDDEN_UNITS, 1], HIDDEN_UNITS)]
+        super().__init__(placement, self._train_replica, self._judge_replica)
 
     def weights(self) -> list[Any]:
         return self._layers
-
-    def save_state(self) -> Any:
-        return [layer.numpy() for layer in self._layers]
-
-    def restore_state(self, state: Any) -> None:
-        for layer, value in zip(self._layers, state, strict=True):
-            layer.assign(value)
-
-    def _train_on(self, batch: Batch) -> Any:
-        return self._mean_of(self._train_replica, batch)
-
-    def _judge_on(self, batch: Batch) -> Any:
-        return self._mean_of(self._judge_replica, batch)
-
-    def _mean_of(self, of_replica: Callable[[Batch], Any], batch: Batch) -> Any:
-        loss, accuracy = self._strategy.run(of_replica, args=(batch,))
-        return tuple(self._strategy.reduce("MEAN", part, axis=None) for part in (loss, accuracy))
 
     def _train_replica(self, batch: Batch) -> Any:
         """Train one replica on its share of the batch; the gradients are averaged over all."""
@@ -103,5 +60,5 @@ class SparseTrainer:
             return tf.ensure_shape(tf.concat(parts, axis=1), [None, self._layers[0].shape[0]])
 
 
-def _mirrored(shape: list[int], inputs: int) -> Any:
+def _averaged(shape: list[int], inputs: int) -> Any:
     return tf.Variable(tf.random.normal(shape, stddev=inputs**-0.5), aggregation=tf.VariableAggregation.MEAN)

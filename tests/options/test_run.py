@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, SYNTHETIC, UNEQUAL_FILES
+from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, OPTIMISED, SYNTHETIC, UNEQUAL_FILES
 from pipeline_lab.options.run import (
     SCHEMA_VERSION,
     RunOptions,
@@ -144,13 +144,16 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
         (
             "training.stepz",
             "5",
-            "There is no option 'training.stepz'; after training come: calibrate, checkpoint_every, device",
+            "There is no option 'training.stepz'; after training come: accumulate, calibrate, checkpoint_every, device",
         ),
         ("trainin.steps", "5", "nothing is called 'trainin'"),
         ("pipeline.cache.where", "file", "the pipeline has no stage 'cache'"),
         ("pipeline.stages.9.size", "5", "'9' should be a number from 0 to 4"),
         ("training.steps", "-5", "training.steps: input should be greater than or equal to 1, got '-5'"),
         ("training.steps", "many", "training.steps"),
+        ("training.xla", "true", "training.xla is for the step of the images workload"),
+        ("training.accumulate", "2", "training.accumulate is for the step of the images workload"),
+        ("training.replicas", "2", "replicas share the batches of the images and the sparse workload"),
         ("training.steps_per_call", "4", "training: a custom loop calls every step itself"),
     ],
 )
@@ -209,3 +212,15 @@ def test_only_variables_are_read_by_the_step() -> None:
     stages = [{"stage": kind} for kind in ("read", "parse", "batch")]
     for layout in ("variable", "sharded"):
         read_options({"workload": {"kind": "features", "layout": layout}, "pipeline": {"stages": stages}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ([("training.xla", "true"), ("training.replicas", "2")], "training.xla compiles the step of one device"),
+        ([("training.replicas", "2"), ("pipeline.stages.6", '{"stage": "prefetch_to_device"}')], "use prefetch"),
+    ],
+)
+def test_what_replicas_cannot_do_is_said(settings: list[tuple[str, str]], sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        set_options(OPTIMISED.options, settings)

@@ -148,12 +148,17 @@ def train(options: str, steps: int) -> dict[str, Any]:
     parsed = read_options(options)
     tf.keras.utils.set_random_seed(0)
     trainer = make_trainer(parsed, is_gpu=False)
-    (batch,) = itertools.islice(_dataset(parsed, False), 1)
+    batch = next(iter(trainer.distribute(_dataset(parsed, False))))
     state = trainer.save_state()
     first = [trainer.read(trainer.step(batch)) for _ in range(steps)]
     trainer.restore_state(state)
     again = trainer.read(trainer.step(batch))
-    return {"losses": [loss for loss, _ in first], "accuracies": [accuracy for _, accuracy in first], "again": again[0]}
+    return {
+        "losses": [loss for loss, _ in first],
+        "accuracies": [accuracy for _, accuracy in first],
+        "again": again[0],
+        "ids": [[int(each) for each in part] for part in trainer.parts(batch["id"])],
+    }
 
 
 def train_on_vectors(options: str, steps: int) -> dict[str, Any]:
@@ -189,23 +194,6 @@ def run_here(folder: str) -> None:
     run = RunFolder(Path(folder))
     options = read_options(read_record(run).options or {})
     run_session(Job(run, options, EventLog(run.events), StopRequest(), Clock()))
-
-
-def train_sparse(options: str, steps: int) -> dict[str, Any]:
-    """Train on the first batch over and over, divided among two replicas, undo it, and train again."""
-    parsed = read_options(options)
-    trainer = make_trainer(parsed, is_gpu=False)
-    batch = next(iter(trainer.distribute(_dataset(parsed, False))))
-    state = trainer.save_state()
-    losses = [trainer.read(trainer.step(batch))[0] for _ in range(steps)]
-    trainer.restore_state(state)
-    again = trainer.read(trainer.step(batch))[0]
-    return {
-        "ids": [int(each) for part in trainer.parts(batch["id"]) for each in part],
-        "losses": losses,
-        "again": again,
-        "replicas": len(batch["label"].values),
-    }
 
 
 def shapes_of(options: str) -> list[list[int]]:
@@ -352,7 +340,6 @@ TASKS = {
         train_on_vectors,
         judge,
         run_here,
-        train_sparse,
         shapes_of,
         paddings_of,
         time_of,

@@ -21,7 +21,7 @@ from pipeline_lab.options.pipeline import (
     ShuffleStage,
     Stage,
 )
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run import RunOptions, read_options, set_option
 from pipeline_lab.options.workload import (
     FeaturesWorkload,
     GeneratorWorkload,
@@ -125,14 +125,14 @@ def test_generators_yield_every_example_once(ask_tensorflow: Ask, at_once: int, 
 
 @pytest.mark.parametrize("is_vectorised", [False, True], ids=["per-example", "vectorised"])
 def test_sparse_features_reach_a_step_that_replicas_share(ask_tensorflow: Ask, is_vectorised: bool) -> None:
-    workload = SparseWorkload(examples_per_file=(8, 8), features=3, vocabulary_size=20, embedding_size=4, replicas=2)
+    workload = SparseWorkload(examples_per_file=(8, 8), features=3, vocabulary_size=20, embedding_size=4)
     batch, parse = BatchStage(size=8), ParseStage()
     tail = (batch, parse) if is_vectorised else (parse, batch)
-    result = ask_tensorflow("train_sparse", options=_json(workload, ReadStage(), RepeatStage(), *tail), steps=40)
-    assert result["ids"] == [record_id(0, record) for record in range(8)]
+    options = set_option(read_options(_json(workload, ReadStage(), RepeatStage(), *tail)), "training.replicas", "2")
+    result = ask_tensorflow("train", options=options.to_json(), steps=40)
+    assert result["ids"] == [[record_id(0, record) for record in part] for part in (range(4), range(4, 8))]
     assert result["losses"][-1] < result["losses"][0]
     assert result["again"] == pytest.approx(result["losses"][0], rel=1e-5)
-    assert result["replicas"] == 2
 
 
 def test_lengths_that_vary_change_the_shape_of_the_batches(ask_tensorflow: Ask) -> None:
@@ -260,14 +260,28 @@ def test_random_images_differ_and_their_labels_fit_the_classes(ask_tensorflow: A
     assert set(images["labels"]) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
-def test_training_lowers_the_loss_and_can_be_undone(ask_tensorflow: Ask, precision: str) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"precision": "mixed_bfloat16"},
+        {"precision": "mixed_float16"},
+        {"xla": True},
+        {"accumulate": 5},
+        {"replicas": 2},
+        {"replicas": 2, "accumulate": 2, "precision": "mixed_float16"},
+        {"xla": True, "accumulate": 2},
+    ],
+    ids=str,
+)
+def test_training_lowers_the_loss_and_can_be_undone(ask_tensorflow: Ask, settings: dict[str, Any]) -> None:
     options = RunOptions.model_validate_json(_json(IMAGES, ReadStage(), ParseStage(), BatchStage(size=12)))
-    training = options.training.model_copy(update={"precision": precision})
+    training = options.training.model_copy(update=settings)
     result = ask_tensorflow("train", options=options.model_copy(update={"training": training}).to_json(), steps=12)
     assert result["losses"][-1] < result["losses"][0]
     assert result["again"] == pytest.approx(result["losses"][0], rel=0.05)
     assert all(0 <= accuracy <= 1 for accuracy in result["accuracies"])
+    assert [len(part) for part in result["ids"]] == ([6, 6] if "replicas" in settings else [12])
 
 
 def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_options_of_the_dataset_leave_the_records_alone(ask_tensorflow: Ask, alg
 
 
 def test_sparse_features_can_be_rebatched_stored_and_taken_apart(ask_tensorflow: Ask) -> None:
-    workload = SparseWorkload(examples_per_file=(6, 6), features=2, replicas=2)
+    workload = SparseWorkload(examples_per_file=(6, 6), features=2)
     stages = (ReadStage(), ParseStage(), SnapshotStage(), BatchStage(size=4), RebatchStage(size=3), UnbatchStage())
     ids = _ids(ask_tensorflow, *stages, SaveStage(), BatchStage(size=6), workload=workload)
     assert ids == [record_id(file, record) for file in range(2) for record in range(6)]
