@@ -269,6 +269,7 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "mixing_ideal": None if sampling.mixing_ideal is None else vars(sampling.mixing_ideal),
         "visible_percent": sampling.visible_percent,
         "predicted": None if sampling.predicted is None else vars(sampling.predicted),
+        "same_source": None if sampling.same_source is None else vars(sampling.same_source),
         "labels": None if sampling.labels is None else _label_mix(sampling.labels),
         "coverage": sampling.coverage.to_pylist(),
         "epochs": sampling.epochs.to_pylist(),

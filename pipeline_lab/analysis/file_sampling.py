@@ -8,10 +8,11 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis import sample_history, tables
+from pipeline_lab.analysis import same_source, sample_history, tables
 from pipeline_lab.analysis.file_reads import FileReads, name_readers
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.label_mix import LabelMix
+from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.files import DataFile
@@ -74,6 +75,7 @@ class FileSampling:
         visible_percent: Records that the stages of the pipeline ever let through, as the options predict, percent; None
             where they leave out none for good, or the options are not known.
         labels: Which labels the examples had; None where they have none.
+        same_source: Views of one image inside a batch; None where each record gives one example.
         coverage: How much of the data was used over the steps, ``sample_history.COVERAGE_TABLE``.
         epochs: One row per epoch's worth of samples, ``sample_history.EPOCH_TABLE``.
         reads_by_epoch: Records that readers produced in each epoch, counted from 1; of a log, and only where its
@@ -97,6 +99,7 @@ class FileSampling:
     predicted: Mixing | None = None
     visible_percent: float | None = None
     labels: LabelMix | None = None
+    same_source: SameSource | None = None
     coverage: pa.Table = field(default_factory=lambda: tables.empty(COVERAGE_TABLE))
     epochs: pa.Table = field(default_factory=lambda: tables.empty(EPOCH_TABLE))
     reads_by_epoch: tuple[tuple[int, int], ...] = ()
@@ -132,6 +135,7 @@ def measure(
     reads: FileReads,
     predict: Predict | None = None,
     labels: LabelMix | None = None,
+    views: int = 1,
 ) -> FileSampling:
     """Put files, samples and reads side by side.
 
@@ -140,13 +144,14 @@ def measure(
         samples: What the probe noted, of schema ``runs.tables.SAMPLES``; no rows without the probe.
         reads: What the traces say, merged over all windows.
         labels: Which labels the examples had, where they have any.
+        views: Examples that become of one record; the records of the files are counted in them.
         predict: Simulates the order from the options of the job, where they are known.
 
     Raises:
         TraceIncompleteError: There are neither samples nor reads.
     """
     if files and samples.num_rows:
-        sampling = replace(_by_samples(files, samples, _reads_of(files, reads)), labels=labels)
+        sampling = replace(_by_samples(files, samples, _reads_of(files, reads), views), labels=labels)
         records = _records(files)
         if predict is None or records is None:
             return sampling
@@ -178,7 +183,7 @@ def _reads_over_steps(reads: FileReads, names: dict[str, str]) -> pa.Table:
     return sample_history.over_steps(list(names.values()), step, reader, count)
 
 
-def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | None) -> FileSampling:
+def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | None, views: int) -> FileSampling:
     step, file, record = (tables.ints(samples, name) for name in ("step", "file", "record"))
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
     names = [each.path for each in files]
@@ -198,6 +203,7 @@ def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | 
     total = int(records.sum())
     ids = file * (int(record.max()) + 1) + record
     batch_size = int(np.median(np.unique(step, return_counts=True)[1]))
+    number = (np.cumsum(records) - records)[file] + record
     return replace(
         sampling,
         coverage_percent=100.0 * len(np.unique(ids)) / total,
@@ -205,6 +211,7 @@ def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | 
         epochs_seen=len(file) / total,
         mixing=measure_mixing(step, file, record, records),
         mixing_ideal=ideal_mixing(batch_size, len(file), records),
+        same_source=same_source.measure(step, number, total, views),
         coverage=sample_history.coverage(step, file, ids, total),
         epochs=sample_history.epochs(file, ids, records),
     )
@@ -215,10 +222,16 @@ def _beside(sampling: FileSampling, order: ReadingOrder | None, records: IntArra
     if order is None or not len(order.file):
         return sampling
     shares = np.bincount(order.file, minlength=len(records)) / len(order.file)
-    ids = (np.cumsum(records) - records)[order.file] + order.record
-    covered = np.searchsorted(first_uses(ids), tables.ints(sampling.coverage, "samples")) * 100.0 / int(records.sum())
+    covered = (
+        np.searchsorted(first_uses(order.number), tables.ints(sampling.coverage, "samples"))
+        * 100.0
+        / int(records.sum())
+    )
+    found = sampling.same_source
+    alike = None if found is None else same_source.measure(order.batch, order.number, int(records.sum()), found.views)
     return replace(
         sampling,
+        same_source=None if found is None or alike is None else replace(found, predicted=alike.per_batch),
         predicted=measure_mixing(order.batch, order.file, order.record, records),
         visible_percent=None if order.visible is None else 100.0 * order.visible / int(records.sum()),
         table=tables.fill(sampling.table, "predicted_share", shares),

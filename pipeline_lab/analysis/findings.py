@@ -5,7 +5,14 @@ from collections.abc import Callable
 from pipeline_lab.analysis import step_findings
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.sampling_findings import duplicates, low_coverage, padding_waste, sampling_skew, weak_shuffle
+from pipeline_lab.analysis.sampling_findings import (
+    duplicates,
+    low_coverage,
+    padding_waste,
+    same_source,
+    sampling_skew,
+    weak_shuffle,
+)
 from pipeline_lab.analysis.step_findings import BUSY_MACHINE_PERCENT as BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
@@ -150,6 +157,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     _kept_apart,
     sampling_skew,
     weak_shuffle,
+    same_source,
     low_coverage,
     duplicates,
     padding_waste,

@@ -29,7 +29,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
 from pipeline_lab.analysis.written_words import NOT_KEPT
 from pipeline_lab.errors import OptionsError, StoreError, TraceReadError, Unavailable
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.runs.events import Event, read_events
@@ -58,6 +58,7 @@ class JobTables:
     files: list[DataFile]
     tables: list[DataFile]
     predict: Predict | None
+    views: int
 
     @property
     def origin_epoch_ns(self) -> int | None:
@@ -103,6 +104,7 @@ class RunFold:
 
 def read_job(folder: RunFolder) -> JobTables:
     """Read what the job wrote beside its traces; a run in progress has a part of it."""
+    options, environment = _options(folder), _environment(folder)
     return JobTables(
         times_steps=folder.source.exists() or folder.steps.exists(),
         steps=read_table(folder.steps, STEPS),
@@ -112,27 +114,30 @@ def read_job(folder: RunFolder) -> JobTables:
         resources=read_table(folder.resources, RESOURCES),
         model=read_table(folder.model, MODEL) if folder.model.exists() else None,
         written=read_written(folder.written),
-        environment=_environment(folder),
+        environment=environment,
         events=read_events(folder.events),
         files=read_files(folder.files),
         tables=read_tables(folder.files),
-        predict=_prediction(folder),
+        predict=_prediction(options, environment),
+        views=1 if options is None else options.pipeline.views,
     )
 
 
-def _prediction(folder: RunFolder) -> Predict | None:
-    """Return how to predict the run's order, or None where its options are not those of a single pipeline."""
+def _options(folder: RunFolder) -> RunOptions | None:
+    """Return the run's options, or None where they are not those of a single pipeline."""
     try:
         record = read_record(folder)
-        if record.kind is not RunKind.RUN:
-            return None
-        options = read_options(record.options or {})
+        return read_options(record.options or {}) if record.kind is RunKind.RUN else None
     except (OptionsError, StoreError):
         return None
-    if isinstance(options.workload, GeneratorWorkload) or not options.is_assembled:
+
+
+def _prediction(options: RunOptions | None, environment: dict[str, Any]) -> Predict | None:
+    """Return how to predict the run's order from the examples of each file, or None where that is not known."""
+    if options is None or isinstance(options.workload, GeneratorWorkload) or not options.is_assembled:
         return None
-    cores = max(1, int(record.environment.get("machine_cores") or 1))
-    return lambda records, batches: predict_order(options.pipeline, records, batches, cores=cores)
+    pipeline, cores = options.pipeline, max(1, int(environment.get("machine_cores") or 1))
+    return lambda examples, batches: predict_order(pipeline, examples // pipeline.views, batches, cores=cores)
 
 
 def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
@@ -151,7 +156,9 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         else Unavailable(job_steps.NO_JOB_STEPS),
         calibration=attempt(lambda: calibration.measure(events, steps)),
         file_sampling=attempt(
-            lambda: file_sampling.measure(job.files, job.samples, reads, job.predict, label_mix.measure(job.labels))
+            lambda: file_sampling.measure(
+                job.files, job.samples, reads, job.predict, label_mix.measure(job.labels), job.views
+            )
         ),
         padding=attempt(lambda: padding.measure(job.padding)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns, [*job.files, *job.tables])),

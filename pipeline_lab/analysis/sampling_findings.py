@@ -82,6 +82,20 @@ def weak_shuffle(results: Results) -> Finding | None:
     return None
 
 
+def same_source(results: Results) -> Finding | None:
+    """Say that the views of an image come in one batch."""
+    sampling = results.file_sampling
+    found = None if isinstance(sampling, Unavailable) else sampling.same_source
+    if found is None or not found.is_weak:
+        return None
+    return Finding(
+        "same-source",
+        f"In a batch of {found.batch_size}, {found.per_batch:.3g} examples share their image with another one, where a "
+        f"perfect shuffle would have {found.expected:.3g}; put a shuffle behind views, with a larger buffer.",
+        (Evidence("share their image", f"{found.per_batch:.3g}"), Evidence("perfect shuffle", f"{found.expected:.3g}")),
+    )
+
+
 def low_coverage(results: Results) -> Finding | None:
     """Say that files or records that should have been reached were not."""
     sampling = results.file_sampling

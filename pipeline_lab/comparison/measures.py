@@ -106,6 +106,14 @@ def _definitions() -> list[tuple[str, str, str, str, str, Read]]:
             _sampling(_unopened),
         ),
         ("padding_percent", "Padding, share of what the steps were sent", "%", "sampling", "lower", _padding),
+        (
+            "same_source_per_batch",
+            "Examples of a batch that share their image",
+            "",
+            "sampling",
+            "lower",
+            _sampling(_same_source),
+        ),
         ("peak_memory_bytes", "Memory, peak", "bytes", "memory", "lower", _memory),
         ("data_bytes", "Data on disk", "bytes", "memory", "lower", _data),
         ("last_loss", "Loss, last tenth of the steps", "", "learning", "lower", _job(_last("loss"))),
@@ -244,6 +252,13 @@ def _coverage(sampling: FileSampling) -> Value:
 
 def _padding(diagnosis: Diagnosis) -> Value:
     return _of(diagnosis.padding, lambda padding: padding.percent)
+
+
+def _same_source(sampling: FileSampling) -> Value:
+    found = sampling.same_source
+    return (
+        Unavailable("Each record gives one example; a views stage makes several.") if found is None else found.per_batch
+    )
 
 
 def _memory(diagnosis: Diagnosis) -> Value:

@@ -18,6 +18,7 @@ from pipeline_lab.options.pipeline import (
     Stage,
     TakeStage,
     UnbatchStage,
+    ViewsStage,
 )
 
 
@@ -61,6 +62,8 @@ def _walk(pipeline: PipelineOptions, file_sizes: Sequence[int]) -> Iterator[Amou
             amount = _batched(amount.examples, stage)
         elif isinstance(stage, UnbatchStage):
             amount = Amount(amount.examples, amount.examples)
+        elif isinstance(stage, ViewsStage):
+            amount = Amount(amount.elements * stage.views, amount.examples * stage.views)
         else:
             amount = _part(amount, _left_by(stage, amount.elements), size or 1)
         yield amount

@@ -28,6 +28,7 @@ from pipeline_lab.options.stages import (
     ShuffleStage,
     SnapshotStage,
     UnbatchStage,
+    ViewsStage,
 )
 
 __all__ = [
@@ -57,11 +58,13 @@ __all__ = [
     "Stage",
     "TakeStage",
     "UnbatchStage",
+    "ViewsStage",
 ]
 
 Stage = Annotated[
     ReadStage
     | ParseStage
+    | ViewsStage
     | AugmentStage
     | LookupStage
     | MapStage
@@ -84,7 +87,7 @@ Stage = Annotated[
     Field(discriminator="stage"),
 ]
 
-MappingStage: TypeAlias = ParseStage | AugmentStage | LookupStage | MapStage
+MappingStage: TypeAlias = ParseStage | ViewsStage | AugmentStage | LookupStage | MapStage
 """Stages that call a function of the workload for each element."""
 
 STAGE_TYPES: dict[str, type[Options]] = {
@@ -92,6 +95,7 @@ STAGE_TYPES: dict[str, type[Options]] = {
     for kind in (
         ReadStage,
         ParseStage,
+        ViewsStage,
         AugmentStage,
         LookupStage,
         MapStage,
@@ -115,7 +119,7 @@ STAGE_TYPES: dict[str, type[Options]] = {
 }
 """Every stage by its name, in the order in which forms offer them."""
 
-SINGLE_STAGES = ("read", "parse", "augment", "lookup", "map", "prefetch_to_device")
+SINGLE_STAGES = ("read", "parse", "views", "augment", "lookup", "map", "prefetch_to_device")
 """Stages that a pipeline has once at most."""
 
 
@@ -153,14 +157,20 @@ class PipelineOptions(Options):
                 raise ValueError(f"{kind} may occur only once, but occurs {kinds.count(kind)} times")
         if not any(isinstance(stage, BatchStage | BucketStage) for stage in self.stages):
             raise ValueError("a batch stage is missing; the training step takes batches")
-        if "augment" in kinds and "parse" in kinds[kinds.index("augment") :]:
-            raise ValueError("augment needs decoded images; put parse before it")
         if "prefetch_to_device" in kinds[:-1]:
             raise ValueError("nothing may come after prefetch_to_device; put it last")
         if "save" in kinds and any(_is_endless(stage) for stage in self.stages[: kinds.index("save")]):
             raise ValueError("save would write for ever behind an endless repeat; put it before repeat")
+        self._check_images(kinds)
         self._check_batches()
         return self
+
+    def _check_images(self, kinds: list[str]) -> None:
+        for kind in ("augment", "views"):
+            if kind in kinds and "parse" in kinds[kinds.index(kind) :]:
+                raise ValueError(f"{kind} needs decoded images; put parse before it")
+        if self.is_vectorised("views"):
+            raise ValueError("views makes examples out of single images; put it before batch")
 
     def _check_batches(self) -> None:
         size = None
@@ -178,6 +188,12 @@ class PipelineOptions(Options):
     def find(self, stage: str) -> Options | None:
         """Return the first stage of that name, or None."""
         return next((found for found in self.stages if found.stage == stage), None)
+
+    @property
+    def views(self) -> int:
+        """Examples that become of one record."""
+        stage = self.find("views")
+        return stage.views if isinstance(stage, ViewsStage) else 1
 
     def is_vectorised(self, stage: str) -> bool:
         """Say whether a stage sees whole batches because it comes after ``batch``."""

@@ -14,6 +14,7 @@ from pipeline_lab.options.pipeline import (
     RepeatStage,
     ShuffleStage,
     Stage,
+    ViewsStage,
 )
 from pipeline_lab.options.preset import Preset
 from pipeline_lab.options.run import RunOptions
@@ -32,6 +33,8 @@ from pipeline_lab.options.workload import (
 _AUGMENT = AugmentStage(pad=4, crop=32, flip=True, rotate_degrees=15, cutout=8, normalise=True)
 _PARALLEL_AUGMENT = _AUGMENT.model_copy(update={"num_parallel_calls": "autotune"})
 _UNEQUAL = SyntheticWorkload(examples_per_file=(1000, 2000, 3000), map_ms=0.05, compute_ms=5.0)
+_OPEN_EIGHT = ReadStage(mode="interleave", shuffle_files=True, cycle_length=8)
+_VIEWS = ViewsStage(num_parallel_calls="autotune")
 _CAPTIONS = FeaturesWorkload()
 _OPEN_ALL = ReadStage(mode="interleave", shuffle_files=True, cycle_length=4)
 _MIX = ShuffleStage(buffer_size=1000)
@@ -165,6 +168,42 @@ COVERING_SHUFFLE = _preset(
     ),
 )
 
+VIEWS_TOGETHER = _preset(
+    "views-together",
+    "What if ten views of each image, five crops and their mirror images, follow each other? They fill the batches "
+    "together, although the images themselves were shuffled.",
+    ImagesWorkload(),
+    PipelineOptions(
+        stages=_stages(
+            _OPEN_EIGHT,
+            ShuffleStage(buffer_size=2048),
+            RepeatStage(),
+            ParseStage(),
+            _VIEWS,
+            BatchStage(size=128),
+            PrefetchStage(),
+        )
+    ),
+)
+
+VIEWS_APART = _preset(
+    "views-apart",
+    "How do the views of an image get into different batches? By a shuffle behind views, whose buffer holds those of two "
+    "thousand images. The images of `views-together`, and the same views.",
+    ImagesWorkload(),
+    PipelineOptions(
+        stages=_stages(
+            _OPEN_EIGHT,
+            ParseStage(),
+            _VIEWS,
+            ShuffleStage(buffer_size=20_000),
+            RepeatStage(),
+            BatchStage(size=128),
+            PrefetchStage(),
+        )
+    ),
+)
+
 SPARSE = Preset(
     "sparse",
     "What fills the gaps between the steps of a job with sparse features? 17 of them, four replicas that share each "
@@ -251,6 +290,8 @@ PRESETS: tuple[Preset, ...] = (
     SAMPLED_BY_SIZE,
     EQUAL_SHARDS,
     COVERING_SHUFFLE,
+    VIEWS_TOGETHER,
+    VIEWS_APART,
     SPARSE,
     FEATURES_REPLICATED,
     FEATURES_LOOKUP,

@@ -13,8 +13,9 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.lengths import check_lengths
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage
+from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage, ViewsStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
@@ -233,13 +234,17 @@ def _check_stages(workload: WorkloadModel, kinds: set[str]) -> None:
 
 
 def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions) -> None:
-    augment = pipeline.find("augment")
-    if isinstance(augment, AugmentStage):
-        padded = workload.image_size + 2 * augment.pad
-        if augment.crop is not None and augment.crop > padded:
-            raise ValueError(f"a crop of {augment.crop} does not fit into padded images of {padded} pixels")
-        if augment.cutout > (augment.crop or workload.image_size):
-            raise ValueError(f"a cutout of {augment.cutout} is larger than the image; make it smaller")
+    size = workload.image_size
+    for stage, behind in zip(pipeline.stages, image_sizes(workload, pipeline), strict=True):
+        if isinstance(stage, ViewsStage) and stage.size > size:
+            raise ValueError(f"views of {stage.size} pixels do not fit into images of {size} pixels")
+        if isinstance(stage, AugmentStage):
+            padded = size + 2 * stage.pad
+            if stage.crop is not None and stage.crop > padded:
+                raise ValueError(f"a crop of {stage.crop} does not fit into padded images of {padded} pixels")
+            if stage.cutout > (stage.crop or size):
+                raise ValueError(f"a cutout of {stage.cutout} is larger than the image; make it smaller")
+        size = behind
 
 
 def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training: TrainingOptions) -> None:

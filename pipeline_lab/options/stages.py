@@ -33,6 +33,24 @@ class AugmentStage(Options):
     deterministic: bool | None = None
 
 
+class ViewsStage(Options):
+    """Make several views of each image, random crops and their mirror images; each is an example of its own from then on."""
+
+    stage: Literal["views"] = "views"
+    crops: int = Field(5, ge=1, le=100)
+    size: int = Field(24, ge=4, le=1024)
+    """Height and width of a view, pixels."""
+    mirror: bool = True
+    """Every crop also as its mirror image, which makes twice as many views."""
+    num_parallel_calls: Parallelism = None
+    deterministic: bool | None = None
+
+    @property
+    def views(self) -> int:
+        """Views of one image."""
+        return self.crops * (2 if self.mirror else 1)
+
+
 class MapStage(Options):
     """The synthetic workload's own work on each record (`map_ms`)."""
 

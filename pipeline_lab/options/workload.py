@@ -166,7 +166,7 @@ WORKLOAD_TYPES: dict[str, type[WorkloadModel]] = {
 """Every workload by its name, in the order in which forms offer them."""
 
 OWN_STAGES: dict[str, tuple[str, ...]] = {
-    "images": ("parse", "augment"),
+    "images": ("parse", "views", "augment"),
     "audio": ("parse",),
     "sparse": ("parse",),
     "features": ("parse", "lookup"),
@@ -175,3 +175,6 @@ OWN_STAGES: dict[str, tuple[str, ...]] = {
     "module": (),
 }
 """Stages that only some workloads have a function for."""
+
+ON_REQUEST = frozenset({"views"})
+"""Own stages that a workload does well without."""

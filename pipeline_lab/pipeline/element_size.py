@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pipeline_lab.options.audio_workload import AudioWorkload
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage, BucketStage, LookupStage, ParseStage, Stage
+from pipeline_lab.options.image_size import image_sizes
+from pipeline_lab.options.pipeline import (
+    AugmentStage,
+    BatchStage,
+    BucketStage,
+    LookupStage,
+    ParseStage,
+    Stage,
+    ViewsStage,
+)
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
     FLOAT_BYTES,
@@ -56,20 +65,17 @@ def elements_behind(options: RunOptions) -> tuple[Element, ...]:
 
 def _walk(options: RunOptions) -> Iterator[Element]:
     element = Element(1, _record_bytes(options), is_decoded=False)
-    for stage, size in zip(options.pipeline.stages, options.pipeline.batch_sizes, strict=True):
-        element = _behind(stage, options.workload, replace(element, examples=size or 1))
+    stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
+    for stage, size, pixels_bytes in zip(stages, sizes, _pixels_bytes(options), strict=True):
+        element = _behind(stage, options.workload, replace(element, examples=size or 1), pixels_bytes)
         yield element
 
 
-def _behind(stage: Stage, workload: WorkloadModel, element: Element) -> Element:
+def _behind(stage: Stage, workload: WorkloadModel, element: Element, pixels_bytes: int) -> Element:
     """Return what a stage makes of an element's examples."""
     match stage, workload:
-        case ParseStage(), ImagesWorkload():
-            pixels_bytes = CHANNELS * workload.image_size**2
+        case ParseStage() | ViewsStage() | AugmentStage(), ImagesWorkload():
             return replace(element, example_bytes=pixels_bytes + LABEL_AND_ID_BYTES, is_decoded=True)
-        case AugmentStage(), ImagesWorkload():
-            side = stage.crop or workload.image_size + 2 * stage.pad
-            return replace(element, example_bytes=FLOAT_BYTES * CHANNELS * side**2 + LABEL_AND_ID_BYTES)
         case ParseStage(), AudioWorkload():
             return replace(element, example_bytes=_clip_bytes(workload), is_decoded=True)
         case BatchStage() | BucketStage(), AudioWorkload() if element.example_bytes is not None:
@@ -90,6 +96,18 @@ def _clip_bytes(workload: AudioWorkload) -> int | None:
         return None
     numbers = frames_of(workload.mean_clip_s, workload) * (workload.frame_samples // 2 + 1)
     return round(FLOAT_BYTES * numbers) + LABEL_AND_ID_BYTES
+
+
+def _pixels_bytes(options: RunOptions) -> Iterator[int]:
+    """Yield the bytes of an image's pixels behind each stage; augment makes floats of them."""
+    stages, workload = options.pipeline.stages, options.workload
+    if not isinstance(workload, ImagesWorkload):
+        yield from (0 for _ in stages)
+        return
+    number_bytes = 1
+    for stage, size in zip(stages, image_sizes(workload, options.pipeline), strict=True):
+        number_bytes = FLOAT_BYTES if isinstance(stage, AugmentStage) else number_bytes
+        yield number_bytes * CHANNELS * size**2
 
 
 def _record_bytes(options: RunOptions) -> int | None:

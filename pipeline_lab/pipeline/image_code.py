@@ -4,7 +4,7 @@ Bodies are fixed text that names its numbers as module constants, so nothing a u
 feature names enter as literals.
 """
 
-from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.code import Code, quote, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
@@ -101,14 +101,42 @@ def random_flip(images: tf.Tensor) -> tf.Tensor:
 '''
 
 
+_VIEWS = '''
+def views(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Cut CROPS views out of an image at random places; each is an example, and their ids follow each other."""
+    size = [VIEW_SIZE, VIEW_SIZE, 3]
+    image = tf.stack([tf.image.random_crop(example["image"], size) for _ in range(CROPS)])
+'''
+
+_MIRRORED = """\
+    image = tf.concat([image, tf.reverse(image, axis=[2])], axis=0)
+"""
+
+_EACH_VIEW = """\
+    label = tf.fill([VIEWS], example["label"])
+"""
+
+_VIEW_IDS = """\
+    file, record = example["id"] // 2**40, example["id"] % 2**40
+    identity = file * 2**40 + record * VIEWS + tf.range(VIEWS, dtype=tf.int64)
+    return {"image": image, "label": label, "id": identity}
+"""
+
+_WITHOUT_IDS = """\
+    return {"image": image, "label": label}
+"""
+
+
 def image_source(
     workload: ImagesWorkload, pipeline: PipelineOptions, read: ReadStage, *, has_probe: bool
 ) -> WorkloadSource:
     """Write ``parse`` and ``augment``, and a reader that numbers its records where the probe is asked for."""
     per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
     parse = _parse_code(workload, is_vectorised=pipeline.is_vectorised("parse"), has_probe=has_probe)
-    augment = pipeline.find("augment")
+    views, augment = pipeline.find("views"), pipeline.find("augment")
     code = read_code(per_file) + parse
+    if isinstance(views, ViewsStage):
+        code += _views_code(views, has_ids=has_probe or workload.data != "files")
     if isinstance(augment, AugmentStage):
         code += _augment_code(augment, is_vectorised=pipeline.is_vectorised("augment"))
     return WorkloadSource(_about(workload, has_probe=has_probe), code, tuple(read_lines(read, per_file)))
@@ -140,6 +168,13 @@ def _parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: boo
     decode = _DECODE_OWN if own else _DECODE_ANY
     parse = _parse_function(image, label, own=own, is_vectorised=is_vectorised, has_probe=has_probe)
     return Code(constants=tuple(constants), functions=(decode.strip(), parse))
+
+
+def _views_code(stage: ViewsStage, *, has_ids: bool) -> Code:
+    constants = (f"VIEW_SIZE = {stage.size}", f"CROPS = {stage.crops}", f"VIEWS = {stage.views}")
+    parts = {_VIEWS.lstrip(): True, _MIRRORED: stage.mirror, _EACH_VIEW: True}
+    body = "".join([*wanted(parts), _VIEW_IDS if has_ids else _WITHOUT_IDS])
+    return Code(constants=constants, functions=(body.rstrip(),))
 
 
 def _augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:

@@ -11,6 +11,8 @@ from pipeline_lab.options.pipeline import (
     PrefetchToDeviceStage,
     RepeatStage,
     ShuffleStage,
+    Stage,
+    ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import FeaturesWorkload
@@ -21,18 +23,17 @@ from pipeline_lab.units import format_bytes
 
 
 def _frozen_augmentation(options: RunOptions) -> Iterator[Finding]:
-    augment = place_of(options, AugmentStage)
-    stage = options.pipeline.find("augment")
-    if augment is None or not isinstance(stage, AugmentStage) or not _is_random(stage):
-        return
+    random = [(index, stage) for index, stage in enumerate(options.pipeline.stages) if _is_random(stage)]
     for index, stored in _stores(options):
-        if index > augment:
+        earlier = next((stage for place, stage in random if place < index), None)
+        if earlier is not None:
+            what = "crops" if isinstance(earlier, ViewsStage) else "augmentation"
             yield Finding(
                 "frozen-augmentation",
                 Weight.PROBLEM,
                 index,
-                f"The {stored.stage} comes after the random augmentation, so every epoch repeats the images of the "
-                f"first; put the {stored.stage} before augment.",
+                f"The {stored.stage} comes after the random {what}, so every epoch repeats the images of the "
+                f"first; put the {stored.stage} before {earlier.stage}.",
             )
 
 
@@ -97,9 +98,10 @@ def _shuffled_batches(options: RunOptions) -> Iterator[Finding]:
 
 def _decoded_shuffle(options: RunOptions) -> Iterator[Finding]:
     elements = elements_behind(options)
-    parse = place_of(options, ParseStage)
+    parse, views = place_of(options, ParseStage), place_of(options, ViewsStage)
     for index, _ in stages_of(options, ShuffleStage):
-        if elements[index].is_decoded and parse is not None and parse < index:
+        parts_views = views is not None and views < index  # which come one after another, and decoded
+        if elements[index].is_decoded and parse is not None and parse < index and not parts_views:
             yield Finding(
                 "decoded-shuffle",
                 Weight.ADVICE,
@@ -200,8 +202,10 @@ def _idle_slack(options: RunOptions) -> Iterator[Finding]:
         )
 
 
-def _is_random(stage: AugmentStage) -> bool:
-    return bool(stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
+def _is_random(stage: Stage) -> bool:
+    if isinstance(stage, AugmentStage):
+        return bool(stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
+    return isinstance(stage, ViewsStage)
 
 
 ORDER_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (

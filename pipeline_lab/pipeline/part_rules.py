@@ -20,7 +20,7 @@ from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_bytes, format_count
 
-_WORK = ("parse", "augment", "map")
+_WORK = ("parse", "views", "augment", "lookup", "map")
 
 
 def _read_in_vain(options: RunOptions) -> Iterator[Finding]:

@@ -27,9 +27,11 @@ from pipeline_lab.options.pipeline import (
     Stage,
     TakeStage,
     UnbatchStage,
+    ViewsStage,
 )
 from pipeline_lab.statistics.reading_order import (
     ReadingOrder,
+    count_views,
     simulate,
 )
 from pipeline_lab.statistics.reading_steps import (
@@ -46,6 +48,7 @@ from pipeline_lab.statistics.reading_steps import (
     Step,
     Take,
     Unbatch,
+    Views,
 )
 from pipeline_lab.statistics.record_stream import (
     IntArray,
@@ -87,7 +90,7 @@ def predict_order(
     """
     if pipeline.find("bucket_by_sequence_length") is not None:
         return None
-    total = int(records.sum())
+    total = int(records.sum()) * pipeline.views
     batches = min(batches, MAX_EPOCHS * total // pipeline.batch_size + 1)
     if _looked_at(pipeline, total, batches) > MAX_RECORDS:
         return None
@@ -110,8 +113,8 @@ def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
         fixed = [ReadFiles(num_shards=first.num_shards, shard_index=first.shard_index)]
     if not any(isinstance(step, Take | Skip | Shard | RandomShard) or _is_sharded(step) for step in fixed):
         return None
-    order = simulate(records, fixed, int(records.sum()) + 1)
-    return len(np.unique((np.cumsum(records) - records)[order.file] + order.record))
+    order = simulate(records, fixed, int(records.sum()) * count_views(fixed) + 1)
+    return len(np.unique(order.number)) * count_views(steps) // count_views(fixed)
 
 
 def _is_fixed(step: Step) -> bool:
@@ -134,6 +137,8 @@ def _steps(pipeline: PipelineOptions, files: int, cores: int) -> Iterator[Step]:
             yield _read(stage, files, cores)
         elif isinstance(stage, UnbatchStage | RebatchStage):
             yield Unbatch(size)
+        elif isinstance(stage, ViewsStage):
+            yield Views(stage.views)
         elif isinstance(stage, CacheStage | SnapshotStage | SaveStage):
             yield Cache()
         elif isinstance(stage, ShuffleStage):
@@ -200,6 +205,8 @@ def _asked_for(stage: Stage, size: int, wanted: int) -> int:
         return -(-wanted * stage.size // size)
     if isinstance(stage, UnbatchStage):
         return -(-wanted // size)
+    if isinstance(stage, ViewsStage):
+        return -(-wanted // stage.views)
     if isinstance(stage, TakeStage):
         return min(wanted, stage.count)
     if isinstance(stage, SkipStage):

@@ -16,6 +16,7 @@ from pipeline_lab.options.pipeline import (
     ReadStage,
     ShuffleStage,
     Stage,
+    ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import FeaturesWorkload
@@ -28,14 +29,15 @@ from pipeline_lab.units import format_bytes, format_count, format_percent
 
 
 def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
-    read, sizes, records = options.pipeline.find("read"), options.file_sizes, options.records
-    if sizes is None or records is None or len(sizes) < 2:
+    read, file_sizes = options.pipeline.find("read"), options.file_sizes
+    if file_sizes is None or len(file_sizes) < 2:
         return
     if not isinstance(read, ReadStage) or not read.is_in_order:
         return
-    sizes = sizes[read.shard_index :: read.num_shards]
-    elements = elements_behind(options)
+    read_sizes, elements = file_sizes[read.shard_index :: read.num_shards], elements_behind(options)
     for index, stage in stages_of(options, ShuffleStage):
+        views = _views_before(options, index)
+        sizes, records = [size * views for size in read_sizes], sum(file_sizes) * views
         buffer_examples = stage.buffer_size * elements[index].examples
         if buffer_examples < max(sizes):
             yield Finding(
@@ -55,6 +57,12 @@ def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
                 f"{len(sizes)} files, and files are read one after the other, so the first batches hold nothing else; "
                 f"interleave the files or visit them in a new order each epoch. {_to_cover(records, elements[index])}",
             )
+
+
+def _views_before(options: RunOptions, index: int) -> int:
+    """Return how many examples in front of a stage come from one record."""
+    place = place_of(options, ViewsStage)
+    return options.pipeline.views if place is not None and place < index else 1
 
 
 def _files_that_fill(sizes: Sequence[int], examples: int) -> int:
@@ -92,15 +100,15 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Finding]:
     order = predict_order(options.pipeline, records, training.steps + training.warmup_steps, cores=os.cpu_count() or 1)
     if order is None or not len(order.file):
         return
-    different = len(np.unique((np.cumsum(records) - records)[order.file] + order.record))
+    different, examples = len(np.unique(order.number)), order.records.sum()
     opened = len(np.unique(order.file))
     yield Finding(
         "coverage",
         Weight.FACT if opened == len(sizes) else Weight.ADVICE,
         None,
         f"The run will take {format_count(len(order.file))} examples, "
-        f"{format_percent(100 * len(order.file) / records.sum())} of an epoch: "
-        f"{format_percent(100 * different / records.sum())} of the records, from {opened} of {len(sizes)} files"
+        f"{format_percent(100 * len(order.file) / examples)} of an epoch: "
+        f"{format_percent(100 * different / examples)} of the records, from {opened} of {len(sizes)} files"
         + _what_is_left(parts, is_all_open=opened == len(sizes)),
     )
 

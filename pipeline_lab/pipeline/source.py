@@ -17,6 +17,7 @@ from pipeline_lab.options.pipeline import (
     RepeatStage,
     ShuffleStage,
     Stage,
+    ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
@@ -126,6 +127,8 @@ def _stage_lines(stage: Stage, index: int, options: RunOptions, workload: Worklo
         yield from workload.read
     elif isinstance(stage, MappingStage):
         yield _map_line(stage, options.pipeline, workload)
+        if isinstance(stage, ViewsStage):
+            yield assign_call("dataset.unbatch", [])
     elif isinstance(stage, StoreStage):
         yield from store_lines(stage, index)
     elif isinstance(stage, PartStage):

@@ -11,6 +11,7 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.mixing import Mixing
@@ -102,7 +103,14 @@ def _sampling_rows(sampling: FileSampling) -> list[Row]:
         rows.append(("Records read", ", ".join(counts)))
     if sampling.mixing is not None and sampling.mixing_ideal is not None:
         rows += _mixing_rows(sampling.mixing, sampling.mixing_ideal)
+    if sampling.same_source is not None:
+        rows.append(("Examples of a batch that share their image", _same_source(sampling.same_source)))
     return rows
+
+
+def _same_source(found: SameSource) -> str:
+    predicted = "" if found.predicted is None else f", predicted {found.predicted:.3g}"
+    return f"{found.per_batch:.3g} of {found.batch_size} (a perfect shuffle {found.expected:.3g}{predicted})"
 
 
 def _mixing_rows(mixing: Mixing, ideal: Mixing) -> list[Row]:

@@ -15,7 +15,7 @@ class DataFile:
 
     Attributes:
         path: Where it lies.
-        records: Records in it, or None if they were not counted.
+        records: Records in it, each view counted where the pipeline makes several of one; None if they were not counted.
         size_bytes: Its length; 0 for a generator, of which nothing lies on disk.
     """
 

@@ -6,12 +6,13 @@ simulated order agrees with a real one in distribution, and exactly where nothin
 """
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.statistics.reading_parts import filter_, random_shard, unbatch
+from pipeline_lab.statistics.reading_parts import filter_, random_shard, unbatch, views
 from pipeline_lab.statistics.reading_steps import (
     Batch,
     Cache,
@@ -26,6 +27,7 @@ from pipeline_lab.statistics.reading_steps import (
     Step,
     Take,
     Unbatch,
+    Views,
 )
 from pipeline_lab.statistics.record_stream import NOTHING, IntArray, Stream
 
@@ -37,14 +39,21 @@ class ReadingOrder:
     Attributes:
         batch: Number of the batch that each record is in, ascending, shape (n,).
         file: Index of its file, shape (n,).
-        record: Its number inside the file, shape (n,).
+        record: Its number inside the file, shape (n,); views of one record are numbered as if each were a record.
+        records: Records of each file, or views where there are any, shape (files,).
         visible: Records that could ever come, however long one reads; None where all can.
     """
 
     batch: IntArray
     file: IntArray
     record: IntArray
+    records: IntArray
     visible: int | None = None
+
+    @property
+    def number(self) -> IntArray:
+        """Each record's place in the data, files laid one after another, shape (n,)."""
+        return (np.cumsum(self.records) - self.records)[self.file] + self.record
 
 
 def simulate(records: IntArray, steps: Sequence[Step], batches: int, *, seed: int = 0) -> ReadingOrder:
@@ -64,8 +73,14 @@ def simulate(records: IntArray, steps: Sequence[Step], batches: int, *, seed: in
     flat = elements.ravel()
     batch = np.repeat(np.arange(len(elements), dtype=np.int64), elements.shape[1])
     kept = flat != NOTHING
-    file, record = locate(records, flat[kept])
-    return ReadingOrder(batch[kept], file, record)
+    examples = records * count_views(steps)
+    file, record = locate(examples, flat[kept])
+    return ReadingOrder(batch[kept], file, record, examples)
+
+
+def count_views(steps: Sequence[Step]) -> int:
+    """Return how many examples become of one record."""
+    return math.prod(step.count for step in steps if isinstance(step, Views))
 
 
 def locate(records: IntArray, number: IntArray) -> tuple[IntArray, IntArray]:
@@ -97,6 +112,8 @@ def _apply(step: Step, upstream: Stream, rng: np.random.Generator) -> Stream:
         return _batch(upstream, step)
     if isinstance(step, Unbatch):
         return unbatch(upstream, step)
+    if isinstance(step, Views):
+        return views(upstream, step)
     return _apply_part(step, upstream, rng)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Unbatch
+from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Unbatch, Views
 from pipeline_lab.statistics.record_stream import NOTHING, IntArray, Stream
 
 
@@ -15,6 +15,15 @@ def unbatch(upstream: Stream, step: Unbatch) -> Stream:
         return examples
 
     return lambda wanted: _enough(upstream, wanted, -(-wanted // step.size), apart)
+
+
+def views(upstream: Stream, step: Views) -> Stream:
+    def take(wanted: int) -> IntArray:
+        elements = upstream(-(-wanted // step.count))
+        numbered: IntArray = (elements * step.count + np.arange(step.count)).reshape(-1, 1)
+        return numbered[:wanted]
+
+    return take
 
 
 def filter_(upstream: Stream, step: Filter, rng: np.random.Generator) -> Stream:

@@ -100,6 +100,25 @@ class Unbatch:
     size: int
 
 
+@dataclass(frozen=True)
+class Views:
+    """Make several examples of each, one behind the other; they are numbered through, as if each were a record."""
+
+    count: int
+
+
 Step: TypeAlias = (
-    ReadFiles | SampleFiles | Shuffle | Repeat | Cache | Batch | Unbatch | Take | Skip | Shard | RandomShard | Filter
+    ReadFiles
+    | Views
+    | SampleFiles
+    | Shuffle
+    | Repeat
+    | Cache
+    | Batch
+    | Unbatch
+    | Take
+    | Skip
+    | Shard
+    | RandomShard
+    | Filter
 )

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import OWN_STAGES, WORKLOAD_TYPES
+from pipeline_lab.options.workload import ON_REQUEST, OWN_STAGES, WORKLOAD_TYPES
 
 Document = dict[str, Any]
 
@@ -25,6 +25,10 @@ _OF_SOME_STEPS = ("xla", "accumulate", "replicas")
 
 _AT_THE_END = {"prefetch": 1, "prefetch_to_device": 2}
 """Stages that stay last when others are added, the higher one behind the lower."""
+
+
+_BEHIND = {"views": "parse"}
+"""Stages that have their place right behind another."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,12 @@ def remove_stage(draft: Draft, index: int) -> Draft:
 
 
 def add_stage(draft: Draft, kind: str) -> Draft:
-    """Add a stage with its defaults: before a final prefetch, else at the end."""
+    """Add a stage with its defaults: behind the one that it needs, else before a final prefetch, else at the end."""
     stages, keys = draft.stages, list(draft.stage_keys)
     is_before_last = bool(stages) and _AT_THE_END.get(stages[-1]["stage"], 0) > _AT_THE_END.get(kind, 0)
     place = len(stages) - 1 if is_before_last else len(stages)
+    if kind in _BEHIND:
+        place = next((at + 1 for at, stage in enumerate(stages) if stage["stage"] == _BEHIND[kind]), place)
     stages.insert(place, default_stage(kind))
     keys.insert(place, max(keys, default=-1) + 1)
     return draft.with_stages(stages, tuple(keys))
@@ -101,15 +107,16 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     workload = WORKLOAD_TYPES[kind]().model_dump(mode="json")
     document = {**draft.document, "workload": workload, "training": training}
     fresh = max(draft.stage_keys, default=-1) + 1
+    own_kinds = [stage for stage in OWN_STAGES[kind] if stage not in ON_REQUEST]
     if kind == "module":  # brings a dataset of its own
         return replace(draft, document=document).with_stages([], ())
     if not draft.stages:
-        fitting = [_suited(default_stage(stage), kind) for stage in ("read", *OWN_STAGES[kind], "batch", "prefetch")]
+        fitting = [_suited(default_stage(stage), kind) for stage in ("read", *own_kinds, "batch", "prefetch")]
         return replace(draft, document=document).with_stages(fitting, tuple(range(fresh, fresh + len(fitting))))
     special = {stage for stages in OWN_STAGES.values() for stage in stages}
     place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in special), 1)
     kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in special]
-    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(OWN_STAGES[kind])]
+    own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(own_kinds)]
     if kind in _OF_VARIED_LENGTH:  # its examples are decoded one by one
         place = min(place, next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place))
     pairs = [(_suited(stage, kind), key) for stage, key in kept[:place] + own + kept[place:]]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from pipeline_lab.errors import OwnCodeError
 from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.runs.files import DataFile
-from pipeline_lab.worker.data.prepare import prepare_files
+from pipeline_lab.worker.data.prepare import count_views, prepare_files
 from pipeline_lab.worker.failures import report_failure
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.own_code import OwnPipeline, open_own
@@ -54,4 +54,4 @@ def find_files(job: Job, pipeline: Pipeline) -> list[DataFile]:
         return pipeline.files
     workload = job.options.workload
     assert not isinstance(workload, ModuleWorkload)
-    return prepare_files(workload, job.log, job.stop)
+    return count_views(prepare_files(workload, job.log, job.stop), job.options.pipeline.views)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline_lab.options.audio_workload import AudioWorkload
-from pipeline_lab.options.pipeline import AugmentStage
+from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import (
     FeaturesWorkload,
@@ -44,7 +44,7 @@ def make_trainer(
             return OwnTrainer(pipeline)
         case ImagesWorkload():
             classes = DIGIT_CLASSES if workload.data == "digits" else workload.classes
-            return ImageTrainer(training, placement, _image_size(options, workload), classes)
+            return ImageTrainer(training, placement, image_sizes(workload, options.pipeline)[-1], classes)
         case AudioWorkload():
             return AudioTrainer(workload, training)
         case SparseWorkload():
@@ -54,11 +54,3 @@ def make_trainer(
         case GeneratorWorkload() | SyntheticWorkload():
             times = step_times(workload)
             return GpuTimer(times) if is_gpu else HostTimer(times)
-
-
-def _image_size(options: RunOptions, workload: ImagesWorkload) -> int:
-    """Return the size of the images as they leave the pipeline, pixels."""
-    augment = options.pipeline.find("augment")
-    if not isinstance(augment, AugmentStage):
-        return workload.image_size
-    return augment.crop or workload.image_size + 2 * augment.pad

@@ -20,6 +20,7 @@ from pipeline_lab.statistics.reading_steps import (
     ReadFiles,
     Repeat,
     Take,
+    Views,
 )
 from tests.support.traces import Event, host, line, trace
 
@@ -286,3 +287,23 @@ def test_reads_of_several_windows_add_up():
 def test_a_trace_without_readers_has_no_reads():
     assert file_reads.analyse(trace(), None).total == 0
     assert np.array_equal(column(file_sampling.measure(files(4), samples((0, 0, 1)), NOTHING), "reads"), [None])
+
+
+def test_views_of_one_image_in_a_batch_are_counted_beside_a_perfect_shuffle():
+    # two images of two views each; the first batch holds both views of image 0, the others one of each
+    rows = samples((0, 0, 0), (0, 0, 1), (1, 0, 2), (1, 0, 0), (2, 0, 1), (2, 0, 3))
+    found = file_sampling.measure(files(4), rows, NOTHING, views=2).same_source
+    assert found is not None
+    assert (found.views, found.batch_size, found.per_batch) == (2, 2, pytest.approx(2 / 3))
+    assert found.expected == pytest.approx(2 / 3)
+    assert found.predicted is None
+    assert file_sampling.measure(files(4), rows, NOTHING).same_source is None
+
+
+def test_the_views_that_options_predict_stand_beside_those_that_came():
+    def predict(records: np.ndarray, batches: int) -> ReadingOrder:
+        return simulate(records // 2, (ReadFiles(), Views(2), Batch(2)), batches)
+
+    found = file_sampling.measure(files(4), samples((0, 0, 0), (0, 0, 2)), NOTHING, predict, views=2)
+    assert found.same_source is not None
+    assert (found.same_source.per_batch, found.same_source.predicted) == (0, 2)

@@ -160,3 +160,9 @@ def test_the_profilers_own_price():
     columns["shortened"][0] = True
     shortened = replace(cost, windows=pa.table(columns, schema=WINDOW_TABLE))
     assert kinds(profiler_cost=shortened) == ["shortened-windows"]
+
+
+def test_views_of_an_image_that_meet_in_batches():
+    rows = pa.table({"step": [n // 10 for n in range(100)], "file": [0] * 100, "record": range(100)}, schema=SAMPLES)
+    together = file_sampling.measure([DataFile("f", 100, 1)], rows, FileReads({}, {}), views=5)
+    assert "In a batch of 10, 10 examples share their image" in sentence(replace(together, mixing=None))

@@ -8,6 +8,7 @@ from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.pipeline import (
     BatchStage,
     FilterStage,
+    ParseStage,
     PipelineOptions,
     RandomShardStage,
     ReadStage,
@@ -18,6 +19,7 @@ from pipeline_lab.options.pipeline import (
     Stage,
     TakeStage,
     UnbatchStage,
+    ViewsStage,
 )
 
 ENDLESS = Amount(math.inf, math.inf)
@@ -35,6 +37,7 @@ ENDLESS = Amount(math.inf, math.inf)
         ((ReadStage(), RandomShardStage(num_shards=2, shard_size=10)), Amount(20, 20)),
         ((ReadStage(), FilterStage(keep_percent=40)), Amount(10, 10)),
         ((ReadStage(), RepeatStage(count=3)), Amount(75, 75)),
+        ((ReadStage(), TakeStage(count=3), ParseStage(), ViewsStage(crops=2)), Amount(12, 12)),
         ((ReadStage(), RepeatStage()), ENDLESS),
         ((ReadStage(), RepeatStage(), ShardStage()), ENDLESS),
         ((ReadStage(), RepeatStage(), TakeStage(count=30)), Amount(30, 30)),

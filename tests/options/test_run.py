@@ -60,7 +60,7 @@ def test_the_document_names_its_schema() -> None:
         (images(READ, BATCH), "the images workload needs a parse stage"),
         (
             images(READ, {"stage": "map"}, PARSE, BATCH),
-            "map does not fit the images workload: its own are parse and augment",
+            "map does not fit the images workload: its own are parse and views and augment",
         ),
         (
             images(READ, PARSE, {"stage": "augment", "crop": 64}, BATCH),
@@ -224,3 +224,21 @@ def test_only_variables_are_read_by_the_step() -> None:
 def test_what_replicas_cannot_do_is_said(settings: list[tuple[str, str]], sentence: str) -> None:
     with pytest.raises(OptionsError, match=sentence):
         set_options(OPTIMISED.options, settings)
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        ([{"stage": "views"}, PARSE, BATCH], "views needs decoded images; put parse before it"),
+        ([PARSE, BATCH, {"stage": "views"}], "views makes examples out of single images; put it before batch"),
+        ([PARSE, {"stage": "views", "size": 33}, BATCH], "views of 33 pixels do not fit into images of 32 pixels"),
+        (
+            [PARSE, {"stage": "views", "size": 20}, {"stage": "augment", "pad": 0, "crop": 24}, BATCH],
+            "a crop of 24 does not fit into padded images of 20 pixels",
+        ),
+    ],
+    ids=["before parse", "behind batch", "too large", "smaller than the crop"],
+)
+def test_views_that_cannot_be_made_are_explained(stages: list[dict[str, Any]], sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        read_options(images(READ, *stages))

@@ -1,4 +1,12 @@
-from pipeline_lab.options.pipeline import AugmentStage, BatchStage, LookupStage, ParseStage, PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import (
+    AugmentStage,
+    BatchStage,
+    LookupStage,
+    ParseStage,
+    PipelineOptions,
+    ReadStage,
+    ViewsStage,
+)
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.element_size import elements_behind
@@ -54,3 +62,11 @@ def test_a_caption_gets_its_vector_where_it_is_looked_up() -> None:
     assert numbers == 8 * 10 + 8 + 16  # words, the image's number, label and id
     assert vector == numbers + 400
     assert batch == 3 * vector
+
+
+def test_a_view_is_smaller_than_its_image_and_an_example_of_its_own() -> None:
+    stages = (ReadStage(), ParseStage(), ViewsStage(size=6), AugmentStage(pad=1, cutout=0), BatchStage(size=3))
+    options = RunOptions(workload=ImagesWorkload(image_size=8), pipeline=PipelineOptions(stages=stages))
+    _, pixels, view, floats, batch = (element.size_bytes for element in elements_behind(options))
+    assert (pixels, view, floats) == (3 * 8 * 8 + 16, 3 * 6 * 6 + 16, 4 * 3 * 8 * 8 + 16)
+    assert batch == 3 * floats

@@ -23,6 +23,7 @@ from pipeline_lab.options.pipeline import (
     SnapshotStage,
     Stage,
     TakeStage,
+    ViewsStage,
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
@@ -220,3 +221,26 @@ def test_a_stage_that_holds_vectors_is_told_of() -> None:
     assert _find(options, "lookup-by-example").stage == 2
     kinds = {finding.kind for finding in lint_pipeline(find_preset("features-lookup").options)}
     assert not kinds & {"early-lookup", "lookup-by-example", "replicated-vectors"}
+
+
+def test_views_that_nothing_shuffles_meet_in_batches() -> None:
+    options = _options(READ, SHUFFLE, REPEAT, PARSE, ViewsStage(), BATCH, PREFETCH)
+    finding = _find(options, "views-together")
+    assert (finding.weight, finding.stage) == (Weight.PROBLEM, 4)
+    assert "The 10 views" in finding.sentence
+    assert "of 10, 10 share their image" in finding.sentence
+
+
+def test_views_behind_a_shuffle_are_counted_before_the_run() -> None:
+    covering = _options(READ, PARSE, ViewsStage(), ShuffleStage(buffer_size=20_000), REPEAT, BATCH, PREFETCH)
+    assert _find(covering, "views-in-batch").weight is Weight.FACT
+    assert "a perfect shuffle has 0.0404" in _find(covering, "views-in-batch").sentence  # about 10 × 9 × 9 ÷ 20,000
+    small = _options(READ, PARSE, ViewsStage(), ShuffleStage(buffer_size=20), REPEAT, BATCH, PREFETCH)
+    assert _find(small, "views-in-batch").weight is Weight.ADVICE
+    assert not {"decoded-shuffle", "views-together"} & {finding.kind for finding in lint_pipeline(small)}
+
+
+def test_a_cache_behind_views_freezes_their_crops() -> None:
+    finding = _find(_options(READ, PARSE, ViewsStage(), CACHE, SHUFFLE, REPEAT, BATCH, PREFETCH), "frozen-augmentation")
+    assert "random crops" in finding.sentence
+    assert finding.sentence.endswith("put the cache before views.")

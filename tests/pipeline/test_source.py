@@ -22,6 +22,7 @@ from pipeline_lab.options.pipeline import (
     SnapshotStage,
     TakeStage,
     UnbatchStage,
+    ViewsStage,
 )
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
@@ -33,6 +34,12 @@ GOLDEN = Path(__file__).parent / "golden"
 USER_FILES = RunOptions(
     workload=ImagesWorkload(data="files", pattern="/data/*.tfrecord", image_feature="image/encoded"),
     pipeline=PipelineOptions(stages=(ReadStage(shuffle_files=True), ParseStage(), BatchStage(size=4))),
+)
+USER_VIEWS = RunOptions(
+    workload=USER_FILES.workload,
+    pipeline=PipelineOptions(
+        stages=(ReadStage(), ParseStage(), ViewsStage(crops=3, size=16, mirror=False), BatchStage(size=4))
+    ),
 )
 EVERY_PART = RunOptions(
     workload=SyntheticWorkload(map_ms=0),
@@ -96,6 +103,7 @@ GOLDEN_OPTIONS = {
         for layout in ("constant", "variable", "sharded")
     },
     "user-files": USER_FILES,
+    "user-views": USER_VIEWS,
     "every-part": EVERY_PART,
     "stores-and-options": STORES_AND_OPTIONS,
 }

@@ -21,6 +21,7 @@ from pipeline_lab.statistics.reading_steps import (
     Step,
     Take,
     Unbatch,
+    Views,
 )
 
 ALL = 10**6
@@ -189,3 +190,10 @@ def test_an_order_begins_with_reading():
         simulate(SIZES, [Repeat()], 1)
     with pytest.raises(ValueError, match="can only come first"):
         simulate(SIZES, [ReadFiles(), ReadFiles()], 1)
+
+
+def test_views_of_a_record_follow_each_other_and_are_numbered_through():
+    assert order(ReadFiles(), Views(2)) == ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "b4", "b5", "c0", "c1"]
+    found = simulate(SIZES, (ReadFiles(), Views(2), Batch(5)), 2)
+    assert found.records.tolist() == [4, 6, 2]
+    assert found.number.tolist() == list(range(10))

@@ -56,6 +56,14 @@ AUGMENTS = _optional(
     num_parallel_calls=PARALLELISM,
     deterministic=MAYBE_FLAGS,
 )
+VIEWS = _optional(
+    "views",
+    crops=st.integers(1, 5),
+    size=st.integers(4, 32),
+    mirror=FLAGS,
+    num_parallel_calls=PARALLELISM,
+    deterministic=MAYBE_FLAGS,
+)
 PARSES = _optional("parse", num_parallel_calls=PARALLELISM, deterministic=MAYBE_FLAGS)
 MAPS = _optional("map", num_parallel_calls=PARALLELISM, deterministic=MAYBE_FLAGS)
 BATCHES = _optional(
@@ -187,6 +195,7 @@ RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, AUGMENTS, BATCHES)),
         _documents(AUDIO_WORKLOADS, _pipelines(PARSES, UNEQUAL_BATCHES)),
         _documents(AUDIO_WORKLOADS, _pipelines(PARSES, BUCKETS)),
+        _documents(IMAGE_WORKLOADS, _pipelines(PARSES, VIEWS, BATCHES)),
         _documents(SPARSE_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(FEATURES_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(FEATURES_WORKLOADS, _pipelines(PARSES, LOOKUPS, BATCHES)),

@@ -87,7 +87,7 @@ def test_own_stages_take_the_place_of_the_others():
 
 def test_only_stages_that_may_be_added_are_offered():
     offered = stages_to_offer(draft_of("baseline"))
-    assert offered[:5] == ["cache", "snapshot", "save", "shuffle", "repeat"]
+    assert offered[:5] == ["views", "cache", "snapshot", "save", "shuffle"]
     assert "batch" not in offered
     assert "batch" in stages_to_offer(add_stage(draft_of("baseline"), "unbatch"))
     assert "map" not in offered
@@ -107,3 +107,7 @@ def test_a_workload_of_ones_own_brings_its_stages_and_another_gets_the_usual_one
     back = change_workload(own, "images")
     assert kinds(back) == ["read", "parse", "augment", "batch", "prefetch"]
     assert read_options(back.document).workload.kind == "images"
+
+
+def test_views_are_added_behind_parse_and_only_when_asked_for():
+    assert kinds(add_stage(draft_of("baseline"), "views"))[:5] == ["read", "shuffle", "repeat", "parse", "views"]

@@ -89,6 +89,22 @@ def first_images(options: str) -> dict[str, Any]:
     }
 
 
+def look_at_views(options: str) -> dict[str, Any]:
+    """Say which of an image's views mirror the first ones, and how many of those are parts of the image itself."""
+    parsed = read_options(options)
+    views = _drain(parsed, False, 1)[0]["image"]
+    stages = [stage for stage in parsed.pipeline.stages if stage.stage != "views"]
+    plain = parsed.model_copy(update={"pipeline": parsed.pipeline.model_copy(update={"stages": tuple(stages)})})
+    image, size, half = _drain(plain, False, 1)[0]["image"][0], views.shape[1], len(views) // 2
+    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(0, 1))
+    parts = {np.moveaxis(part, 0, -1).tobytes() for row in windows for part in row}
+    unmirrored = np.concatenate([views[:half], views[half:, :, ::-1]])
+    return {
+        "mirrored": [at for at in range(half, len(views)) if (views[at] == views[at - half][:, ::-1]).all()],
+        "inside": sum(view.tobytes() in parts for view in unmirrored),
+    }
+
+
 def name_damage(files: list[str]) -> str | None:
     error = prepare.find_damage([prepare.DataFile(file, None, 0) for file in files])
     return None if error is None else str(error)
@@ -331,6 +347,7 @@ TASKS = {
         ids_of,
         images_of,
         first_images,
+        look_at_views,
         name_damage,
         explain_training,
         count_weights,

@@ -86,7 +86,7 @@ def real_and_simulated(
     number = np.repeat(np.arange(len(ids)), [len(batch) for batch in ids])
     simulated = predict_order(pipeline, np.array(sizes), batches, cores=CORES)
     assert simulated is not None
-    return ReadingOrder(number, flat >> FILE_SHIFT, flat & RECORD_MASK), simulated
+    return ReadingOrder(number, flat >> FILE_SHIFT, flat & RECORD_MASK, simulated.records), simulated
 
 
 @pytest.mark.parametrize("stages", EXACT.values(), ids=EXACT)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline_lab.options.pipeline import (
@@ -25,9 +26,11 @@ from pipeline_lab.options.pipeline import (
     Stage,
     TakeStage,
     UnbatchStage,
+    ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import ImagesWorkload, SparseWorkload, SyntheticWorkload, Workload
+from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.worker.data.record_id import record_id
 
 pytestmark = pytest.mark.tensorflow
@@ -125,3 +128,19 @@ def test_the_probe_follows_a_users_records_through_every_part(ask_tensorflow: As
     options = RunOptions(workload=users, pipeline=PipelineOptions(stages=stages)).to_json()
     assert ask_tensorflow("ids_of", options=options, probe=True) == [written]
     assert written == [record_id(1, 1), record_id(1, 3), record_id(1, 5), record_id(3, 1), record_id(3, 3)]
+
+
+def test_views_are_parts_of_their_image_and_carry_ids_that_count_on(ask_tensorflow: Ask) -> None:
+    own = ImagesWorkload(data="random", image_size=8, examples_per_file=(2, 3))
+    views = ViewsStage(crops=2, size=4, num_parallel_calls=2)
+    ids = _ids(ask_tensorflow, ReadStage(), ParseStage(), views, BatchStage(size=20), workload=own)
+    assert ids == [record_id(file, view) for file, count in enumerate((8, 12)) for view in range(count)]
+    options = RunOptions(
+        workload=own, pipeline=PipelineOptions(stages=(ReadStage(), ParseStage(), views, BatchStage(size=4)))
+    )
+    assert ask_tensorflow("look_at_views", options=options.to_json()) == {"mirrored": [2, 3], "inside": 4}
+    order = predict_order(options.pipeline, np.array([2, 3]), 5, cores=1)
+    assert order is not None
+    assert [
+        record_id(file, record) for file, record in zip(order.file.tolist(), order.record.tolist(), strict=True)
+    ] == ids

@@ -1,6 +1,7 @@
 """From a workload to its files, and from a damaged read to the record that caused it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import tensorflow as tf
@@ -48,6 +49,11 @@ def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest)
     if isinstance(workload, ImagesWorkload) and workload.pattern is not None:
         return find_user_files(workload.pattern, stop)
     return cached_files(_recipe(workload), log, stop)
+
+
+def count_views(files: Sequence[DataFile], views: int) -> list[DataFile]:
+    """Count the files' records in the views that become of each: every one is an example with an id of its own."""
+    return [replace(file, records=None if file.records is None else file.records * views) for file in files]
 
 
 def find_tables(workload: Workload, files: Sequence[DataFile]) -> list[DataFile]:
