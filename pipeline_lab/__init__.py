@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis import diagnose as analyze
+    from pipeline_lab.advice.advising import analyze
     from pipeline_lab.capture.explain import explain
     from pipeline_lab.comparison.opening import compare
     from pipeline_lab.comparison.racing import race
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["analyze", "compare", "explain", "open_trace", "race", "run"]
 
 _HOMES = {
-    "analyze": ("pipeline_lab.analysis.diagnosis", "diagnose"),
+    "analyze": ("pipeline_lab.advice.advising", "analyze"),
     "compare": ("pipeline_lab.comparison.opening", "compare"),
     "explain": ("pipeline_lab.capture.explain", "explain"),
     "open_trace": ("pipeline_lab.trace.sources", "open_trace"),

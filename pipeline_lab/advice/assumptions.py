@@ -9,9 +9,20 @@ from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadSt
 from pipeline_lab.options.run import RunOptions
 
 
+BUSY_SHARE = 0.2
+"""Part of the cores that others may use before it is worth a word."""
+
+
 def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
     """Name what the prediction for changed options rests on beside what the run measured."""
-    return tuple(_notes(measured.options, options))
+    busy = (
+        f"Other programs used {measured.other_cores:.1f} of {measured.cores:.0f} cores while the run was measured, so all "
+        "of it is less sure.",
+    )
+    return (
+        *(busy if measured.other_cores > BUSY_SHARE * measured.cores else ()),
+        *_notes(measured.options, options),
+    )
 
 
 def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:

@@ -26,8 +26,8 @@ NO_THREADS = (
 )
 FULL_SHARE = 0.85
 """Of the cores that others left: threads of a job that uses more have waited for a core now and then."""
-LEAST_CORES = 0.1
-"""What a job always gets of a machine that others fill."""
+LEAST_SHARE = 0.5
+"""Part of the cores that a fair scheduler gives a job that asks for it, however much others use while it does not."""
 NEVER_ASKED = 0.5
 """Elements for one batch below which an iterator is called unused: the cache above it is full."""
 CONFIDENCE_95 = 1.96
@@ -90,8 +90,8 @@ class Measured:
 
     @property
     def free_cores(self) -> float:
-        """Cores that others left to the job."""
-        return max(LEAST_CORES, self.cores - self.other_cores)
+        """Cores that the job can have beside others."""
+        return max(LEAST_SHARE * self.cores, self.cores - self.other_cores)
 
     @property
     def machine(self) -> Machine:

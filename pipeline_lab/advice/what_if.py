@@ -9,18 +9,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline_lab.advice.assumptions import find_notes
+from pipeline_lab.advice.assumptions import BUSY_SHARE, find_notes
 from pipeline_lab.advice.footprint import memory_bytes
 from pipeline_lab.advice.measured import Measured, OrderStall, take
 from pipeline_lab.advice.running import RunningStage, pool_threads, running_stages
 from pipeline_lab.advice.stage_times import stage_times
 from pipeline_lab.advice.terms import PROCESSOR, STEP, TURNS, Term, find_terms
+from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.workloads import change_of_step, find_unknown
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.saved import diagnose_saved
-from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.options.run import RunOptions, read_options
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.units import NS_PER_MS, format_duration
 
 __all__ = ["Measured", "Prediction", "Term", "measure", "measure_run", "predict"]
@@ -29,13 +30,7 @@ MOST_UNEXPLAINED = 2.0
 """A run whose step is so many times what the model says, or the other way round, is not understood."""
 WAITED_SHARE = 0.2
 """Part of a step that passed waiting for input beyond which the step itself cannot have been what it took so long for."""
-BUSY_SHARE = 0.2
-"""Part of the cores that others may use before a stall may be theirs."""
 LEAST_MS = 1e-6
-NO_OPTIONS = (
-    "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
-    "`pipeline-lab run` to predict."
-)
 NOT_UNDERSTOOD = (
     "A step of the run took {ran}, but the parts that were measured explain {said}: something else holds it up. Record it "
     "again on a quieter machine, or race the change."
@@ -100,14 +95,8 @@ def measure_run(folder: RunFolder) -> Measured | Unavailable:
     Raises:
         TraceReadError: Nothing in the run can be read.
     """
-    try:
-        document = read_record(folder).options
-        options = None if document is None else read_options(document)
-    except (OptionsError, StoreError) as error:
-        return Unavailable(str(error))
-    if options is None:
-        return Unavailable(NO_OPTIONS)
-    return measure(diagnose_saved(folder.path), options)
+    options = options_of(folder)
+    return options if isinstance(options, Unavailable) else measure(diagnose_saved(folder.path), options)
 
 
 def explain(measured: Measured) -> Measured | Unavailable:

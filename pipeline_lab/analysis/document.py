@@ -343,11 +343,18 @@ def _verdict(verdict: Verdict) -> Document:
             {
                 "change": suggestion.change,
                 "why": suggestion.why,
-                "predicted_gain_percent": suggestion.predicted_gain_percent,
+                "predicted_gain_percent": _gain(suggestion.predicted_gain_percent),
+                "side_effects": list(suggestion.side_effects),
+                "option_changes": list(suggestion.option_changes),
+                "source_diff": suggestion.source_diff,
             }
             for suggestion in verdict.suggestions
         ],
     }
+
+
+def _gain(percent: float | Unavailable) -> Document | float:
+    return percent.to_json() if isinstance(percent, Unavailable) else percent
 
 
 def _evidence(evidence: tuple[Evidence, ...]) -> list[Document]:

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_percent
 
 
 class VerdictClass(StrEnum):
@@ -36,13 +40,44 @@ class Evidence:
     value: str
 
 
+LEAST_GAIN_PERCENT = 1.0
+"""A smaller gain is not named: it is less than the prediction's own error."""
+NO_GAIN = Unavailable(
+    "What the change would bring can only be predicted for runs of Pipeline Lab whose stages were measured; launch the job "
+    "with `pipeline-lab run`."
+)
+
+
 @dataclass(frozen=True)
 class Suggestion:
-    """What to try next."""
+    """What to try next.
+
+    Attributes:
+        change: What to do.
+        why: What speaks for it.
+        predicted_gain_percent: How much shorter a step for as many examples would become.
+        side_effects: What else changes: memory, disk, the order of the examples, ….
+        option_changes: The change as options, a line each; none where it is not one of options.
+        source_diff: The change of the pipeline's source as a unified diff.
+        options: The changed options as a document to run or race.
+    """
 
     change: str
     why: str
-    predicted_gain_percent: float | None = None
+    predicted_gain_percent: float | Unavailable = NO_GAIN
+    side_effects: tuple[str, ...] = ()
+    option_changes: tuple[str, ...] = ()
+    source_diff: str = ""
+    options: dict[str, Any] | None = None
+
+    @property
+    def prediction(self) -> str:
+        """The gain in words; empty where there is none to speak of."""
+        gain = self.predicted_gain_percent
+        if isinstance(gain, Unavailable) or gain < LEAST_GAIN_PERCENT:
+            return ""
+        at_most = "" if self.options is not None else "up to "  # what a perfect cure would bring
+        return f"predicted: step {at_most}{format_percent(gain)} shorter"
 
 
 @dataclass(frozen=True)
@@ -69,7 +104,7 @@ class Verdict:
         sentence: One sentence that a tired person understands.
         evidence: The numbers behind it.
         confidence: Lowered for few steps, damaged traces, missing device planes.
-        suggestions: What to try next.
+        suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
         stage, cause: Filled for input-bound runs where the stages are known.
     """
 

@@ -7,7 +7,6 @@ from pipeline_lab.analysis.blame import Blame
 from pipeline_lab.analysis.input_causes import find_blame
 from pipeline_lab.analysis.losses import STRONG_PERCENT, Losses, classify, is_machine_busy, measure_losses
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.suggestions import suggest
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
 from pipeline_lab.analysis.verdict_words import gather_evidence, idle_evidence, write_sentence
 from pipeline_lab.errors import Unavailable
@@ -29,7 +28,6 @@ def judge(results: Results) -> Verdict:
         sentence=write_sentence(kind, cause, blame.stage, losses),
         evidence=(*gather_evidence(kind, losses, results), *blame.evidence),
         confidence=_confidence(kind, losses, results, blame),
-        suggestions=suggest(kind, cause, blame.stage, share_percent, results.calibration),
         stage=blame.stage,
         cause=cause,
     )

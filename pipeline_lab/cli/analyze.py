@@ -32,9 +32,10 @@ def analyze(
 
     found = find_path(path, store)
     with reading(found.name):
+        from pipeline_lab.advice.advising import advise
         from pipeline_lab.analysis.saved import diagnose_saved
 
-        diagnosis = diagnose_saved(found)
+        diagnosis = advise(diagnose_saved(found))
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)

@@ -38,9 +38,12 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     for evidence in verdict.evidence:
         yield Padding(Text(f"{evidence.name}: {evidence.value}"), (0, 0, 0, 2))
     for suggestion in verdict.suggestions:
-        gain = suggestion.predicted_gain_percent
-        predicted = "" if gain is None else f" (predicted: step up to {format_percent(gain)} shorter)"
-        yield Padding(Text(f"→ {suggestion.change} {suggestion.why}{predicted}", style="green"), (0, 0, 0, 2))
+        predicted = f" ({suggestion.prediction})" if suggestion.prediction else ""
+        effects = "".join(f" {effect}" for effect in suggestion.side_effects)
+        yield Padding(Text(f"→ {suggestion.change}{predicted}", style="green"), (0, 0, 0, 2))
+        yield Padding(Text(f"{suggestion.why}{effects}"), (0, 0, 0, 4))
+        for change in suggestion.option_changes:
+            yield Padding(Text(change, style="dim"), (0, 0, 0, 4))
     yield Text("")
 
 

@@ -11,7 +11,6 @@ from pipeline_lab.report.format import ReportFormat
 from pipeline_lab.report.images import draw_images, image_support
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.subject import Subject
-from pipeline_lab.units import format_percent
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~!&])")
 _AUTOLINK = re.compile(r"(?i)\b(https?|ftp|www)(?=[:.])|@")
@@ -94,8 +93,7 @@ def _answer(answer: Answer) -> list[str]:
     evidence = [f"| {escape_line(one.name)} | {escape_line(one.value)} |" for one in answer.evidence]
     suggestions = []
     for one in answer.suggestions:
-        gain = one.predicted_gain_percent
-        predicted = "" if gain is None else f" (predicted: step up to {format_percent(gain)} shorter)"
+        predicted = f" ({one.prediction})" if one.prediction else ""
         suggestions.append(f"- **{escape_line(one.change, 400)}**{predicted}: {escape_line(one.why, 2000)}")
     return [
         label,

@@ -1,7 +1,9 @@
 """From opened runs and races to the report that suits them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.opening import open_any
 from pipeline_lab.comparison.race import Race
@@ -25,7 +27,9 @@ def report_on(opened: Sequence[RecordedRun | Race], notes: str = "") -> RunRepor
     """
     if len(opened) == 1:
         (one,) = opened
-        return RaceReport(one, notes) if isinstance(one, Race) else RunReport(one, notes)
+        if isinstance(one, Race):
+            return RaceReport(one, notes)
+        return RunReport(replace(one, diagnosis=advise(one.diagnosis)), notes)
     runs = [each for each in opened if not isinstance(each, Race)]
     if len(runs) < len(opened):
         raise ComparisonError("A race holds its own comparison; report it by itself.")

@@ -90,7 +90,9 @@ def _load(path: Path, inputs: str) -> Diagnosis:
     found = place.load_latest() if inputs == _ANY else place.load()
     if found is None:
         raise LookupError(path)
-    return found
+    from pipeline_lab.advice.advising import advise
+
+    return advise(found)
 
 
 @lru_cache(maxsize=4)

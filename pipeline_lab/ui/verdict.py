@@ -146,6 +146,6 @@ def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:
 
 
 def _suggestion(suggestion: Suggestion) -> str:
-    gain = suggestion.predicted_gain_percent
-    predicted = f" :green-badge[predicted: step up to {format_percent(gain)} shorter]" if gain is not None else ""
-    return f"- **{escape(suggestion.change)}**{predicted}  \n  {escape(suggestion.why)}"
+    predicted = f" :green-badge[{suggestion.prediction}]" if suggestion.prediction else ""
+    words = " ".join((suggestion.why, *suggestion.side_effects))
+    return f"- **{escape(suggestion.change)}**{predicted}  \n  {escape(words)}"

@@ -64,7 +64,6 @@ def test_the_largest_loss_names_the_run(breakdown: StepBreakdown, expected: Verd
     verdict = judged(breakdown)
     assert verdict.verdict_class is expected
     assert verdict.sentence.endswith(".")
-    assert verdict.suggestions
 
 
 def test_the_sentence_says_how_much_of_each_step_is_lost():
@@ -79,9 +78,8 @@ def test_taking_turns_is_told_from_a_slow_pipeline():
     # alone 20 and 30 ms, together 50: they take turns, and the slower one would remain
     turns = judged(divided(input_wait=60, device_compute=40), Calibration(20e6, 30e6, 50e6))
     assert turns.cause == "no-overlap"
-    assert turns.suggestions[0].predicted_gain_percent == 40.0
     slow = judged(divided(input_wait=60, device_compute=40), Calibration(20e6, 49e6, 50e6))
-    assert (slow.cause, slow.suggestions[0].predicted_gain_percent) == (None, 60.0)
+    assert slow.cause is None
 
 
 def test_python_between_steps_is_the_cause():

@@ -1,14 +1,13 @@
-"""What to try next for each verdict, with the gain where the calibration tells it."""
+"""What to try next for each verdict in words: for logs, whose options nobody knows, and for what no option cures."""
 
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.verdict import Suggestion, VerdictClass
+from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, VerdictClass
 from pipeline_lab.errors import Unavailable
 
-LEAST_GAIN_PERCENT = 1.0
-"""A smaller gain is not named: it is less than the prediction's own error."""
+TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 
 
-def suggest(
+def find_cures(
     kind: VerdictClass,
     cause: str | None,
     stage: str | None,
@@ -64,14 +63,14 @@ def _for_input(cause: str | None, stage: str | None, calibration: Calibration | 
     return (overlap, faster)
 
 
-def _gain_to(calibration: Calibration | Unavailable) -> float | None:
+def _gain_to(calibration: Calibration | Unavailable) -> float | Unavailable:
     """Return the most that input can gain: down to the step on a held batch."""
-    return None if isinstance(calibration, Unavailable) else _gain(100.0 - calibration.utilisation_percent)
+    return NO_GAIN if isinstance(calibration, Unavailable) else _gain(100.0 - calibration.utilisation_percent)
 
 
-def _gain(percent: float) -> float | None:
-    """Return a gain that is worth naming, rounded, or None."""
-    return round(percent, 1) if percent >= LEAST_GAIN_PERCENT else None
+def _gain(percent: float) -> float | Unavailable:
+    """Return a gain that is worth naming, rounded."""
+    return round(percent, 1) if percent >= LEAST_GAIN_PERCENT else TOO_SMALL
 
 
 _INPUT = {

@@ -1,0 +1,110 @@
+"""Run each workload once, predict every change from that run, and race the changes against it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.predict.plan import Change, Plan
+from pipeline_lab.advice.what_if import Measured, Prediction, measure_run, predict
+from pipeline_lab.comparison.racing import race
+from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.runs.run import run
+from pipeline_lab.runs.store import RunStore
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One change: step times over the baseline's.
+
+    Attributes:
+        workload, change: Of the plan.
+        predicted: Ratio; None where the model does not cover the change.
+        binding: The term that binds in the prediction, or why there is none.
+        ratio, low, high: As raced, with the bounds of the 95 % interval; None where the race was too short.
+    """
+
+    workload: str
+    change: str
+    predicted: float | None
+    binding: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def is_known(self) -> bool:
+        return None not in (self.predicted, self.ratio, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Race:
+    """How long the races may be."""
+
+    arms: int = 5
+    pairs: int = 12
+    block_steps: int = 10
+    max_seconds: float = 90.0
+
+
+def record(plan: Plan, store: RunStore, output: Path, limits: Race) -> Iterator[Outcome]:
+    """Yield the outcome of each change as soon as its race is over; they are also added to ``output``."""
+    measured = measure_run(run(plan.baseline, store).folder)
+    if isinstance(measured, Unavailable):
+        raise SystemExit(f"{plan.name}: {measured.reason}")
+    print(_describe(plan, measured), flush=True)
+    for first in range(0, len(plan.changes), limits.arms):
+        changes = plan.changes[first : first + limits.arms]
+        predictions = [predict(measured, change.options) for change in changes]
+        for outcome in _race(plan, measured, changes, predictions, store, limits):
+            with output.open("a") as file:
+                file.write(json.dumps(asdict(outcome)) + "\n")
+            yield outcome
+
+
+def read(output: Path) -> list[Outcome]:
+    """Return the outcomes that were recorded before."""
+    return [Outcome(**json.loads(line)) for line in output.read_text().splitlines()] if output.exists() else []
+
+
+def _race(
+    plan: Plan,
+    measured: Measured,
+    changes: Sequence[Change],
+    predictions: Sequence[Prediction | Unavailable],
+    store: RunStore,
+    limits: Race,
+) -> Iterator[Outcome]:
+    try:
+        found = race(
+            plan.baseline,
+            *(change.options for change in changes),
+            store=store,
+            pairs=limits.pairs,
+            block_steps=limits.block_steps,
+            max_seconds=limits.max_seconds,
+            margin_percent=1.0,
+        )
+        results = [candidate.standing.result for candidate in found.candidates]
+    except PipelineLabError as error:
+        print(f"{plan.name}: {error}", flush=True)
+        results = [None] * len(changes)
+    for change, prediction, result in zip(changes, predictions, results, strict=True):
+        known = isinstance(prediction, Prediction)
+        yield Outcome(
+            workload=plan.name,
+            change=change.name,
+            predicted=prediction.step_ms / measured.step_ms if known else None,
+            binding=prediction.terms[0].name if known else prediction.reason,
+            ratio=None if result is None else result.ratio,
+            low=None if result is None else result.low,
+            high=None if result is None else result.high,
+        )
+
+
+def _describe(plan: Plan, measured: Measured) -> str:
+    return (
+        f"{plan.name}: step {measured.step_ms:.1f} ms ± {measured.noise_percent:.0f} %, alone {measured.device_only_ms:.1f} "
+        f"ms; pipeline × {measured.pipeline_factor:.2f}, processor × {measured.cpu_factor:.2f}, others took "
+        f"{measured.other_cores:.2f} cores"
+    )

@@ -1,0 +1,54 @@
+"""From a diagnosis to one with advice: the verdict's suggestions, by the model where the run's options are known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline_lab.advice.cures import find_cures
+from pipeline_lab.advice.told import options_of
+from pipeline_lab.analysis.losses import measure_losses
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict import Suggestion, VerdictClass
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.store import RunFolder
+
+
+def analyze(path: str | Path) -> Diagnosis:
+    """Diagnose a run, a log directory, a trace file or an archive, and say what to try.
+
+    Raises:
+        TraceReadError: There is nothing that can be read as a trace, and no run either.
+    """
+    from pipeline_lab.analysis.diagnosis import diagnose  # loads the reader's compiled code
+
+    return advise(diagnose(path))
+
+
+def advise(diagnosis: Diagnosis) -> Diagnosis:
+    """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
+    if diagnosis.verdict.suggestions:
+        return diagnosis
+    return replace(diagnosis, verdict=replace(diagnosis.verdict, suggestions=_suggestions(diagnosis)))
+
+
+def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
+    """Return the model's suggestions; in words where it has none, or where input is not what holds the job back."""
+    verdict, found = diagnosis.verdict, _by_model(diagnosis)
+    if found and verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION):
+        return found
+    losses = measure_losses(diagnosis)
+    if losses is None:
+        return found
+    lost_percent = losses.by_class.get(verdict.verdict_class, 0.0)
+    cures = find_cures(verdict.verdict_class, verdict.cause, verdict.stage, lost_percent, diagnosis.calibration)
+    return (*cures, *found)
+
+
+def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
+    options = options_of(RunFolder(Path(diagnosis.source.path)))
+    if isinstance(options, Unavailable):
+        return ()
+    from pipeline_lab.advice.suggestions import suggest  # logs need none of this
+    from pipeline_lab.advice.what_if import measure
+
+    measured = measure(diagnosis, options)
+    return () if isinstance(measured, Unavailable) else suggest(diagnosis, measured)

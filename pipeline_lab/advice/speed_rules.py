@@ -1,0 +1,182 @@
+"""Rules that let the same work happen sooner: overlap, parallel calls, threads, order, whole batches."""
+
+from collections.abc import Iterator
+
+from pipeline_lab.advice.edits import Document, Stages, edit_stages, set_pipeline, set_stage, set_workload
+from pipeline_lab.advice.proposals import BOLD, CAREFUL, Case, Proposal, Rule
+from pipeline_lab.advice.running import FUNCTIONS, RunningStage
+from pipeline_lab.advice.terms import TURNS
+from pipeline_lab.options.pipeline import BatchStage, ReadStage
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import GeneratorWorkload
+from pipeline_lab.units import NS_PER_MS, format_duration
+
+CALLS = (2, 4, 8, 16, 32)
+MATTERS_SHARE = 0.1
+"""Part of a step that a stage has to take before it is worth more calls."""
+WORTH_IT = 0.97
+"""More calls or threads are only proposed where they bring the step below this part of what fewer do."""
+
+
+def overlap(case: Case) -> Iterator[Proposal]:
+    """Prepare batches while the step runs."""
+    if case.own.terms[0].name != TURNS or case.options.pipeline.stages[-1].stage.startswith("prefetch"):
+        return
+    yield Proposal(
+        "Add prefetch as the last stage.",
+        f"Step and input take turns: {_ms(case.own.ceiling_ms)} of training, then {_ms(case.own.step_ms - case.own.ceiling_ms)} "
+        "of waiting for the next batch.",
+        edit_stages(case.options, lambda stages: [*stages, {"stage": "prefetch", "buffer_size": "autotune"}]),
+        ("A few batches more are held in memory.",),
+    )
+
+
+def more_calls(case: Case) -> Iterator[Proposal]:
+    """Run more calls of a stage at once, with as many threads as that takes."""
+    for stage in case.running:
+        time_ms = _work_ms(case, stage) / stage.calls
+        if not _can_be_parallel(case, stage) or time_ms < MATTERS_SHARE * case.measured.step_ms:
+            continue
+        more = [calls for calls in CALLS if calls > stage.calls]
+        few = _fewest(case, [_with_calls(case.options, stage, calls) for calls in more])
+        wide = _fewest(case, [_with_calls(case.options, stage, calls, pool=calls) for calls in more])
+        yield from _propose_calls(case, stage, few)
+        if wide is not None and case.step_ms(wide) < WORTH_IT * min(case.step_ms(few), case.step_ms(case.options)):
+            yield from _propose_calls(case, stage, wide)
+
+
+def more_threads(case: Case) -> Iterator[Proposal]:
+    """Give the pool as many threads as the stages ask for."""
+    pooled = [stage for stage in case.running if stage.uses_pool and not stage.is_skipped]
+    wider = [set_pipeline(case.options, private_threadpool_size=size) for size in CALLS if size > case.pool_threads]
+    if not pooled or (found := _fewest(case, wider)) is None:
+        return
+    size = found.pipeline.private_threadpool_size
+    yield Proposal(
+        f"Set private_threadpool_size to {size}.",
+        f"The pool has {case.pool_threads} threads, and {_names(pooled)} would run more calls at once; AUTOTUNE does not "
+        "raise it.",
+        found,
+        (f"{size} threads instead of {case.pool_threads}.",),
+    )
+
+
+def any_order(case: Case) -> Iterator[Proposal]:
+    """Hand on whatever is ready."""
+    stall = case.measured.order_stall
+    for stage in case.running:
+        if stall is not None and stage.stage.stage == stall.stage and stage.keeps_order:
+            yield Proposal(
+                f"Set deterministic=False on {stall.stage}.",
+                f"Its work alone would take {_ms(_work_ms(case, stage) / stage.calls)} a batch, but finished elements wait for "
+                "slower ones before them.",
+                set_stage(case.options, stage.index, deterministic=False),
+                ("The order of the examples differs from run to run.",),
+                CAREFUL,
+            )
+
+
+def whole_batches(case: Case) -> Iterator[Proposal]:
+    """Put batch before the functions, so that each call sees many examples."""
+    sizes = case.options.pipeline.batch_sizes
+    single = [stage for stage in case.running if stage.stage.stage in FUNCTIONS and not sizes[stage.index]]
+    if not single or any(stage.is_skipped for stage in single):
+        return
+    names = [stage.stage.stage for stage in single]
+
+    def change(stages: Stages) -> list[Document]:
+        moved = [stage for stage in stages if stage["stage"] in names]
+        kept = [stage for stage in stages if stage["stage"] not in names]
+        place = next(index for index, stage in enumerate(kept) if stage["stage"] == "batch") + 1
+        return [*kept[:place], *moved, *kept[place:]]
+
+    called = case.options.pipeline.batch_size
+    yield Proposal(
+        f"Put batch before {' and '.join(names)}, so that each call sees a whole batch.",
+        f"{' and '.join(names)}: {called} calls for each batch, {_ms(sum(_work_ms(case, stage) for stage in single))} of "
+        "thread time.",
+        edit_stages(case.options, change),
+        ("Buffers behind batch hold records instead of decoded examples.",),
+        CAREFUL,
+    )
+
+
+def batches_from_python(case: Case) -> Iterator[Proposal]:
+    """Let a Python generator yield whole batches."""
+    workload, size = case.options.workload, case.options.pipeline.batch_size
+    if not isinstance(workload, GeneratorWorkload) or workload.examples_at_once >= size:
+        return
+    yield Proposal(
+        f"Let the generator yield {size} examples at once.",
+        f"Each of its calls costs Python time beside the example itself: {_ms(_work_ms(case, case.running[0]))} a batch in all, "
+        "and only one thread at a time can run Python.",
+        set_workload(case.options, examples_at_once=size),
+    )
+
+
+SPEED_RULES: tuple[Rule, ...] = (overlap, more_calls, more_threads, any_order, whole_batches, batches_from_python)
+
+
+def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) -> Iterator[Proposal]:
+    if options is None:
+        return
+    changed, name = options.pipeline.stages[stage.index], stage.stage.stage
+    calls, threads = getattr(changed, "num_parallel_calls", None), options.pipeline.private_threadpool_size
+    effects = []
+    if threads != case.options.pipeline.private_threadpool_size:
+        effects.append(f"{threads} threads in the pool instead of {case.pool_threads}.")
+    is_read = isinstance(changed, ReadStage)
+    if is_read and changed != stage.stage:
+        effects.append("The examples of several files come in turns.")
+    what = f"Read {calls} files at a time" if is_read else f"Give {name} {calls} parallel calls"
+    yield Proposal(
+        f"{what}{f' and the pool {threads} threads' if effects and threads and threads != case.pool_threads else ''}.",
+        f"{name} takes {_ms(_work_ms(case, stage))} of thread time a batch with {stage.calls:.0f} "
+        f"call{'' if stage.calls == 1 else 's'} at once; others leave {case.measured.free_cores:.1f} of "
+        f"{case.measured.cores:.0f} cores.",
+        options,
+        tuple(effects),
+        BOLD if is_read and not _is_interleaved(stage) else 1.0,
+    )
+
+
+def _can_be_parallel(case: Case, stage: RunningStage) -> bool:
+    if stage.stage.stage in FUNCTIONS:
+        return getattr(stage.stage, "num_parallel_calls", None) != "autotune"
+    if isinstance(stage.stage, BatchStage):
+        return stage.stage.num_parallel_calls != "autotune"
+    sizes = case.options.file_sizes
+    return isinstance(stage.stage, ReadStage) and stage.stage.mode != "sample" and (sizes is None or len(sizes) > 1)
+
+
+def _with_calls(options: RunOptions, stage: RunningStage, calls: int, pool: int | None = None) -> RunOptions | None:
+    values: Document = {"num_parallel_calls": calls}
+    if isinstance(stage.stage, ReadStage):
+        files = len(options.file_sizes) if options.file_sizes else calls
+        values = {"num_parallel_calls": min(calls, files), "mode": "interleave", "cycle_length": min(calls, files)}
+    changed = set_stage(options, stage.index, **values)
+    if changed is None or pool is None:
+        return changed
+    return set_pipeline(changed, private_threadpool_size=pool)
+
+
+def _fewest(case: Case, choices: list[RunOptions | None]) -> RunOptions | None:
+    """Return the first choice that is about as fast as the fastest."""
+    best = min((case.step_ms(choice) for choice in choices), default=float("inf"))
+    return next((choice for choice in choices if choice is not None and WORTH_IT * case.step_ms(choice) <= best), None)
+
+
+def _is_interleaved(stage: RunningStage) -> bool:
+    return isinstance(stage.stage, ReadStage) and not stage.stage.is_in_order
+
+
+def _work_ms(case: Case, stage: RunningStage) -> float:
+    return case.times[stage.index].work_ms
+
+
+def _names(stages: list[RunningStage]) -> str:
+    return " and ".join(stage.stage.stage for stage in stages)
+
+
+def _ms(value: float) -> str:
+    return format_duration(value * NS_PER_MS)

@@ -1,0 +1,74 @@
+"""What to try next, by rules with evidence: each a change of options, predicted, the best gain per risk first."""
+
+from pipeline_lab.advice.cache_rules import CACHE_RULES
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.proposals import Case, Proposal, Rule
+from pipeline_lab.advice.sampling_rules import SAMPLING_RULES
+from pipeline_lab.advice.speed_rules import SPEED_RULES
+from pipeline_lab.advice.what_if import Prediction, predict
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, Suggestion
+from pipeline_lab.comparison.differences import find_differences
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.source import render_source
+
+RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES)
+MOST = 8
+"""Suggestions that are handed out; a tired person reads no more."""
+NO_OPTION = Unavailable("No option of the lab does this, so it cannot be predicted; measure it in your own code.")
+
+
+def suggest(results: Results, measured: Measured) -> tuple[Suggestion, ...]:
+    """Return what to try, the best gain per risk first.
+
+    Args:
+        results: A run's diagnosis.
+        measured: The same run, ready to be asked.
+    """
+    case = Case(measured, results)
+    found: dict[str, tuple[float, Suggestion]] = {}
+    for proposal in (proposal for rule in RULES for proposal in rule(case)):
+        if proposal.in_words:
+            found.setdefault(
+                proposal.change, (0.0, Suggestion(proposal.change, proposal.why, NO_OPTION, proposal.side_effects))
+            )
+        elif proposal.options is not None:
+            gain = _gain(predict(measured, proposal.options), measured)
+            if proposal.serves_sampling or (isinstance(gain, float) and gain >= LEAST_GAIN_PERCENT):
+                rank = 0.0 if isinstance(gain, Unavailable) else gain / proposal.risk
+                found.setdefault(
+                    _key(proposal.options), (rank, _word(proposal, proposal.options, measured.options, gain))
+                )
+    ordered = sorted(found.values(), key=lambda pair: -pair[0])
+    return tuple(suggestion for _, suggestion in ordered[:MOST])
+
+
+def _gain(prediction: Prediction | Unavailable, measured: Measured) -> float | Unavailable:
+    return prediction if isinstance(prediction, Unavailable) else round(prediction.gain_percent(measured), 1)
+
+
+def _key(options: RunOptions) -> str:
+    return options.pipeline.model_dump_json() + options.workload.model_dump_json()
+
+
+def _word(proposal: Proposal, options: RunOptions, before: RunOptions, gain: float | Unavailable) -> Suggestion:
+    document = options.model_dump(mode="json")
+    differences = find_differences(
+        [before.model_dump(mode="json"), document], [{}, {}], [render_source(before), render_source(options)]
+    )
+    return Suggestion(
+        change=proposal.change,
+        why=proposal.why,
+        predicted_gain_percent=gain,
+        side_effects=proposal.side_effects,
+        option_changes=tuple(
+            f"{each.path} = {_value(each.values[1])} (was {_value(each.values[0])})" for each in differences.options
+        ),
+        source_diff=differences.sources[0] or "",
+        options=document,
+    )
+
+
+def _value(text: str | None) -> str:
+    return "none" if text in (None, "null") else text

@@ -1,0 +1,62 @@
+"""Advice on a whole diagnosis: in words where nobody knows the options, by the model where the run tells them."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline_lab.advice.advising import advise
+from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict import VerdictClass
+from pipeline_lab.analysis.verdict_rules import judge
+from pipeline_lab.errors import Unavailable
+from tests.analysis.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
+from tests.support import results
+
+
+def judged(calibration: object = NO_CALIBRATION, **percent: int) -> Diagnosis:
+    """Return a diagnosis of a log whose steps divide as given, with its verdict."""
+    found = results.diagnosis(
+        step_breakdown=divided(**percent), calibration=calibration, tf_data=NO_PIPELINE, live_model=NO_PIPELINE
+    )
+    found = replace(found, source=replace(found.source, path="/nowhere"))
+    return replace(found, verdict=judge(found))
+
+
+@pytest.mark.parametrize(
+    ("percent", "kind"),
+    [
+        ({"input_wait": 60, "device_compute": 40}, VerdictClass.INPUT_BOUND),
+        ({"host_to_device": 30, "device_compute": 70}, VerdictClass.HOST_TO_DEVICE_BOUND),
+        ({"compile": 50, "device_compute": 50}, VerdictClass.COMPILE_BOUND),
+        ({"dispatch": 40, "device_compute": 60}, VerdictClass.DISPATCH_BOUND),
+        ({"python": 60, "host_compute": 40}, VerdictClass.IDLE_OTHER),
+        ({"host_compute": 100}, VerdictClass.DEVICE_BOUND),
+    ],
+)
+def test_a_log_is_advised_in_words(percent: dict[str, int], kind: VerdictClass):
+    found = judged(**percent)
+    assert (found.verdict.verdict_class, found.verdict.suggestions) == (kind, ())
+    first = advise(found).verdict.suggestions[0]
+    assert first.change.endswith(".")
+    assert first.options is None
+
+
+def test_a_log_that_was_not_calibrated_predicts_nothing_of_its_input():
+    (suggestion,) = advise(judged(input_wait=60, device_compute=40)).verdict.suggestions
+    assert isinstance(suggestion.predicted_gain_percent, Unavailable)
+    assert suggestion.prediction == ""
+
+
+def test_the_gain_of_overlapping_and_of_a_faster_pipeline_follow_from_the_calibration():
+    # alone 20 and 30 ms, together 50: they take turns, and the slower one would remain
+    turns = advise(judged(Calibration(20e6, 30e6, 50e6), input_wait=60, device_compute=40)).verdict
+    assert turns.suggestions[0].predicted_gain_percent == 40.0
+    slow = advise(judged(Calibration(20e6, 49e6, 50e6), input_wait=60, device_compute=40)).verdict
+    assert slow.suggestions[0].predicted_gain_percent == 60.0
+    assert slow.suggestions[0].prediction == "predicted: step up to 60 % shorter"
+
+
+def test_advice_that_is_there_stays():
+    advised = advise(judged(input_wait=60, device_compute=40))
+    assert advise(advised) is advised
