@@ -20,6 +20,10 @@ from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
 
+OWN_PIPELINE = (
+    "The pipeline is made by your own module, and what a change of its code would bring cannot be told from options; race "
+    "the module's arguments against each other."
+)
 NO_THREADS = (
     "How many threads run the pipeline's functions is only known for pipelines that TensorFlow can write down; launch the "
     "job with `pipeline-lab run`."
@@ -109,6 +113,8 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
         results: Its diagnosis.
         options: What it was told.
     """
+    if not options.is_assembled:
+        return Unavailable(OWN_PIPELINE)
     calibration, model, job = results.calibration, results.live_model, results.job_steps
     if isinstance(calibration, Unavailable):
         return calibration

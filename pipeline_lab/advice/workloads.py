@@ -19,6 +19,8 @@ KNOWN_TIMES = {
 }
 """Fields of a workload whose change has an effect that is known: they are times, or the length of an epoch."""
 ANY_WORKLOAD = frozenset({"examples_per_file"})
+SAME_STEP = frozenset({"steps", "seconds", "warmup_steps", "calibrate", "learning_rate", "seed", "timeout_s"})
+"""Fields of the training that leave a step as long as it is."""
 CONSTANT_STEPS = (SyntheticWorkload, GeneratorWorkload)
 """Workloads whose step takes as long for a batch of any size."""
 
@@ -47,7 +49,7 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     if unknown:
         return _not_from("workload", unknown)
     training = _changed(before.training.model_dump(), after.training.model_dump())
-    unknown = sorted(set(training) & {"device", "precision", "checkpoint_every"})
+    unknown = sorted(set(training) - SAME_STEP)
     return _not_from("training", unknown) if unknown else _unknown_function(before, after)
 
 
