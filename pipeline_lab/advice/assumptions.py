@@ -8,7 +8,6 @@ from pipeline_lab.advice.workloads import CONSTANT_STEPS, function_ms
 from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
 
-
 BUSY_SHARE = 0.2
 """Part of the cores that others may use before it is worth a word."""
 
