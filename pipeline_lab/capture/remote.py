@@ -16,7 +16,7 @@ from types import FrameType
 
 from pipeline_lab.errors import CaptureError, PipelineLabError
 from pipeline_lab.runs import recorded
-from pipeline_lab.runs.events import FailureEvent, NoteEvent, PhaseEvent, WindowEvent
+from pipeline_lab.runs.events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, this_process, update_record
 from pipeline_lab.units import NS_PER_S
@@ -90,6 +90,7 @@ class _Series:
                 if number == 1:
                     raise CaptureError(NOBODY.format(address=self._address)) from error
                 return RunState.DONE, GONE.format(address=self._address, windows=_windows(number - 1))
+            self._log.write(CaptureProgressEvent(number, self._count))
             while number < self._count and time.monotonic() - begun_s < self._every_s and not self._should_stop():
                 time.sleep(0.1)
         return RunState.DONE, ""

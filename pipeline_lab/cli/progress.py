@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from pipeline_lab.runs.events import (
+    CaptureProgressEvent,
     DataProgressEvent,
     Event,
     NoteEvent,
@@ -25,6 +26,7 @@ PHASES = {
     "warmup": "warming up",
     "training": "training",
     "racing": "racing",
+    "capturing": "recording windows of the job",
     "recording": "recording a profile window of each arm",
     "finishing": "writing the last window",
 }
@@ -76,6 +78,8 @@ class RunProgress:
                 self._enter(PHASES.get(event.phase, event.phase))
             case DataProgressEvent():
                 self._count(event.files, event.total_files, f"{event.files}/{event.total_files} files")
+            case CaptureProgressEvent():
+                self._count(event.windows, event.total_windows, f"{event.windows}/{event.total_windows} windows")
             case ProgressEvent():
                 self._show_steps(event)
             case WindowEvent():

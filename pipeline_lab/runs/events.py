@@ -52,6 +52,15 @@ class DataProgressEvent(Event):
 
 
 @dataclass(frozen=True)
+class CaptureProgressEvent(Event):
+    """Windows so far that were asked for from a job that is not ours."""
+
+    kind = "capture_progress"
+    windows: int
+    total_windows: int
+
+
+@dataclass(frozen=True)
 class CalibrationEvent(Event):
     """The step alone on a held batch (G) and the pipeline alone (D), ns per step; None where it was not measured.
 
@@ -139,6 +148,7 @@ KINDS: dict[str, type[Event]] = {
         PhaseEvent,
         ProgressEvent,
         DataProgressEvent,
+        CaptureProgressEvent,
         CalibrationEvent,
         WindowEvent,
         RaceEvent,

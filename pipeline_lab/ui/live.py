@@ -5,6 +5,7 @@ Everything comes from the run folder, once a second, so a reload or a second bro
 
 import streamlit as st
 
+from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.figures.stalls import stall_over_time
 from pipeline_lab.figures.steps import step_time
@@ -12,7 +13,7 @@ from pipeline_lab.runs.events import read_events
 from pipeline_lab.runs.launcher import cancel, position
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.ui import analyses, background, charts, state
+from pipeline_lab.ui import analyses, background, charts, state, verdict
 from pipeline_lab.ui.progress import Progress, summarise
 from pipeline_lab.ui.text import escape, sentence
 from pipeline_lab.units import format_count, format_duration
@@ -72,18 +73,37 @@ def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
 def _show_charts(folder: RunFolder) -> None:
     job = analyses.live_steps(folder)
     if job is None:
-        st.caption("Charts appear with the first steps.")
+        st.caption(_without_steps(folder))
+    else:
+        _show_steps(job)
+    if job is None and not folder.windows():
         return
+    analyses.follow(folder)
+    diagnosis = analyses.saved(folder)
+    if diagnosis is None:
+        return
+    if job is None:  # the windows are all there is
+        verdict.show_verdict(diagnosis.verdict)
+        verdict.show_metrics(diagnosis)
+    charts.show_live_gaps(diagnosis)
+
+
+def _without_steps(folder: RunFolder) -> str:
+    """Say what will come where no step is timed yet, or ever."""
+    if folder.source.exists() or folder.steps.exists():
+        return "Charts appear with the first steps."
+    if not folder.windows():
+        return "This job's steps are not timed one by one. What its profile windows say appears with the first of them."
+    return "This job's steps are not timed one by one. This is what its profile windows say so far."
+
+
+def _show_steps(job: JobSteps) -> None:
     st.caption(f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far.")
     for figure, name, description in (
         (stall_over_time(job, state.mode()), "live-stalls", "Wait of each step so far."),
         (step_time(job, state.mode()), "live-steps", "Time of each step so far."),
     ):
         charts.show_figure(figure, name, description)
-    analyses.follow(folder)
-    diagnosis = analyses.saved(folder)
-    if diagnosis is not None:
-        charts.show_live_gaps(diagnosis)
 
 
 def _cancel(folder: RunFolder) -> None:

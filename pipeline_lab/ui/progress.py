@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.runs.events import (
+    CaptureProgressEvent,
     DataProgressEvent,
     Event,
     FailureEvent,
@@ -57,6 +58,9 @@ def summarise(events: Sequence[Event]) -> Progress:
             fraction = 1.0 if event.phase == "finishing" else fraction
         elif isinstance(event, DataProgressEvent):
             text = f"Writing the data files: {event.files} of {event.total_files}"
+        elif isinstance(event, CaptureProgressEvent):
+            text = f"Recording windows of the job: {event.windows} of {event.total_windows}"
+            fraction = event.windows / event.total_windows
         elif isinstance(event, ProgressEvent):
             text, fraction = _describe(event), _fraction(event)
         elif isinstance(event, RaceEvent):

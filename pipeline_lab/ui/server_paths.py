@@ -25,7 +25,7 @@ _OFF = (
 def problem() -> str:
     """Say why no path on the server may be opened; empty where some may."""
     allowed = _allowed_folders()
-    return "" if allowed or (allowed is None and _is_local()) else _OFF
+    return "" if allowed or (allowed is None and is_local()) else _OFF
 
 
 def open_path(store: RunStore, text: str, copied: opened.Copied) -> RunFolder:
@@ -75,5 +75,6 @@ def _allowed_folders() -> list[Path] | None:
     return [Path(folder).expanduser().resolve() for folder in named.split(os.pathsep) if folder.strip()]
 
 
-def _is_local() -> bool:
+def is_local() -> bool:
+    """Say whether the app answers this machine alone."""
     return st.get_option("server.address") in LOCAL_HOSTS

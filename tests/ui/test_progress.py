@@ -1,4 +1,11 @@
-from pipeline_lab.runs.events import DataProgressEvent, FailureEvent, NoteEvent, PhaseEvent, ProgressEvent
+from pipeline_lab.runs.events import (
+    CaptureProgressEvent,
+    DataProgressEvent,
+    FailureEvent,
+    NoteEvent,
+    PhaseEvent,
+    ProgressEvent,
+)
 from pipeline_lab.ui.progress import summarise
 from tests.support.run_folders import window_event
 
@@ -21,6 +28,11 @@ def test_steps_give_a_fraction():
 def test_a_job_by_the_clock_counts_seconds():
     progress = summarise([ProgressEvent(1234, None, 15.0, 60.0)])
     assert (progress.text, progress.fraction) == ("Training: 1,234 steps in 15 s of 60 s", 0.25)
+
+
+def test_windows_of_a_running_job_are_counted():
+    progress = summarise([PhaseEvent("capturing"), CaptureProgressEvent(2, 8)])
+    assert (progress.text, progress.fraction) == ("Recording windows of the job: 2 of 8", 0.25)
 
 
 def test_a_phase_that_this_version_does_not_know_is_shown_as_it_is():

@@ -107,7 +107,7 @@ def test_a_path_without_a_log_is_one_sentence(open_log, run_store, path, sentenc
 
 
 def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
-    monkeypatch.setattr(server_paths, "_is_local", lambda: False)
+    monkeypatch.setattr(server_paths, "is_local", lambda: False)
     app = open_page("upload")
     assert not app.text_input
     assert r"PIPELINE\_LAB\_PATHS" in texts(app)
@@ -116,7 +116,7 @@ def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.usefixtures("diagnosis")
 def test_only_named_folders_may_be_opened(open_log, run_store, log, monkeypatch, local):
-    monkeypatch.setattr(server_paths, "_is_local", lambda: local)
+    monkeypatch.setattr(server_paths, "is_local", lambda: local)
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(log.parent))
     assert open_log(log.parent / "nothing" / ".." / ".." / "other").error[0].value.endswith(r"allows\.")
     (log.parent / "way-out.xplane.pb").symlink_to(TRACE)

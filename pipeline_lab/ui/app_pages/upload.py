@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.ui import analyses, cache, keeping, links, opening, server_paths, upload_zone
+from pipeline_lab.ui import analyses, cache, capture_form, keeping, links, opening, server_paths, upload_zone
 from pipeline_lab.ui.text import escape
 
 st.title("Open a log", anchor=False)
@@ -33,3 +33,5 @@ else:
         is_asked = st.form_submit_button("Open", key="open-path")
     if is_asked and path.strip():
         opening.open_path(store, path)
+
+capture_form.show(store)
