@@ -44,6 +44,8 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     old, new = before.workload, after.workload
     if old.kind != new.kind:
         return f"The run trained on the {old.kind} workload; record one with {new.kind} to predict for it."
+    if before.pipeline.find("service") or after.pipeline.find("service"):
+        return "With tf.data service other processes prepare the data, and what they can do was not measured; race it."
     changed = _changed(old.model_dump(), new.model_dump())
     unknown = sorted(set(changed) - KNOWN_TIMES.get(old.kind, ANY_WORKLOAD))
     if unknown:

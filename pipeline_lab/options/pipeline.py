@@ -13,6 +13,7 @@ from pipeline_lab.options.base import Options
 from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.service_stage import ServiceStage
 from pipeline_lab.options.stages import (
     AugmentStage,
     BatchStage,
@@ -51,6 +52,7 @@ __all__ = [
     "RebatchStage",
     "RepeatStage",
     "SaveStage",
+    "ServiceStage",
     "ShardStage",
     "ShuffleStage",
     "SkipStage",
@@ -82,6 +84,7 @@ Stage = Annotated[
     | BucketStage
     | UnbatchStage
     | RebatchStage
+    | ServiceStage
     | PrefetchStage
     | PrefetchToDeviceStage,
     Field(discriminator="stage"),
@@ -113,13 +116,14 @@ STAGE_TYPES: dict[str, type[Options]] = {
         BucketStage,
         UnbatchStage,
         RebatchStage,
+        ServiceStage,
         PrefetchStage,
         PrefetchToDeviceStage,
     )
 }
 """Every stage by its name, in the order in which forms offer them."""
 
-SINGLE_STAGES = ("read", "parse", "views", "augment", "lookup", "map", "prefetch_to_device")
+SINGLE_STAGES = ("read", "parse", "views", "augment", "lookup", "map", "service", "prefetch_to_device")
 """Stages that a pipeline has once at most."""
 
 
@@ -163,6 +167,7 @@ class PipelineOptions(Options):
             raise ValueError("save would write for ever behind an endless repeat; put it before repeat")
         self._check_images(kinds)
         self._check_batches()
+        self._check_service()
         return self
 
     def _check_images(self, kinds: list[str]) -> None:
@@ -171,6 +176,16 @@ class PipelineOptions(Options):
                 raise ValueError(f"{kind} needs decoded images; put parse before it")
         if self.is_vectorised("views"):
             raise ValueError("views makes examples out of single images; put it before batch")
+
+    def _check_service(self) -> None:
+        service, read = self.find("service"), self.stages[0]
+        if not isinstance(service, ServiceStage) or service.sharding == "off":
+            return
+        if isinstance(read, ReadStage) and read.mode == "sample":
+            raise ValueError(
+                f"a service cannot divide files that are sampled; set sharding = off instead of {service.sharding}, or read "
+                "in another mode"
+            )
 
     def _check_batches(self) -> None:
         size = None

@@ -85,10 +85,10 @@ def predict_order(
         seed: Of everything that is random.
 
     Returns:
-        None if it would take more than :data:`MAX_RECORDS` records to say, or if the batches go by the examples' lengths,
-        which are not known before they are read.
+        None if it would take more than :data:`MAX_RECORDS` records to say, if the batches go by the examples' lengths,
+        which are not known before they are read, or if workers of a service share the files as they come to it.
     """
-    if pipeline.find("bucket_by_sequence_length") is not None:
+    if pipeline.find("bucket_by_sequence_length") is not None or pipeline.find("service") is not None:
         return None
     total = int(records.sum()) * pipeline.views
     batches = min(batches, MAX_EPOCHS * total // pipeline.batch_size + 1)

@@ -15,6 +15,7 @@ from pipeline_lab.options.pipeline import (
     PrefetchStage,
     ReadStage,
     RepeatStage,
+    ServiceStage,
     ShuffleStage,
     Stage,
     ViewsStage,
@@ -39,6 +40,7 @@ from pipeline_lab.pipeline.generator_code import generator_source
 from pipeline_lab.pipeline.image_code import image_source
 from pipeline_lab.pipeline.module_code import module_source
 from pipeline_lab.pipeline.part_code import PartStage, part_lines
+from pipeline_lab.pipeline.service_code import service_code, service_lines
 from pipeline_lab.pipeline.sparse_code import sparse_source
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
 from pipeline_lab.pipeline.synthetic_code import synthetic_source
@@ -58,7 +60,8 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
     if isinstance(options.workload, ModuleWorkload):
         return module_source(options.workload, options.pipeline)
     workload = _workload_source(options.workload, options.pipeline, has_probe=probe and needs_probe(options))
-    code = workload.code + Code(imports=("import os",) if _has_files_of_its_own(options.pipeline) else ())
+    own = Code(imports=("import os",) if _has_files_of_its_own(options.pipeline) else ())
+    code = workload.code + own + service_code(options.pipeline)
     blocks = [
         "\n".join([*_header(workload), *_imports(code), "", *code.constants]).rstrip(),
         *code.functions,
@@ -133,13 +136,21 @@ def _stage_lines(stage: Stage, index: int, options: RunOptions, workload: Worklo
         yield from store_lines(stage, index)
     elif isinstance(stage, PartStage):
         yield from part_lines(stage)
-    elif isinstance(stage, ShuffleStage):
+    elif isinstance(stage, BatchingStage):
+        yield batching_line(stage, options.workload)
+    elif isinstance(stage, ServiceStage):
+        yield from service_lines(stage)
+    else:
+        yield from _call_lines(stage)
+
+
+def _call_lines(stage: Stage) -> Iterator[str]:
+    """Write a stage that is one call, whatever the workload; ``prefetch_to_device`` is written with the ending."""
+    if isinstance(stage, ShuffleStage):
         again = [] if stage.reshuffle_each_iteration else ["reshuffle_each_iteration=False"]
         yield assign_call("dataset.shuffle", [str(stage.buffer_size), *again])
     elif isinstance(stage, RepeatStage):
         yield assign_call("dataset.repeat", [] if stage.count is None else [str(stage.count)])
-    elif isinstance(stage, BatchingStage):
-        yield batching_line(stage, options.workload)
     elif isinstance(stage, PrefetchStage):
         yield assign_call("dataset.prefetch", [number_or_autotune(stage.buffer_size)])
 

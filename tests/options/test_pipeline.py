@@ -10,6 +10,7 @@ from pipeline_lab.options.pipeline import (
     PipelineOptions,
     PrefetchStage,
     ReadStage,
+    ServiceStage,
 )
 
 
@@ -74,6 +75,27 @@ def test_parallelism_is_serial_a_number_or_autotune(written: object, meant: obje
 def test_other_parallelism_is_refused(wrong: object) -> None:
     with pytest.raises(ValidationError):
         MapStage.model_validate({"num_parallel_calls": wrong})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [(None, None), ("", None), (" grpc://data-1.local:5050", "data-1.local:5050"), ("10.0.0.1:80", "10.0.0.1:80")],
+)
+def test_a_service_is_named_by_host_and_port(written: str | None, meant: str | None) -> None:
+    assert ServiceStage(address=written).address == meant
+
+
+@pytest.mark.parametrize("wrong", ["host", "http://a:1", "a:b", "a:1/x", "a:123456"])
+def test_another_address_is_refused(wrong: str) -> None:
+    with pytest.raises(ValidationError):
+        ServiceStage(address=wrong)
+
+
+def test_a_service_cannot_divide_sampled_files() -> None:
+    read = {"stage": "read", "mode": "sample"}
+    with pytest.raises(ValidationError, match="cannot divide files that are sampled"):
+        pipeline(read, {"stage": "service"}, {"stage": "batch"})
+    pipeline(read, {"stage": "service", "sharding": "off"}, {"stage": "batch"})
 
 
 def test_an_unknown_option_is_refused_rather_than_ignored() -> None:

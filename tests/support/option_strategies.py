@@ -90,6 +90,13 @@ ANYWHERE = st.lists(
         _optional("shard", num_shards=st.integers(1, 4)),
         _optional("random_shard", num_shards=st.integers(1, 8), shard_size=st.integers(1, 100)),
         _optional("filter", keep_percent=st.floats(1, 100)),
+        _optional(
+            "service",
+            address=st.none() | st.sampled_from(["localhost:5000", "grpc://10.0.0.1:80"]),
+            workers=st.integers(1, 4),
+            sharding=st.sampled_from(["dynamic", "file", "off"]),
+            compression=FLAGS,
+        ),
         _optional("rebatch", size=st.integers(1, 64), drop_remainder=FLAGS),
     ),
     max_size=5,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from pipeline_lab.options.pipeline import (
     RebatchStage,
     RepeatStage,
     SaveStage,
+    ServiceStage,
     ShardStage,
     ShuffleStage,
     SkipStage,
@@ -70,6 +71,15 @@ def _ids(ask: Ask, *stages: Stage, workload: Workload = SMALL, **pipeline: Any) 
 )
 def test_stages_hand_on_exactly_their_part(ask_tensorflow: Ask, stages: tuple[Stage, ...], expected: list[int]) -> None:
     assert _ids(ask_tensorflow, *stages) == expected
+
+
+@pytest.mark.parametrize(("sharding", "times"), [("dynamic", 1), ("off", 2)])
+def test_a_service_divides_the_files_among_its_workers_or_repeats_them(
+    ask_tensorflow: Ask, sharding: Literal["dynamic", "off"], times: int
+) -> None:
+    service = ServiceStage(workers=2, sharding=sharding, compression=False)
+    found = _ids(ask_tensorflow, ReadStage(), service, ROUGH)
+    assert sorted(found) == sorted(times * EVERY_ID)
 
 
 def test_random_shards_are_whole_stretches_in_an_order_of_their_own(ask_tensorflow: Ask) -> None:

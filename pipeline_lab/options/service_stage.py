@@ -1,0 +1,30 @@
+"""The stage that hands the pipeline before it to other processes."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from pipeline_lab.options.base import Options
+
+HOST_AND_PORT = r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}"
+
+
+def _without_protocol(value: object) -> object:
+    return value.strip().removeprefix("grpc://") or None if isinstance(value, str) else value
+
+
+Address = Annotated[str, Field(pattern=f"^{HOST_AND_PORT}$")]
+
+
+class ServiceStage(Options):
+    """Let workers of tf.data service do all stages before this one, on this machine or on others."""
+
+    stage: Literal["service"] = "service"
+    address: Annotated[Address | None, BeforeValidator(_without_protocol)] = None
+    """``host:port`` of a dispatcher that runs already; empty starts one with workers in the job, which only shows the cost."""
+    workers: int = Field(2, ge=1, le=64)
+    """Workers to start where no address is given."""
+    sharding: Literal["dynamic", "file", "off"] = "dynamic"
+    """``dynamic``: each file goes to the next free worker; ``file``: divided beforehand; ``off``: every worker gives all data."""
+    compression: bool = True
+    """Compress elements on their way from the workers; off saves processor time where the network is fast."""
