@@ -90,7 +90,7 @@ class RunOptions(Options):
             return workload.examples_per_generator
         if isinstance(workload, AudioWorkload):
             return workload.clips_per_class if workload.data == "tones" else None
-        if isinstance(workload, ModuleWorkload) or (isinstance(workload, ImagesWorkload) and workload.data == "files"):
+        if isinstance(workload, ModuleWorkload) or (isinstance(workload, ImagesWorkload) and not workload.is_made):
             return None
         return workload.examples_per_file
 

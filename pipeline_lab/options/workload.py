@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from pipeline_lab.options.audio_workload import AudioWorkload as AudioWorkload
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.class_folders import check_folder
 from pipeline_lab.options.file_sizes import MAX_FILES as MAX_FILES
 from pipeline_lab.options.file_sizes import FileSizes as FileSizes
 from pipeline_lab.options.module_workload import ModuleWorkload
@@ -14,27 +15,37 @@ FLOAT_BYTES = 4
 
 
 class ImagesWorkload(Options):
-    """Train a small residual network on JPEG images in TFRecord files."""
+    """Train a small residual network on images in TFRecord files, or in a folder."""
 
     kind: Literal["images"] = "images"
-    data: Literal["digits", "random", "files"] = "digits"
-    """``digits``: scikit-learn's 1,797 real digits, scaled up; ``random``: noise images; ``files``: your TFRecords."""
+    data: Literal["digits", "cifar10", "random", "files", "folder"] = "digits"
+    """``digits``: scikit-learn's 1,797 real digits, scaled up; ``cifar10``: 50,000 photographs, downloaded by Keras;
+    ``random``: noise images; ``files``: your TFRecords; ``folder``: your JPEG and PNG files, a subfolder for each class."""
     image_size: int = Field(32, ge=8, le=1024)
-    """Height and width of the stored images, pixels."""
+    """Height and width of the images as they leave `parse`, pixels; your own are scaled to it."""
     examples_per_file: FileSizes = (512,) * 8
     pattern: str | None = Field(None, max_length=4096)
     """For ``data = files``: a glob of TFRecord files that hold `image` (encoded) and `label` (int64)."""
+    folder: str | None = Field(None, max_length=4096)
+    """For ``data = folder``: where the subfolders lie."""
     image_feature: str = Field("image", min_length=1, max_length=200)
     label_feature: str = Field("label", min_length=1, max_length=200)
     classes: int = Field(10, ge=2, le=100_000)
+    """Outputs of the network: more than the largest label, at least as many as there are subfolders."""
 
     @model_validator(mode="after")
-    def _pattern_belongs_to_files(self) -> "ImagesWorkload":
+    def _places_fit_the_data(self) -> "ImagesWorkload":
+        check_folder(self.data, self.folder)
         if self.data == "files" and not self.pattern:
             raise ValueError("data = files needs a pattern, such as /data/train-*.tfrecord")
         if self.data != "files" and self.pattern:
             raise ValueError(f"a pattern only applies to data = files, not to data = {self.data}; remove one of them")
         return self
+
+    @property
+    def is_made(self) -> bool:
+        """Say whether the lab writes the records, with an id in each."""
+        return self.data in ("digits", "cifar10", "random")
 
 
 class SparseWorkload(Options):

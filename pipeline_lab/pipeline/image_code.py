@@ -7,8 +7,11 @@ feature names enter as literals.
 from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.code import Code, quote, wanted
-from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
+from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
+"""Of the files that hold images."""
 
 _DECODE_OWN = '''
 def decode(encoded: tf.Tensor) -> tf.Tensor:
@@ -22,6 +25,23 @@ def decode(encoded: tf.Tensor) -> tf.Tensor:
     image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
     image = tf.image.resize(image, [IMAGE_SIZE, IMAGE_SIZE])
     return tf.cast(tf.round(image), tf.uint8)
+'''
+
+_PARSE_PATH = '''
+def parse(file: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Read and decode the file of one image."""
+    image = decode(tf.io.read_file(file["path"]))
+    return {"image": image, "label": file["label"], "id": file["id"]}
+'''
+
+_PARSE_PATHS = '''
+def parse(files: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Read and decode the files of a batch of images."""
+    decoded = tf.TensorSpec([IMAGE_SIZE, IMAGE_SIZE, 3], tf.uint8)
+    image = tf.map_fn(
+        lambda path: decode(tf.io.read_file(path)), files["path"], fn_output_signature=decoded
+    )
+    return {"image": image, "label": files["label"], "id": files["id"]}
 '''
 
 _ROTATE = '''
@@ -131,26 +151,38 @@ def image_source(
     workload: ImagesWorkload, pipeline: PipelineOptions, read: ReadStage, *, has_probe: bool
 ) -> WorkloadSource:
     """Write ``parse`` and ``augment``, and a reader that numbers its records where the probe is asked for."""
-    per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
-    parse = _parse_code(workload, is_vectorised=pipeline.is_vectorised("parse"), has_probe=has_probe)
+    is_vectorised = pipeline.is_vectorised("parse")
     views, augment = pipeline.find("views"), pipeline.find("augment")
-    code = read_code(per_file) + parse
+    if workload.data == "folder":
+        per_file = PerFile.FOLDER
+        code = folder_code(IMAGE_ENDINGS) + _folder_code(workload, is_vectorised=is_vectorised)
+    else:
+        per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
+        code = read_code(per_file) + _parse_code(workload, is_vectorised=is_vectorised, has_probe=has_probe)
     if isinstance(views, ViewsStage):
         code += _views_code(views, has_ids=has_probe or workload.data != "files")
     if isinstance(augment, AugmentStage):
         code += _augment_code(augment, is_vectorised=pipeline.is_vectorised("augment"))
-    return WorkloadSource(_about(workload, has_probe=has_probe), code, tuple(read_lines(read, per_file)))
+    over = "over folders of images" if workload.data == "folder" else "over TFRecord files"
+    return WorkloadSource(_about(workload, has_probe=has_probe), code, tuple(read_lines(read, per_file)), over=over)
 
 
 def _about(workload: ImagesWorkload, *, has_probe: bool) -> tuple[str, ...]:
-    own = workload.data != "files"
-    names = '"image", "label", "id"' if has_probe or own else '"image", "label"'
+    has_pattern = workload.data == "files"
+    names = '"image", "label"' if has_pattern and not has_probe else '"image", "label", "id"'
     lines = {
-        f"files = sorted(tf.io.gfile.glob({quote(workload.pattern or '')}))": not own,
+        f"files = sorted(tf.io.gfile.glob({quote(workload.pattern or '')}))": has_pattern,
+        "files are folders, one for each class, with the files of its images.": workload.data == "folder",
         f"Elements are batches of {{{names}}}.": True,
         "With the sample probe: each example carries file index × 2**40 + record number as its id.": has_probe,
     }
     return wanted(lines)
+
+
+def _folder_code(workload: ImagesWorkload, *, is_vectorised: bool) -> Code:
+    """Write ``decode`` and ``parse`` for images that are files of their own."""
+    parse = _PARSE_PATHS if is_vectorised else _PARSE_PATH
+    return Code(constants=(f"IMAGE_SIZE = {workload.image_size}",), functions=(_DECODE_ANY.strip(), parse.strip()))
 
 
 def _parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool) -> Code:

@@ -34,10 +34,11 @@ _APPLIES = {
     ("audio", "clips_per_class"): ("data", ("tones",)),
     ("audio", "shortest_s"): ("data", ("tones",)),
     ("audio", "longest_s"): ("data", ("tones",)),
+    ("images", "folder"): ("data", ("folder",)),
     ("images", "pattern"): ("data", ("files",)),
     ("images", "image_feature"): ("data", ("files",)),
     ("images", "label_feature"): ("data", ("files",)),
-    ("images", "examples_per_file"): ("data", ("digits", "random")),
+    ("images", "examples_per_file"): ("data", ("digits", "cifar10", "random")),
 }
 """Fields that mean something only while another field has one of some values."""
 

@@ -16,7 +16,7 @@ from pipeline_lab.options.workload import (
 )
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.audio_trainer import AudioTrainer
-from pipeline_lab.worker.data.images import DIGIT_CLASSES
+from pipeline_lab.worker.data.images import KNOWN_CLASSES
 from pipeline_lab.worker.features_trainer import FeaturesTrainer
 from pipeline_lab.worker.image_trainer import ImageTrainer
 from pipeline_lab.worker.own_trainer import OwnTrainer
@@ -43,7 +43,7 @@ def make_trainer(
         case ModuleWorkload():
             return OwnTrainer(pipeline)
         case ImagesWorkload():
-            classes = DIGIT_CLASSES if workload.data == "digits" else workload.classes
+            classes = KNOWN_CLASSES.get(workload.data, workload.classes)
             return ImageTrainer(training, placement, image_sizes(workload, options.pipeline)[-1], classes)
         case AudioWorkload():
             return AudioTrainer(workload, training)

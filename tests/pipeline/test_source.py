@@ -41,6 +41,10 @@ USER_VIEWS = RunOptions(
         stages=(ReadStage(), ParseStage(), ViewsStage(crops=3, size=16, mirror=False), BatchStage(size=4))
     ),
 )
+IMAGE_FOLDER = RunOptions(
+    workload=ImagesWorkload(data="folder", folder="/data/flowers"),
+    pipeline=PipelineOptions(stages=(ReadStage(mode="sample"), BatchStage(size=4), ParseStage())),
+)
 EVERY_PART = RunOptions(
     workload=SyntheticWorkload(map_ms=0),
     pipeline=PipelineOptions(
@@ -104,6 +108,7 @@ GOLDEN_OPTIONS = {
     },
     "user-files": USER_FILES,
     "user-views": USER_VIEWS,
+    "image-folder": IMAGE_FOLDER,
     "every-part": EVERY_PART,
     "stores-and-options": STORES_AND_OPTIONS,
 }

@@ -125,9 +125,15 @@ def _pipelines(draw: Callable[..., Any], *needed: st.SearchStrategy[dict[str, An
     }
 
 
+FOLDERS = st.text("ab/ \"'", min_size=1)
 IMAGE_WORKLOADS = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("images"), "data": st.just("folder"), "folder": FOLDERS}),
     st.fixed_dictionaries(
-        {"kind": st.just("images"), "data": st.sampled_from(["digits", "random"]), "examples_per_file": SIZES}
+        {
+            "kind": st.just("images"),
+            "data": st.sampled_from(["digits", "cifar10", "random"]),
+            "examples_per_file": SIZES,
+        }
     ),
     st.fixed_dictionaries(
         {
@@ -155,9 +161,7 @@ AUDIO_WORKLOADS = st.one_of(
         {"kind": st.just("audio"), "clips_per_class": SIZES},
         optional={"frame_samples": st.integers(8, 512), "sample_rate_hz": st.integers(100, 48_000)},
     ),
-    st.fixed_dictionaries(
-        {"kind": st.just("audio"), "data": st.just("folder"), "folder": st.text("ab/ \"'", min_size=1)}
-    ),
+    st.fixed_dictionaries({"kind": st.just("audio"), "data": st.just("folder"), "folder": FOLDERS}),
 )
 BUCKETS = st.lists(st.integers(1, 180), min_size=1, max_size=5, unique=True).flatmap(
     lambda boundaries: st.fixed_dictionaries(

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab import explain
-from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.store import RunFolder, read_record
@@ -29,7 +30,7 @@ from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.data import prepare
-from pipeline_lab.worker.data.images import digit_images, random_images
+from pipeline_lab.worker.data.images import cifar_images, digit_images, random_images
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import explain_failure
 from pipeline_lab.worker.job import Job
@@ -152,6 +153,23 @@ def digits() -> dict[str, Any]:
     images = digit_images(32)
     first = tf.io.decode_jpeg(images.jpegs[0]).numpy()
     return {"count": len(images.jpegs), "labels": sorted(set(images.labels)), "shape": first.shape}
+
+
+def cifar(is_online: bool) -> Any:
+    """Take three photographs from a download of four that is there, or is not."""
+
+    def load_data() -> Any:
+        if not is_online:
+            raise Exception("URL fetch failure")
+        return (np.zeros([4, 32, 32, 3], np.uint8), np.arange(4)[:, np.newaxis]), None
+
+    with unittest.mock.patch("keras.datasets.cifar10.load_data", load_data):
+        try:
+            images = cifar_images(16, 3)
+        except DataError as error:
+            return str(error)
+    shape = tf.io.decode_jpeg(images.jpegs[0]).numpy().shape
+    return {"count": len(images.jpegs), "labels": images.labels, "shape": shape}
 
 
 def noise() -> dict[str, Any]:
@@ -352,6 +370,7 @@ TASKS = {
         explain_training,
         count_weights,
         digits,
+        cifar,
         noise,
         train,
         train_on_vectors,

@@ -1,17 +1,25 @@
 """Image records of our own: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.errors import DataError
 from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.pipeline.image_code import IMAGE_ENDINGS
+from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data.cache import Recipe
+from pipeline_lab.worker.data.class_folders import files_in
 from pipeline_lab.worker.data.record_id import record_id
 
-DIGIT_CLASSES = 10
+KNOWN_CLASSES = {"digits": 10, "cifar10": 10}
+"""Of data that come with their labels."""
+
 DIGIT_MAXIMUM = 16
 RANDOM_IMAGES = 256
 EXAMPLE_OVERHEAD_BYTES = 64
@@ -31,7 +39,7 @@ class EncodedImages:
 
 
 def images_recipe(workload: ImagesWorkload) -> Recipe:
-    """Describe the files of the `digits` or `random` data."""
+    """Describe the files of the `digits`, `cifar10` or `random` data."""
     images = _LazyImages(workload)
     description = {"data": workload.data, "size": workload.image_size}
     if workload.data == "random":
@@ -62,6 +70,36 @@ def random_images(size: int, classes: int, count: int) -> EncodedImages:
     return EncodedImages(jpegs, generator.integers(0, classes, count).tolist())
 
 
+def cifar_images(size: int, most: int) -> EncodedImages:
+    """Return photographs of CIFAR-10's training set, `most` of its 50,000 at most, scaled to size × size.
+
+    Raises:
+        DataError: They were never downloaded to this machine, and cannot be now.
+    """
+    try:
+        (images, labels), _ = keras.datasets.cifar10.load_data()
+    except Exception as error:  # Keras raises nothing narrower
+        raise DataError(
+            f"CIFAR-10 cannot be downloaded ({str(error).rstrip('.')}); connect this machine to the network once, or set "
+            "workload.data = digits."
+        ) from None
+    images = images[:most]
+    if size != images.shape[1]:
+        images = tf.image.resize(images, [size, size]).numpy().round().astype(np.uint8)
+    return EncodedImages(_encode(images), [int(label) for label in labels[:most].reshape(-1)])
+
+
+def find_damaged_image(folder: DataFile) -> DataError | None:
+    """Name the first image of a class that cannot be decoded."""
+    for path in files_in(Path(folder.path), IMAGE_ENDINGS):
+        try:
+            tf.io.decode_image(tf.io.read_file(str(path)), channels=3, expand_animations=False)
+        except tf.errors.OpError as error:
+            why = re.sub(r"\{\{.*?\}\} *| \[Op:.*", "", error.message).rstrip(". ")
+            return DataError(f"{path} cannot be decoded ({why}); write it again as JPEG or PNG, or leave it out.")
+    return None
+
+
 class _LazyImages:
     """Encodes the images when the first file is written, which is not at all if the files are there."""
 
@@ -81,6 +119,8 @@ class _LazyImages:
         workload = self._workload
         if workload.data == "digits":
             return digit_images(workload.image_size)
+        if workload.data == "cifar10":
+            return cifar_images(workload.image_size, sum(workload.examples_per_file))
         return random_images(workload.image_size, workload.classes, min(RANDOM_IMAGES, sum(workload.examples_per_file)))
 
 

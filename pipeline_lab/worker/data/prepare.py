@@ -18,12 +18,13 @@ from pipeline_lab.options.workload import (
     Workload,
 )
 from pipeline_lab.pipeline.audio_code import ENDINGS
+from pipeline_lab.pipeline.image_code import IMAGE_ENDINGS
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data import features
 from pipeline_lab.worker.data.audio import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.data.cache import Recipe, cached_files
 from pipeline_lab.worker.data.class_folders import find_class_folders
-from pipeline_lab.worker.data.images import images_recipe
+from pipeline_lab.worker.data.images import find_damaged_image, images_recipe
 from pipeline_lab.worker.data.sparse import sparse_recipe
 from pipeline_lab.worker.data.synthetic import synthetic_recipe
 from pipeline_lab.worker.data.user_files import find_user_files
@@ -46,6 +47,8 @@ def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest)
         folders = find_class_folders(workload.folder, ENDINGS, workload.classes, stop)
         check_clips(folders, workload.sample_rate_hz, stop)
         return folders
+    if isinstance(workload, ImagesWorkload) and workload.folder is not None:
+        return find_class_folders(workload.folder, IMAGE_ENDINGS, workload.classes, stop)
     if isinstance(workload, ImagesWorkload) and workload.pattern is not None:
         return find_user_files(workload.pattern, stop)
     return cached_files(_recipe(workload), log, stop)
@@ -76,10 +79,10 @@ def _recipe(workload: ImagesWorkload | AudioWorkload | SparseWorkload | Features
 
 
 def find_damage(files: Sequence[DataFile]) -> DataError | None:
-    """Name the first record whose checksum is wrong, by reading every file to its end; or the first damaged clip."""
+    """Name the first record whose checksum is wrong, by reading every file to its end; or the first damaged clip or image."""
     for file in files:
         if Path(file.path).is_dir():
-            if (damage := find_damaged_clip(file)) is not None:
+            if damage := find_damaged_clip(file) or find_damaged_image(file):
                 return damage
             continue
         record = 0
