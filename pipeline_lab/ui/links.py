@@ -11,8 +11,8 @@ from pipeline_lab.ui.origin import PARAMETER
 
 # Not "pages": Streamlit would take a folder of that name beside main.py for its older kind of multipage app.
 _PAGES = Path(__file__).with_name("app_pages")
-HOME, NEW_RUN, UPLOAD, RUNS, RUN, COMPARE, RACE = (
-    str(_PAGES / name) for name in ("home.py", "new_run.py", "upload.py", "runs.py", "run.py", "compare.py", "race.py")
+HOME, NEW_RUN, UPLOAD, RUNS, RUN, COMPARE, RACE, HELP = (
+    str(_PAGES / f"{name}.py") for name in ("home", "new_run", "upload", "runs", "run", "compare", "race", "help")
 )
 RUNS_PARAMETER, ARMS_PARAMETER = "runs", "arms"
 

@@ -20,6 +20,9 @@ page = st.navigation(
         st.Page(links.COMPARE, title="Compare", url_path="compare", help="Recorded runs side by side."),
         st.Page(links.RACE, title="Race", url_path="race", help="Pipelines take turns: which is faster?"),
         st.Page(links.RUN, title="Run", url_path="run", help="One run: verdict, charts, options, source."),
+        st.Page(
+            links.HELP, title="Help", url_path="help", help="What the words mean, and what the app was started with."
+        ),
     ],
     position="top",
 )

@@ -28,6 +28,7 @@ def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, wi
         "open": ("/open", "Open a log"),
         "runs": ("/runs", "Runs"),
         "run": (f"/run?run={recorded.done.id}", "baseline"),
+        "help": ("/help", "What does it mean, and how is it set?"),
         "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
     }
     for name, (path, title) in pages.items():

@@ -1,0 +1,25 @@
+from pipeline_lab.ui.glossary import GLOSSARY
+from tests.ui.conftest import texts
+
+
+def test_a_word_is_found_by_its_meaning_too(open_page):
+    app = open_page("help")
+    assert all(word in texts(app) for word in ("Exposed stall", "Race"))
+    app.text_input(key="word").set_value("cores").run()
+    assert "Hidden contention" in texts(app)
+    assert "Salvaged" not in texts(app)
+    app.text_input(key="word").set_value("xyzzy").run()
+    assert "No word" in app.info[0].value
+
+
+def test_settings_say_what_is_now_and_how_to_change_it(open_page, monkeypatch):
+    monkeypatch.setenv("PIPELINE_LAB_UPLOAD_LIMIT_MB", "7")
+    monkeypatch.setenv("PIPELINE_LAB_ALLOW_CODE", "1")
+    written = texts(open_page("help"))
+    assert "7 MB" in written.replace("\u00a0", " ")
+    assert "| allowed |" in written
+    assert "PIPELINE\\_LAB\\_STORE" in written or "PIPELINE_LAB_STORE" in written
+
+
+def test_every_meaning_is_a_sentence():
+    assert all(text.endswith(".") and text[0].isupper() for text in GLOSSARY.values())
