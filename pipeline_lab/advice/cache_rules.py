@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pipeline_lab.advice.edits import Document, Stages, edit_stages
+from pipeline_lab.advice.edits import Stages, edit_stages, with_cache
 from pipeline_lab.advice.footprint import amount_behind, example_bytes
 from pipeline_lab.advice.proposals import CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.running import FUNCTIONS, full_cache
@@ -100,18 +100,10 @@ def is_random(stage: Stage, options: RunOptions) -> bool:
 
 
 def _cached(options: RunOptions, kept: Sequence[Stage], where: str) -> RunOptions | None:
-    """Return options with the reader, the kept functions, the cache, then all others; None where that means another set."""
+    """Return options with a cache behind the reader and the kept functions; None where that means another data set."""
     if any(isinstance(stage, PART_STAGES) for stage in options.pipeline.stages):
         return None
-    names = {stage.stage for stage in kept}
-    new: Document = {"stage": "cache", "where": where}
-
-    def change(stages: Stages) -> Stages:
-        functions = [stage for stage in stages if stage["stage"] in names]
-        others = [stage for stage in stages[1:] if stage["stage"] not in names]
-        return [stages[0], *functions, new, *others]
-
-    return edit_stages(options, change)
+    return with_cache(options, [stage.stage for stage in kept], where)
 
 
 def _moved(stages: Stages, at: int, to: int) -> Stages:

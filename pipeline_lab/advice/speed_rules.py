@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.advice.edits import Document, Stages, edit_stages, set_pipeline, set_stage, set_workload
+from pipeline_lab.advice.edits import Document, edit_stages, set_pipeline, set_stage, set_workload, with_whole_batches
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, Case, Proposal, Rule
 from pipeline_lab.advice.running import FUNCTIONS, RunningStage
 from pipeline_lab.advice.terms import TURNS
@@ -84,18 +84,12 @@ def whole_batches(case: Case) -> Iterator[Proposal]:
         return
     names = [stage.stage.stage for stage in single]
 
-    def change(stages: Stages) -> list[Document]:
-        moved = [stage for stage in stages if stage["stage"] in names]
-        kept = [stage for stage in stages if stage["stage"] not in names]
-        place = next(index for index, stage in enumerate(kept) if stage["stage"] == "batch") + 1
-        return [*kept[:place], *moved, *kept[place:]]
-
     called = case.options.pipeline.batch_size
     yield Proposal(
         f"Put batch before {' and '.join(names)}, so that each call sees a whole batch.",
         f"{' and '.join(names)}: {called} calls for each batch, {_ms(sum(_work_ms(case, stage) for stage in single))} of "
         "thread time.",
-        edit_stages(case.options, change),
+        with_whole_batches(case.options, names),
         ("Buffers behind batch hold records instead of decoded examples.",),
         CAREFUL,
     )

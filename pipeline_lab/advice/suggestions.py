@@ -1,6 +1,7 @@
 """What to try next, by rules with evidence: each a change of options, predicted, the best gain per risk first."""
 
 from pipeline_lab.advice.cache_rules import CACHE_RULES
+from pipeline_lab.advice.changes import option_changes, source_diff
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.proposals import Case, Proposal, Rule
 from pipeline_lab.advice.sampling_rules import SAMPLING_RULES
@@ -8,10 +9,8 @@ from pipeline_lab.advice.speed_rules import SPEED_RULES
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, Suggestion
-from pipeline_lab.comparison.differences import find_differences
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.pipeline.source import render_source
 
 RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES)
 MOST = 8
@@ -53,22 +52,12 @@ def _key(options: RunOptions) -> str:
 
 
 def _word(proposal: Proposal, options: RunOptions, before: RunOptions, gain: float | Unavailable) -> Suggestion:
-    document = options.model_dump(mode="json")
-    differences = find_differences(
-        [before.model_dump(mode="json"), document], [{}, {}], [render_source(before), render_source(options)]
-    )
     return Suggestion(
         change=proposal.change,
         why=proposal.why,
         predicted_gain_percent=gain,
         side_effects=proposal.side_effects,
-        option_changes=tuple(
-            f"{each.path} = {_value(each.values[1])} (was {_value(each.values[0])})" for each in differences.options
-        ),
-        source_diff=differences.sources[0] or "",
-        options=document,
+        option_changes=option_changes(before, options),
+        source_diff=source_diff(before, options),
+        options=options.model_dump(mode="json"),
     )
-
-
-def _value(text: str | None) -> str:
-    return "none" if text in (None, "null") else text

@@ -21,6 +21,7 @@ from pipeline_lab.cli.report import report
 from pipeline_lab.cli.run import run
 from pipeline_lab.cli.runs import runs
 from pipeline_lab.cli.watch import watch
+from pipeline_lab.cli.what_if import what_if
 from pipeline_lab.errors import OptionsError, PipelineLabError
 
 FAILED, WRONG_USAGE = 1, 2
@@ -67,7 +68,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (serve_app, run, presets, options, analyze, compare, race, report, code, events, capture, doctor):
+for command in (
+    serve_app,
+    run,
+    presets,
+    options,
+    analyze,
+    compare,
+    race,
+    what_if,
+    report,
+    code,
+    events,
+    capture,
+    doctor,
+):
     app.command()(command)
 app.command(context_settings={"allow_interspersed_args": False})(watch)  # what follows the script is the script's
 app.add_typer(runs, name="runs")

@@ -76,7 +76,7 @@ def race(
     with stop_requests() as requests:
         folder = launch_race(opened, chosen)
         record = follow_run(folder, requests)
-    _check_end(folder, record)
+    check_end(folder, record)
     found = read_race(folder)
     if html is not None:
         write_html(found, html)
@@ -90,7 +90,12 @@ def race(
         leave_through(found.gate)
 
 
-def _check_end(folder: "RunFolder", record: "RunRecord") -> None:
+def check_end(folder: "RunFolder", record: "RunRecord") -> None:
+    """Say that a race is done.
+
+    Raises:
+        RunFailedError: It is not.
+    """
     from pipeline_lab.runs.record import RunState
 
     if record.status.state is not RunState.DONE:

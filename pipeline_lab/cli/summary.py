@@ -40,10 +40,10 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     for suggestion in verdict.suggestions:
         predicted = f" ({suggestion.prediction})" if suggestion.prediction else ""
         effects = "".join(f" {effect}" for effect in suggestion.side_effects)
-        yield Padding(Text(f"→ {suggestion.change}{predicted}", style="green"), (0, 0, 0, 2))
-        yield Padding(Text(f"{suggestion.why}{effects}"), (0, 0, 0, 4))
+        yield Padding(Text(f"→ {suggestion.change}{predicted}", style="green"), (0, 0, 0, 2), expand=False)
+        yield Padding(Text(f"{suggestion.why}{effects}"), (0, 0, 0, 4), expand=False)
         for change in suggestion.option_changes:
-            yield Padding(Text(change, style="dim"), (0, 0, 0, 4))
+            yield Padding(Text(change, style="dim"), (0, 0, 0, 4), expand=False)
     yield Text("")
 
 

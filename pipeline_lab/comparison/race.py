@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arm import ArmResult, count_batches, read_arm
-from pipeline_lab.comparison.race_words import answer_race_gate, describe_answer, describe_too_few, find_warnings
+from pipeline_lab.comparison.race_words import (
+    answer_race_gate,
+    describe_answer,
+    describe_prediction,
+    describe_too_few,
+    find_warnings,
+)
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError
 from pipeline_lab.options.race import RaceOptions, read_race_options
@@ -39,6 +45,7 @@ class Candidate:
         smallest_effect: The ratio that would be found with a probability of 80 %, None while nothing is excluded.
         sentence: The answer for people.
         warnings: What got worse beside the time, as sentences.
+        predicted_ratio: What was predicted before the race; None where nobody did.
     """
 
     name: str
@@ -47,6 +54,7 @@ class Candidate:
     smallest_effect: float | None
     sentence: str
     warnings: tuple[str, ...]
+    predicted_ratio: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         result, gate = self.standing.result, self.standing.gate
@@ -55,6 +63,7 @@ class Candidate:
             "outcome": self.standing.outcome.value,
             "is_over": self.standing.is_over,
             **_ratio_document(result),
+            "predicted_ratio": self.predicted_ratio,
             "smallest_effect": self.smallest_effect,
             "paired": None if self.paired is None else asdict(self.paired),
             "gate": None if gate is None else gate.value,
@@ -147,7 +156,10 @@ def read_race(folder: RunFolder) -> Race:
         kept_rounds=int(kept.sum()),
         other_load_percent=_mean_load(rounds),
         arms=arms,
-        candidates=tuple(_candidate(standing, arms, rounds, counted) for standing in find_standings(rounds, options)),
+        candidates=tuple(
+            _candidate(standing, arms, rounds, counted, options.predicted_ratio(standing.arm))
+            for standing in find_standings(rounds, options)
+        ),
         environment=record.environment,
         created_s=record.status.created_s,
         notes=record.notes,
@@ -155,7 +167,11 @@ def read_race(folder: RunFolder) -> Race:
 
 
 def _candidate(
-    standing: Standing, arms: tuple[ArmResult, ...], rounds: Rounds, counted: NDArray[np.int64]
+    standing: Standing,
+    arms: tuple[ArmResult, ...],
+    rounds: Rounds,
+    counted: NDArray[np.int64],
+    predicted: float | None,
 ) -> Candidate:
     baseline, arm, result = arms[0], arms[standing.arm], standing.result
     smallest = _smallest_effect(result)
@@ -169,7 +185,8 @@ def _candidate(
         standing=standing,
         paired=paired_ratio(log_ratios(step_ns[:, 0], step_ns[:, standing.arm])) if len(step_ns) > 1 else None,
         smallest_effect=smallest,
-        sentence=sentence,
+        sentence=" ".join(filter(None, (sentence, describe_prediction(predicted)))),
+        predicted_ratio=predicted,
         warnings=find_warnings(baseline, arm),
     )
 

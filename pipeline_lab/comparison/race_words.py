@@ -54,6 +54,13 @@ def describe_too_few(name: str, baseline: str, rounds: Rounds, kept: int) -> str
     )
 
 
+def describe_prediction(ratio: float | None) -> str:
+    """Say what was predicted of a candidate before the race; nothing where nobody did."""
+    if ratio is None:
+        return ""
+    return f"Predicted: {_percent(ratio)} {'less' if ratio < 1 else 'more'} time."
+
+
 def find_warnings(baseline: ArmResult, candidate: ArmResult) -> tuple[str, ...]:
     """Say what got worse in a candidate while its time was looked at."""
     return tuple(filter(None, (_worse_loss(baseline, candidate), _worse_sampling(baseline, candidate))))

@@ -3,7 +3,7 @@
 ``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` tells the two apart.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -40,9 +40,17 @@ class RaceOptions(Options):
     """Of the coins that decide which arm runs first."""
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
     """The supervisor ends a race that takes longer, s."""
+    predicted_ratios: tuple[Annotated[float, Field(gt=0)] | None, ...] = ()
+    """What each candidate's step was predicted to take, over the baseline's, so that the race can be held against it;
+    empty where nobody predicted."""
 
     @model_validator(mode="after")
     def _arms_can_race(self) -> "RaceOptions":
+        if self.predicted_ratios and len(self.predicted_ratios) != len(self.arms) - 1:
+            raise ValueError(
+                f"{len(self.predicted_ratios)} predicted_ratios for {len(self.arms) - 1} candidates; give one for each, null "
+                "where there is none"
+            )
         if len({arm.training.device for arm in self.arms}) > 1:
             raise ValueError("all arms of a race train on one device; set the same training.device in each")
         for number, arm in enumerate(self.arms):
@@ -60,6 +68,10 @@ class RaceOptions(Options):
                     "add a repeat stage without a count"
                 )
         return self
+
+    def predicted_ratio(self, arm: int) -> float | None:
+        """Return what was predicted of an arm, None where nobody did; 0 is the baseline."""
+        return self.predicted_ratios[arm - 1] if arm and self.predicted_ratios else None
 
     @property
     def label(self) -> str:

@@ -1,0 +1,103 @@
+"""Predictions that were raced: what was said before, what came out, and how far off that was over a whole store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline_lab.advice.changes import name_change
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.what_if import Prediction, predict
+from pipeline_lab.comparison.racing import choose_race
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.race_standing import find_standings, read_rounds
+from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.tables import BLOCKS, read_table
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One candidate that was predicted and then raced; ratios are step times over the baseline's.
+
+    Attributes:
+        race_id, race: The race that it was a candidate of.
+        name: Of the candidate.
+        predicted: Ratio that was predicted.
+        ratio, low, high: Ratio that was raced, with the bounds of its interval.
+    """
+
+    race_id: str
+    race: str
+    name: str
+    predicted: float
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def error_percent(self) -> float:
+        """How far the prediction lies outside of the raced interval, percent of the nearer bound."""
+        return 100.0 * max(0.0, self.predicted / self.high - 1.0, self.low / self.predicted - 1.0)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How far predictions were off.
+
+    Attributes:
+        count: How many were raced.
+        median_percent, p90_percent: Errors beyond the races' own intervals.
+        right_direction: How many said rightly whether the change makes the step shorter.
+    """
+
+    count: int
+    median_percent: float
+    p90_percent: float
+    right_direction: int
+
+
+def plan_race(measured: Measured, candidates: Sequence[RunOptions], **settings: Any) -> RaceOptions:
+    """Return a race of a run's options against changed ones, with what is predicted of each.
+
+    Raises:
+        OptionsError: They cannot race; the text says why.
+    """
+    predictions = [predict(measured, options) for options in candidates]
+    ratios = [each.step_ms / measured.step_ms if isinstance(each, Prediction) else None for each in predictions]
+    named = [each.model_copy(update={"name": name_change(measured.options, each)}) for each in candidates]
+    return choose_race([measured.options, *named], predicted_ratios=ratios, **settings)
+
+
+def read_forecasts(store: RunStore) -> tuple[Forecast, ...]:
+    """Return every prediction of a store that a race has answered, the newest race first."""
+    found: list[Forecast] = []
+    for record in store.runs():
+        if record.kind is not RunKind.RACE or not (record.options or {}).get("predicted_ratios"):
+            continue
+        try:
+            options = read_race_options(record.options or {})
+        except OptionsError:
+            continue
+        rounds = read_rounds(read_table(store.folder(record.id).blocks, BLOCKS), len(options.arms))
+        for standing in find_standings(rounds, options):
+            result, predicted = standing.result, options.predicted_ratio(standing.arm)
+            if result is None or predicted is None or not (result.low > 0 and np.isfinite(result.high)):
+                continue
+            name = options.arm_names[standing.arm]
+            found.append(Forecast(record.id, record.name, name, predicted, result.ratio, result.low, result.high))
+    return tuple(found)
+
+
+def score(forecasts: Sequence[Forecast]) -> Accuracy:
+    """Sum up how far predictions were off; there is at least one."""
+    errors = [forecast.error_percent for forecast in forecasts]
+    return Accuracy(
+        count=len(errors),
+        median_percent=float(np.median(errors)),
+        p90_percent=float(np.percentile(errors, 90)),
+        right_direction=sum((forecast.predicted < 1) == (forecast.ratio < 1) for forecast in forecasts),
+    )

@@ -1,0 +1,55 @@
+"""A prediction as JSON, as ``pipeline-lab what-if --json`` prints it."""
+
+from typing import Any
+
+from pipeline_lab.advice.changes import option_changes, source_diff
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.what_if import Prediction
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.run import RunOptions
+
+SCHEMA_VERSION = 1
+
+
+def write_prediction(
+    run_id: str, measured: Measured | Unavailable, options: RunOptions, prediction: Prediction | Unavailable
+) -> dict[str, Any]:
+    """Return what a run measured and what is predicted of changed options; times in ms, shares in percent."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run_id,
+        "measured": measured.to_json() if isinstance(measured, Unavailable) else _measured(measured),
+        "option_changes": [] if isinstance(measured, Unavailable) else list(option_changes(measured.options, options)),
+        "source_diff": "" if isinstance(measured, Unavailable) else source_diff(measured.options, options),
+        "prediction": prediction.to_json()
+        if isinstance(prediction, Unavailable)
+        else _prediction(prediction, measured),
+    }
+
+
+def _measured(measured: Measured) -> dict[str, Any]:
+    return {
+        "step_ms": measured.step_ms,
+        "device_only_ms": measured.device_only_ms,
+        "between_ms": measured.between_ms,
+        "noise_percent": measured.noise_percent,
+        "cores": measured.cores,
+        "other_cores": measured.other_cores,
+        "stages": [
+            {"stage": cost.stage, "ms_per_example": cost.ms_per_example, "cpu_ms_per_example": cost.cpu_ms_per_example}
+            for cost in measured.stages
+        ],
+    }
+
+
+def _prediction(prediction: Prediction, measured: Measured | Unavailable) -> dict[str, Any]:
+    memory = prediction.memory_bytes
+    return {
+        "step_ms": prediction.step_ms,
+        "gain_percent": None if isinstance(measured, Unavailable) else prediction.gain_percent(measured),
+        "ceiling_ms": prediction.ceiling_ms,
+        "terms": [{"name": term.name, "ms": term.ms} for term in prediction.terms],
+        "memory_bytes": memory.to_json() if isinstance(memory, Unavailable) else memory,
+        "threads": prediction.threads,
+        "notes": list(prediction.notes),
+    }

@@ -1,0 +1,68 @@
+"""``pipeline-lab what-if``: what changed options would bring, predicted from one run."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.choice import SetOption, apply_settings
+from pipeline_lab.cli.output import print_json, results
+from pipeline_lab.cli.reading import reading
+from pipeline_lab.errors import OptionsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline_lab.advice.what_if import Measured
+    from pipeline_lab.options.run import RunOptions
+
+
+def what_if(
+    run: Annotated[str, typer.Argument(help="The id of a run that Pipeline Lab launched.", show_default=False)],
+    settings: SetOption = None,
+    do_race: Annotated[bool, typer.Option("--race", help="Race the change, and keep the prediction with it.")] = False,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Predict the step time of changed options from one run: what would limit it, and what comes next."""
+    from pipeline_lab.runs.finding import find_path
+    from pipeline_lab.runs.store import RunFolder
+
+    folder = RunFolder(find_path(run, store))
+    with reading(folder.id):
+        from pipeline_lab.advice.told import options_of
+        from pipeline_lab.advice.what_if import measure_run, predict
+        from pipeline_lab.errors import Unavailable
+
+        told = options_of(folder)
+        if isinstance(told, Unavailable):
+            raise OptionsError(told.reason)
+        changed = apply_settings(told, settings)
+        measured = measure_run(folder)
+    prediction = measured if isinstance(measured, Unavailable) else predict(measured, changed)
+    if as_json:
+        from pipeline_lab.advice.prediction_document import write_prediction
+
+        print_json(write_prediction(folder.id, measured, changed, prediction))
+    else:
+        from pipeline_lab.cli.what_if_summary import summarise_prediction
+
+        results().print(summarise_prediction(measured, changed, prediction))
+    if do_race and not isinstance(measured, Unavailable):
+        _race(measured, changed, store)
+
+
+def _race(measured: "Measured", options: "RunOptions", store: "Path | None") -> None:
+    from pipeline_lab.advice.forecasts import plan_race
+    from pipeline_lab.cli.following import follow_run, stop_requests
+    from pipeline_lab.cli.race import check_end
+    from pipeline_lab.cli.race_summary import summarise_race
+    from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.runs.launcher import launch_race
+    from pipeline_lab.runs.store import open_store
+
+    with stop_requests() as requests:
+        folder = launch_race(open_store(store), plan_race(measured, [options]))
+        record = follow_run(folder, requests)
+    check_end(folder, record)
+    results().print(summarise_race(read_race(folder)))

@@ -1,0 +1,58 @@
+"""From a run folder to what predictions need: the folder's numbers add up in the head."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.advice.told import options_of
+from pipeline_lab.advice.what_if import Measured, measure_run, predict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.store import RunFolder, RunStore
+from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, options
+from tests.support.measured_run import CORES, CPU_MS, THREADS, make_measured_run
+from tests.support.recorded_run import write_run
+
+
+def read(folder: RunFolder) -> Measured:
+    found = measure_run(folder)
+    assert isinstance(found, Measured), found
+    return found
+
+
+def test_a_run_tells_step_stages_and_machine(tmp_path: Path):
+    found = read(make_measured_run(RunStore(tmp_path)))
+    assert (found.step_ms, found.device_only_ms, found.waited_ms) == (BATCH * MAP_MS, STEP_MS, 15.0)
+    assert (found.cores, found.pool_threads, found.other_cores) == (CORES, THREADS, 0.0)
+    costs = {cost.stage: cost for cost in found.stages}
+    assert list(costs) == ["read", "repeat", "map", "batch", "prefetch"]
+    assert costs["map"].ms_per_example == pytest.approx(MAP_MS)
+    assert costs["map"].bytes_per_example == EXAMPLE_BYTES
+    assert costs["batch"].examples_per_call == BATCH
+    assert (found.records, found.caches_are_full, found.pipeline_factor) == (1000, True, pytest.approx(1.0))
+
+
+def test_what_sleeps_costs_no_processor_time_and_the_rest_is_the_steps(tmp_path: Path):
+    found = read(make_measured_run(RunStore(tmp_path)))
+    assert {cost.stage: cost.cpu_ms_per_example for cost in found.stages}["map"] == pytest.approx(0.0, abs=1e-9)
+    assert found.step_cpu_ms == pytest.approx(CPU_MS, rel=1e-3)
+
+
+def test_what_a_run_takes_is_what_its_own_options_are_predicted_to_take(tmp_path: Path):
+    found = read(make_measured_run(RunStore(tmp_path)))
+    assert predict(found, found.options).step_ms == pytest.approx(found.step_ms)  # type: ignore[union-attr]
+    faster = predict(found, options({"stage": "repeat"}, {"stage": "map", "num_parallel_calls": 4}))
+    assert faster.step_ms == pytest.approx(STEP_MS)  # type: ignore[union-attr]
+
+
+def test_a_run_without_a_model_of_its_pipeline_says_so(tmp_path: Path):
+    folder = make_measured_run(RunStore(tmp_path))
+    folder.model.unlink()
+    found = measure_run(folder)
+    assert isinstance(found, Unavailable)
+    assert "sampled tf.data's own model" in found.reason
+
+
+def test_a_job_that_is_not_ours_has_no_options_to_change(tmp_path: Path):
+    found = options_of(write_run(tmp_path / "run"))
+    assert isinstance(found, Unavailable)
+    assert "does not say what options" in found.reason

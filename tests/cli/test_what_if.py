@@ -1,0 +1,43 @@
+"""Predictions on the command line, from a run whose numbers add up in the head."""
+
+import json
+
+from tests.cli.support import call
+from tests.support.lab import Lab
+from tests.support.measured_run import make_measured_run
+from tests.support.recorded_run import write_run
+
+
+def test_the_step_time_comes_first_then_what_limits_it(lab: Lab) -> None:
+    folder = make_measured_run(lab.store)
+    ended = call("what-if", folder.id, "--set", "pipeline.map.num_parallel_calls=2", "--store", lab.store.root)
+    assert ended.exit_code == 0
+    assert "Predicted: 10 ms a step instead of 20 ms, 50 % less time for each example." in ended.stdout
+    assert "pipeline.map.num_parallel_calls = 2 (was none)" in ended.stdout
+    assert [line.split()[0] for line in ended.stdout.splitlines() if " ms" in line][1:3] == ["map", "training"]
+
+
+def test_json_is_one_object(lab: Lab) -> None:
+    folder = make_measured_run(lab.store)
+    ended = call(
+        "what-if", folder.id, "--set", "pipeline.map.num_parallel_calls=4", "--store", lab.store.root, "--json"
+    )
+    document = json.loads(ended.stdout)
+    assert document["run"] == folder.id
+    assert document["prediction"]["step_ms"] == 5.0
+    assert document["prediction"]["gain_percent"] == 75.0
+    assert document["option_changes"] == ["pipeline.map.num_parallel_calls = 4 (was none)"]
+
+
+def test_what_cannot_be_predicted_says_why(lab: Lab) -> None:
+    folder = make_measured_run(lab.store)
+    ended = call("what-if", folder.id, "--set", "workload.element_bytes=9", "--store", lab.store.root)
+    assert ended.exit_code == 0
+    assert "Nothing can be predicted. What workload.element_bytes costs" in ended.stdout
+
+
+def test_a_job_that_is_not_ours_is_refused_in_a_sentence(lab: Lab) -> None:
+    folder = write_run(lab.store.root / "other")
+    ended = call("what-if", folder.id, "--store", lab.store.root)
+    assert ended.exit_code == 2
+    assert "does not say what options" in ended.stderr

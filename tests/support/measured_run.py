@@ -1,0 +1,77 @@
+"""The run folder of the job that `tests.support.measured` describes: its prediction adds up in the head all the same."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.events import CalibrationEvent, format_event
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.tables import MODEL, RESOURCES, STEPS, TableWriter
+from pipeline_lab.runs.written import WrittenPipeline, write_written
+from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, options
+from tests.support.models import ASYNC_KNOWN, KNOWN, MS, UNKNOWN, Node, model_table
+from tests.support.run_folders import set_state
+
+EPOCH = 1_700_000_000_000_000_000
+CORES, THREADS, CPU_MS = 4, 8, 4.0
+STEPS_OF_RUN, WARMUP = 60, 10
+
+
+def make_measured_run(
+    store: RunStore, what: RunOptions | None = None, *, cpu: Mapping[str, float] | None = None
+) -> RunFolder:
+    """Write a run of 60 steps of 20 ms, of which 15 ms are waiting; its map takes 2 ms for each of ten examples.
+
+    Args:
+        store: Where.
+        what: Its options; those of `tests.support.measured` unless said otherwise.
+        cpu: ``step_ms`` and ``pipeline_ms``, processor time of step and pipeline alone; not noted without.
+    """
+    told = what or options()
+    folder = store.create(told, render_source(told))
+    period_ms = BATCH * MAP_MS
+    steps, resources = TableWriter(folder.steps, STEPS), TableWriter(folder.resources, RESOURCES)
+    for step in range(STEPS_OF_RUN):
+        start = EPOCH + round(step * period_ms * MS)
+        wait = round((period_ms - STEP_MS) * MS)
+        steps.append(step, step < WARMUP, start, wait, start + round(period_ms * MS), 1.0, 0.5, -1, 10**8)
+        resources.append(start + MS, 10**8, 100 * CPU_MS / period_ms, 0.0, None, None, False)
+    steps.close()
+    resources.close()
+    _write_model(folder, period_ms)
+    write_written(folder.written, WrittenPipeline((), THREADS))
+    alone = cpu or {}
+    event = CalibrationEvent(
+        STEP_MS * MS,
+        9,
+        period_ms * MS,
+        9,
+        None,
+        device_only_cpu_ns=alone["step_ms"] * MS if alone else None,
+        pipeline_only_cpu_ns=alone["pipeline_ms"] * MS if alone else None,
+        time_ns=EPOCH,
+    )
+    folder.events.write_text(format_event(event))
+    set_state(folder, RunState.DONE)
+    update_record(folder, lambda record: replace(record, environment={"cores": CORES}))
+    return folder
+
+
+def _write_model(folder: RunFolder, period_ms: float) -> None:
+    def nodes(batches: int) -> list[Node]:
+        examples = batches * BATCH
+        return [
+            Node(0, -1, "Root", batches),
+            Node(1, 0, "Prefetch", batches, node_class=ASYNC_KNOWN, limit=2.0),
+            Node(2, 1, "BatchV2", batches, ratio=BATCH, produced_bytes=batches * BATCH * EXAMPLE_BYTES),
+            Node(3, 2, "Map", examples, ms=examples * MAP_MS, produced_bytes=examples * EXAMPLE_BYTES),
+            Node(4, 3, "ForeverRepeat", examples, node_class=UNKNOWN),
+            Node(5, 4, "TFRecord", examples, node_class=KNOWN, produced_bytes=examples * EXAMPLE_BYTES),
+        ]
+
+    table = model_table(*((step * period_ms, nodes(step)) for step in range(10, STEPS_OF_RUN + 1, 10)), origin_ns=EPOCH)
+    writer = TableWriter(folder.model, MODEL)
+    writer.extend(*(column.to_pylist() for column in table.columns))
+    writer.close()
