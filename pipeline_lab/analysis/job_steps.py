@@ -18,7 +18,7 @@ JOB_STEP_TABLE = pa.schema(
         ("start_ns", pa.int64()),  # on the diagnosis' axis
         ("wait_ns", pa.int64()),
         ("compute_ns", pa.int64()),
-        ("step_ns", pa.int64()),  # to the start of the next step, so that Python between steps counts
+        ("step_ns", pa.int64()),  # to the start of the next step: Python between steps counts, an evaluation does not
         ("loss", pa.float64()),
         ("accuracy", pa.float64()),
         ("profiled", pa.bool_()),
@@ -99,9 +99,13 @@ def measure(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
 
 
 def periods(steps: pa.Table) -> IntArray:
-    """Return each step's time to the start of the next one, of the last to its own end, shape (steps,), ns."""
+    """Return each step's time to the start of the next one, of the last to its own end, shape (steps,), ns.
+
+    What an evaluation took in between belongs to no step.
+    """
     start, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
-    return np.append(start[1:], end[-1:]) - start
+    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
+    return np.append(start[1:] - away[1:], end[-1:]) - start
 
 
 def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:

@@ -61,6 +61,11 @@ class RaceOptions(Options):
                 )
             if not arm.is_assembled:  # only the race itself will tell
                 continue
+            if arm.training.evaluate_every is not None:
+                raise ValueError(
+                    f"{arm_name(arm, number)} evaluates its model, which a race has no place for; leave "
+                    "training.evaluate_every empty"
+                )
             endless = any(isinstance(stage, RepeatStage) and stage.count is None for stage in arm.pipeline.stages)
             if not endless:
                 raise ValueError(

@@ -261,8 +261,12 @@ def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training:
 
 
 def _check_training(options: RunOptions) -> None:
-    """Refuse what the step of the workload cannot do."""
+    """Refuse what the step or the data of the workload cannot do."""
     workload, training = options.workload, options.training
+    if training.held_out_files and isinstance(workload, GeneratorWorkload | ModuleWorkload):
+        raise ValueError(f"the {workload.kind} workload has no files that training.held_out_files could hold out")
+    if options.file_sizes == ():
+        raise ValueError("training.held_out_files leaves no file to train on; hold out fewer")
     if not isinstance(workload, ImagesWorkload):
         for name, is_asked in (("xla", training.xla), ("accumulate", training.accumulate > 1)):
             if is_asked:

@@ -24,6 +24,14 @@ class TrainingOptions(Options):
     """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
     checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     """Steps between two checkpoints of the model, written while training stands still; None writes none."""
+    evaluate_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    """Training steps between two evaluations of the model; None evaluates never."""
+    evaluate_steps: int = Field(10, ge=1, le=100_000)
+    """Batches of an evaluation; each begins anew with the first of them."""
+    evaluation: Literal["rebuild", "keep"] = "rebuild"
+    """After an evaluation the training pipeline is built anew, as train-and-evaluate loops do, or goes on."""
+    held_out_files: int = Field(0, ge=0, le=10_000)
+    """Files, the last ones, that only evaluations read; with 0 they read those that train."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
     xla: bool = False
@@ -43,6 +51,12 @@ class TrainingOptions(Options):
             raise ValueError(
                 "a custom loop calls every step itself; for several steps per call choose loop = in_graph or keras_fit"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _held_out_for_evaluation(self) -> "TrainingOptions":
+        if self.held_out_files and self.evaluate_every is None:
+            raise ValueError("held_out_files are for evaluations; set evaluate_every, or hold out none")
         return self
 
     @model_validator(mode="after")

@@ -1,15 +1,26 @@
 """Presets about how a job trains, rather than what its pipeline does."""
 
-from pipeline_lab.options.pipeline import BatchStage, MapStage, PipelineOptions, PrefetchStage, ReadStage, RepeatStage
+from typing import Literal
+
+from pipeline_lab.options.pipeline import (
+    BatchStage,
+    MapStage,
+    ParseStage,
+    PipelineOptions,
+    PrefetchStage,
+    ReadStage,
+    RepeatStage,
+    ShuffleStage,
+)
 from pipeline_lab.options.preset import Preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import SyntheticWorkload
+from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 
 
 def training_presets(optimised: RunOptions) -> tuple[Preset, ...]:
     """Return these presets; those that train on images do so behind the ``optimised`` pipeline."""
-    return (_in_graph_loop(), _keras_fit(optimised))
+    return (_in_graph_loop(), _keras_fit(optimised), _evaluation("rebuild"), _evaluation("keep"))
 
 
 def _in_graph_loop() -> Preset:
@@ -35,3 +46,33 @@ def _keras_fit(optimised: RunOptions) -> Preset:
         "steps per execution; set `training.steps_per_call` to 1 to let its callbacks run after every step."
     )
     return Preset("keras-fit", question, optimised.model_copy(update={"name": "keras-fit", "training": training}))
+
+
+def _evaluation(way: Literal["rebuild", "keep"]) -> Preset:
+    rebuilt, kept = "evaluation-rebuilt", "evaluation-kept"
+    options = RunOptions(
+        name=rebuilt if way == "rebuild" else kept,
+        workload=ImagesWorkload(data="digits", image_size=16, examples_per_file=(256,) * 8),
+        pipeline=PipelineOptions(
+            stages=(
+                ReadStage(mode="sequential"),
+                ShuffleStage(buffer_size=256),
+                RepeatStage(),
+                ParseStage(),
+                BatchStage(size=32),
+                PrefetchStage(buffer_size=2),
+            )
+        ),
+        training=TrainingOptions(steps=195, evaluate_every=25, evaluate_steps=8, evaluation=way, held_out_files=1),
+    )
+    if way == "keep":
+        return Preset(
+            kept,
+            f"What does the job of `{rebuilt}` see if its pipeline goes on after each evaluation? All of the data, epoch by epoch.",
+            options,
+        )
+    question = (
+        "Does the pipeline start over when training and evaluation alternate? Built anew after every 25 steps of 32 examples, "
+        f"it never gets beyond the first 1,056 of 1,792; see `{kept}`. One file is held out for the evaluations."
+    )
+    return Preset(rebuilt, question, options)

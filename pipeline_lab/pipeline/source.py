@@ -60,7 +60,7 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
     if isinstance(options.workload, ModuleWorkload):
         return module_source(options.workload, options.pipeline)
     workload = _workload_source(options.workload, options.pipeline, has_probe=probe and needs_probe(options))
-    own = Code(imports=("import os",) if _has_files_of_its_own(options.pipeline) else ())
+    own = Code(imports=("import os",) if has_files_of_its_own(options.pipeline) else ())
     code = workload.code + own + service_code(options.pipeline)
     blocks = [
         "\n".join([*_header(workload), *_imports(code), "", *code.constants]).rstrip(),
@@ -108,7 +108,8 @@ def _imports(code: Code) -> list[str]:
     return ["", *sorted(standard, key=by_form), *([""] if standard else []), *sorted(lines - standard, key=by_form)]
 
 
-def _has_files_of_its_own(pipeline: PipelineOptions) -> bool:
+def has_files_of_its_own(pipeline: PipelineOptions) -> bool:
+    """Say whether a stage writes files, such as a cache on disk."""
     return any(isinstance(stage, StoreStage) and is_on_disk(stage) for stage in pipeline.stages)
 
 
@@ -117,7 +118,7 @@ def _make_dataset(options: RunOptions, workload: WorkloadSource) -> str:
         'def make_dataset(files: list[str], cache_dir: str = "cache") -> tf.data.Dataset:',
         f'{INDENT}"""Build the input pipeline {workload.over}; caches on disk, if any, go to cache_dir."""',
     ]
-    if _has_files_of_its_own(options.pipeline):
+    if has_files_of_its_own(options.pipeline):
         lines.append(f"{INDENT}os.makedirs(cache_dir, exist_ok=True)")
     for index, stage in enumerate(options.pipeline.stages):
         lines += _stage_lines(stage, index, options, workload)

@@ -78,6 +78,25 @@ class CalibrationEvent(Event):
 
 
 @dataclass(frozen=True)
+class EvaluationEvent(Event):
+    """An evaluation pass is over; times in ns since the epoch.
+
+    ``number`` counts passes from 0, ``steps`` the training steps taken by then. ``loss`` and ``accuracy`` (0 to 1) are
+    means over ``batches``, None where the workload has none.
+    """
+
+    kind = "evaluation"
+    number: int
+    steps: int
+    started_ns: int
+    ended_ns: int
+    first_batch_ns: int
+    batches: int
+    loss: float | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
 class WindowEvent(Event):
     """One profile window is on disk.
 
@@ -150,6 +169,7 @@ KINDS: dict[str, type[Event]] = {
         DataProgressEvent,
         CaptureProgressEvent,
         CalibrationEvent,
+        EvaluationEvent,
         WindowEvent,
         RaceEvent,
         NoteEvent,

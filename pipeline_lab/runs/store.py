@@ -67,6 +67,11 @@ class RunFolder:
         return self.path / "samples.arrows"
 
     @property
+    def evaluated(self) -> Path:
+        """The examples of the evaluation passes."""
+        return self.path / "evaluated.arrows"
+
+    @property
     def labels(self) -> Path:
         return self.path / "labels.arrows"
 

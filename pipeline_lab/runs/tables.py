@@ -22,12 +22,19 @@ STEPS = pa.schema(
         ("accuracy", pa.float32()),  # NaN where the workload has none
         ("window", pa.int16()),  # number of the profile window that was open, -1 for none
         ("rss_bytes", pa.int64()),
+        (
+            "away_ns",
+            pa.int64(),
+        ),  # spent on an evaluation, and on building the pipeline anew, between step before and this
     ]
 )
 """One row per training step."""
 
 SAMPLES = pa.schema([("step", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
 """One row per example that reached the model: index into ``files.json`` and record number inside the file."""
+
+EVALUATED = pa.schema([("pass", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
+"""One row per example of an evaluation pass; passes count from 0."""
 
 LABELS = pa.schema([("step", pa.int32()), ("label", pa.int64()), ("examples", pa.int32())])
 """One row per step and label in its batch; no rows where the examples have no label."""
@@ -99,6 +106,9 @@ BLOCKS = pa.schema(
 )
 """One row per block of a race."""
 
+LATER = ("away_ns",)
+"""Columns that came later; a table that was written without one is read with nulls in its place."""
+
 
 class TableWriter:
     """Append rows to an Arrow stream; rows are buffered and written as batches.
@@ -169,11 +179,20 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     batches: list[pa.RecordBatch] = []
     try:
         with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-            if stream.schema.equals(schema):
+            if all(field in stream.schema or field.name in LATER for field in schema):
                 while True:
                     batch = stream.read_next_batch()
                     batch.validate(full=True)  # an offset that leads out of the batch would end the process
-                    batches.append(batch)
+                    batches.append(_fit(batch, schema))
     except (StopIteration, OSError, pa.ArrowException):
         pass
     return pa.Table.from_batches(batches, schema)
+
+
+def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Give a batch the columns that it lacks, all null."""
+    columns = [
+        batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

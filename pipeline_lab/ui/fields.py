@@ -29,6 +29,9 @@ _APPLIES = {
     ("batch", "deterministic"): ("mode", ("batch",)),
     ("features", "table_shards"): ("layout", ("sharded",)),
     ("", "steps_per_call"): ("loop", ("in_graph", "keras_fit")),
+    ("", "evaluate_steps"): ("evaluate_every", None),
+    ("", "evaluation"): ("evaluate_every", None),
+    ("", "held_out_files"): ("evaluate_every", None),
     ("audio", "folder"): ("data", ("folder",)),
     ("audio", "classes"): ("data", ("folder",)),
     ("audio", "clips_per_class"): ("data", ("tones",)),
@@ -40,7 +43,7 @@ _APPLIES = {
     ("images", "label_feature"): ("data", ("files",)),
     ("images", "examples_per_file"): ("data", ("digits", "cifar10", "random")),
 }
-"""Fields that mean something only while another field has one of some values."""
+"""Fields that mean something only while another field has one of some values, or (None) any at all."""
 
 
 _UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_hz": "Hz", "_degrees": "degrees", "_bytes": "bytes", "_percent": "%"}
@@ -56,6 +59,9 @@ _LABELS = {
     "max_seconds": "Race for at most (s)",
     "warmup_seconds": "Warm up for at most (s)",
     "checkpoint_every": "Checkpoint every … steps",
+    "evaluate_every": "Evaluate every … steps",
+    "evaluate_steps": "Batches of an evaluation",
+    "evaluation": "Training pipeline after it",
     "autotune_algorithm": "AUTOTUNE's algorithm",
     "autotune_cpu_budget": "AUTOTUNE's cores",
     "autotune_ram_budget_mb": "AUTOTUNE's memory (MB)",
@@ -63,6 +69,7 @@ _LABELS = {
 _LEFT_EMPTY = {
     "fail_if_slower_percent": "never",
     "checkpoint_every": "never",
+    "evaluate_every": "never",
     "crop": "no crop",
     "count": "without end",
 }
@@ -189,7 +196,10 @@ def _cast(cast: type[int] | type[float], value: Any) -> Any:
 
 def _applies(discriminator: str, name: str, values: Document) -> bool:
     condition = _APPLIES.get((discriminator, name))
-    return condition is None or values.get(condition[0]) in condition[1]
+    if condition is None:
+        return True
+    value, fitting = values.get(condition[0]), condition[1]
+    return value is not None if fitting is None else value in fitting
 
 
 def _parts(schema: Schema) -> list[Schema]:

@@ -23,6 +23,7 @@ _PHASES = {
     "calibrating": "Timing the step and the pipeline alone",
     "warmup": "Warming up",
     "training": "Training",
+    "evaluating": "Evaluating",
     "racing": "Racing",
     "recording": "Recording a profile window of each arm",
     "capturing": "Recording windows of the job",

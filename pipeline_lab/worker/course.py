@@ -31,6 +31,10 @@ class Course:
         recorder: Writes the rows.
         mark_step: Surrounds a call with its marker in the trace, which carries the number of the first step.
         after_steps: Told the first and the last step of each call.
+        evaluate: Makes an evaluation pass; told how many steps were taken.
+
+    Attributes:
+        needs_new_pipeline: The training goes on, with a pipeline that is built anew.
     """
 
     def __init__(
@@ -40,28 +44,34 @@ class Course:
         recorder: StepRecorder,
         mark_step: Callable[[int], AbstractContextManager[None]],
         after_steps: Callable[[int, int], None] = lambda _first, _last: None,
+        evaluate: Callable[[int], None] = lambda _steps: None,
     ) -> None:
         self._job, self._windows, self._recorder = job, windows, recorder
-        self._mark_step, self._after_steps = mark_step, after_steps
+        self._mark_step, self._after_steps, self._evaluate = mark_step, after_steps, evaluate
         self._training = job.options.training
         self._progress = Progress(job)
         self._memory = ResidentMemory()
         workload = job.options.workload
         self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
         self._step = 0
+        self._away_since_ns: int | None = None
+        self.needs_new_pipeline = False
 
     def next_steps(self, most: int) -> int:
-        """Return how many steps the next call shall take, ``most`` at most; 0 when the training is over."""
+        """Return how many steps the next call shall take, ``most`` at most; 0 when no call shall follow this one."""
         warmup = self._training.warmup_steps
         if self._step == 0:
             self._job.enter("warmup")
         if self._step < warmup:
-            return 0 if self._job.stop.is_set else min(most, warmup - self._step)
+            return 0 if self._job.stop.is_set or self.needs_new_pipeline else min(most, warmup - self._step)
         if not self._progress.has_begun:
             self._job.enter("training")
             self._progress.start()
         if self._job.stop.is_set or self._progress.is_complete:
             self._progress.report()
+            self.needs_new_pipeline = False
+            return 0
+        if self.needs_new_pipeline:
             return 0
         self._windows.before_step(self._step)
         return most if self._progress.left is None else min(most, self._progress.left)
@@ -75,7 +85,7 @@ class Course:
         window, rss_bytes = self._windows.number, self._memory.read_bytes()
         for step, one in enumerate(taken, self._step):
             is_warmup = step < self._training.warmup_steps
-            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes), one)
+            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._come_back(one)), one)
 
     def finish_call(self, taken: Sequence[TakenStep]) -> None:
         """Go on to the step behind a call; nothing happens where the data had ended before its first step."""
@@ -89,6 +99,26 @@ class Course:
         self._progress.count_steps(max(0, self._step - max(first, self._training.warmup_steps)))
         if self._pause_s:
             time.sleep(self._pause_s)
+        if _is_due(self._training.evaluate_every, first, self._step):
+            self._go_away()
+
+    def take_new_pipeline(self) -> None:
+        """Go on: the pipeline that was asked for is there."""
+        self.needs_new_pipeline = False
+
+    def _go_away(self) -> None:
+        """Evaluate; the windows are about training steps alone."""
+        self._windows.interrupt()
+        self._recorder.catch_up()
+        self._away_since_ns = self._job.clock.now_ns()
+        if not self._job.stop.is_set:
+            self._evaluate(self._step)
+        self.needs_new_pipeline = self._training.evaluation == "rebuild"
+
+    def _come_back(self, first: TakenStep) -> int:
+        """Return how long there was no training before a step, ns."""
+        since_ns, self._away_since_ns = self._away_since_ns, None
+        return 0 if since_ns is None else max(0, first.start_ns - since_ns)
 
     def end_of_data(self) -> None:
         """Say that the data ended before the training did."""
@@ -140,6 +170,11 @@ class Progress:
     @property
     def _elapsed_s(self) -> float:
         return (self._job.clock.now_ns() - (self._begun_ns or 0)) / NS_PER_S
+
+
+def _is_due(every: int | None, before: int, by_now: int) -> bool:
+    """Say whether something that is due every so many steps became due with the steps that were just taken."""
+    return every is not None and by_now // every > before // every
 
 
 def _early_end(step: int, training: TrainingOptions) -> str:

@@ -18,15 +18,16 @@ class FitLoop:
     def __init__(self, course: Course, trainer: Trainer, clock: Clock, steps_per_execution: int) -> None:
         self._course, self._clock, self._steps_per_execution = course, clock, steps_per_execution
         self._notes = StepNotes(trainer, clock, steps_per_execution)
+        self._model = _Model(self._notes)
+        self._model.compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
     def run(self, dataset: Any, follow: Follow) -> None:
         if not self._course.next_steps(self._steps_per_execution):
             return
-        model = _Model(self._notes, follow)
-        model.compile(optimizer=None, steps_per_execution=self._steps_per_execution, jit_compile=False)
+        self._model.follow = follow
         calls = _Calls(self._course, self._notes, self._clock, self._steps_per_execution)
         with contextlib.closing(calls):
-            model.fit(dataset, epochs=1, verbose=0, shuffle=False, callbacks=[calls])
+            self._model.fit(dataset, epochs=1, verbose=0, shuffle=False, callbacks=[calls])
         if not calls.is_over:
             self._course.end_of_data()
 
@@ -34,9 +35,10 @@ class FitLoop:
 class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
     """What ``fit`` trains: the workload's step, in Keras' functions; see "Customizing what happens in fit()"."""
 
-    def __init__(self, notes: StepNotes, follow: Follow) -> None:
+    def __init__(self, notes: StepNotes) -> None:
         super().__init__()
-        self._notes, self._follow, self._followed = notes, follow, None
+        self._notes, self._followed = notes, None
+        self.follow: Follow = lambda _: None
         self.built = True
 
     def train_step(self, data: Any) -> dict[str, Any]:
@@ -45,13 +47,15 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
 
     def make_train_function(self, force: bool = False) -> Any:
         """Make Keras' function, and see the iterator that it is called on."""
+        if self.train_function is not None and not force:
+            return self.train_function
         super().make_train_function(force)
         call = self.train_function
 
         def call_and_follow(iterator: Any) -> Any:
             if iterator is not self._followed:
                 self._followed = iterator
-                self._follow(iterator)
+                self.follow(iterator)
             return call(iterator)
 
         self.train_function = call_and_follow

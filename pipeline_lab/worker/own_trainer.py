@@ -20,10 +20,11 @@ class OwnTrainer(OneDeviceTrainer):
         self._model = getattr(pipeline.workload, "model", None)
         self._variables = list(getattr(pipeline.workload, "variables", ()))
         self._train: Callable[[Any], Any] = getattr(pipeline.workload, "step", None) or _take
+        self._judge: Callable[[Any], Any] | None = None
 
     def distribute(self, dataset: Any) -> Any:
         """Build the model for these batches: what is not built yet has no weights that could be put back."""
-        if self._model is not None:
+        if self._model is not None and self._judge is None:
             tf.function(self._model.train_step).get_concrete_function(dataset.element_spec)
             self._variables = [*self._model.variables, *self._model.optimizer.variables]
             self._judge = tf.function(self._judge_model, reduce_retracing=True)
@@ -36,7 +37,7 @@ class OwnTrainer(OneDeviceTrainer):
 
     def evaluate(self, batch: Any) -> Any:
         """Return a model's loss and metrics on a batch; a step function cannot tell without training."""
-        return None if self._model is None else self._judge(batch)
+        return None if self._judge is None else self._judge(batch)
 
     def read(self, result: Any) -> tuple[float, float]:
         """Read loss and accuracy out of what the step returned.

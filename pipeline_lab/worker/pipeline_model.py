@@ -25,6 +25,8 @@ MANY_NODES = 256
 SECONDS_PER_BATCH = 2.0
 """How often rows are written."""
 NO_PARENT = -1
+NODES_PER_ITERATOR = 100_000
+"""A pipeline that is built anew counts its nodes from here on."""
 
 
 class ModelProbe:
@@ -33,9 +35,11 @@ class ModelProbe:
     def __init__(self, table: TableWriter, clock: Clock) -> None:
         self._table, self._clock = table, clock
         self._iterator: Any = None
+        self._first_node = 0
 
     def follow(self, iterator: Any) -> None:
-        """Look at this iterator from now on."""
+        """Look at this iterator from now on; its nodes get numbers of their own, for they count from 0 again."""
+        self._first_node += 0 if self._iterator is None else NODES_PER_ITERATOR
         self._iterator = iterator
 
     def sample(self) -> int:
@@ -47,8 +51,10 @@ class ModelProbe:
         except (tf.errors.NotFoundError, ValueError):  # autotuning is off, or a distributed iterator
             return 0
         time_ns, budget = self._clock.now_ns(), model.optimization_params
+        first = self._first_node
         rows = [
-            (time_ns, *row, budget.cpu_budget, budget.ram_budget) for row in _rows(model.nodes, model.output, NO_PARENT)
+            (time_ns, first + node, parent if parent == NO_PARENT else first + parent, *row, *_budgets(budget))
+            for node, parent, *row in _rows(model.nodes, model.output, NO_PARENT)
         ]
         if rows:
             self._table.extend(*zip(*rows, strict=True))
@@ -122,6 +128,10 @@ def _rows(nodes: Any, number: int, parent: int, place: int = 0) -> Iterator[tupl
     for index, child in enumerate(node.inputs):
         if child in nodes:
             yield from _rows(nodes, child, number, index)
+
+
+def _budgets(optimization: Any) -> tuple[int, int]:
+    return optimization.cpu_budget, optimization.ram_budget
 
 
 def _may_change(parameter: Any) -> bool:

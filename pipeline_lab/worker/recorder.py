@@ -26,12 +26,14 @@ class StepPlace:
         is_warmup: It belongs to the warm-up.
         window: Number of the profile window that was open, ``NO_WINDOW`` for none.
         rss_bytes: Resident memory when it was noted.
+        away_ns: What an evaluation took just before it.
     """
 
     step: int
     is_warmup: bool
     window: int
     rss_bytes: int
+    away_ns: int = 0
 
 
 class StepRecorder:
@@ -68,9 +70,10 @@ class StepRecorder:
         """Note file and record of each example of a batch, how often each label is in it, and its padding."""
         if self._samples is None or self._labels is None:
             return
-        ids = np.concatenate(self._read(batch["id"]))
+        ids = np.concatenate(read_parts(self._trainer, batch["id"]))
         self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
-        if "label" in batch and len(labels := self._read(batch["label"])) == 1:  # from replicas it would hold the step
+        labels = read_parts(self._trainer, batch["label"]) if "label" in batch else []
+        if len(labels) == 1:  # to fetch them from several replicas would hold the step
             values, counts = np.unique(labels[0], return_counts=True)
             self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
         self._record_padding(step, batch)
@@ -90,9 +93,6 @@ class StepRecorder:
                 if table is not None:
                     table.close()
 
-    def _read(self, value: Any) -> list[IntArray]:
-        return [np.asarray(part).reshape(-1) for part in self._trainer.parts(value)]
-
     def _finish(self, place: StepPlace, taken: TakenStep) -> None:
         loss, accuracy = self._trainer.read(taken.result)
         self._steps.append(
@@ -105,4 +105,10 @@ class StepRecorder:
             accuracy,
             place.window,
             place.rss_bytes,
+            place.away_ns,
         )
+
+
+def read_parts(trainer: Trainer, value: Any) -> list[IntArray]:
+    """Return one entry of a batch as arrays, shape (examples,) each, one per replica."""
+    return [np.asarray(part).reshape(-1) for part in trainer.parts(value)]

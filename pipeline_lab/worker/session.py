@@ -10,10 +10,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from pipeline_lab.pipeline.source import has_files_of_its_own
 from pipeline_lab.runs.events import NoteEvent
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, update_record
+from pipeline_lab.runs.tables import EVALUATED, TableWriter
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
@@ -21,7 +23,9 @@ from pipeline_lab.worker.course import Course
 from pipeline_lab.worker.data.prepare import find_damage, find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
+from pipeline_lab.worker.evaluation import Evaluation
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_data import JobData
 from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_loop, make_steps
 from pipeline_lab.worker.pipeline_model import sample_model
@@ -62,7 +66,8 @@ def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[st
     """Build dataset and step, time them apart from each other if asked to, then train."""
     job.enter("building")
     note_missing_gpu(job, device)
-    dataset = pipeline.make_dataset(paths, str(job.folder.scratch / "cache"))
+    data = JobData(job, pipeline, paths)
+    dataset = data.training()
     written = describe_written(dataset)
     if written is not None:
         write_written(job.folder.written, written)
@@ -70,14 +75,13 @@ def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[st
     steps = make_steps(job, trainer)
     if job.options.training.calibrate:
         job.enter("calibrating")
-        cache = str(job.folder.scratch / "calibration-cache")
-        event = calibrate(trainer, steps, lambda: trainer.distribute(pipeline.make_dataset(paths, cache)), device.hold)
+        event = calibrate(trainer, steps, lambda: trainer.distribute(data.calibration()), device.hold)
         job.log.write(event)
     job.stop.check()
-    _train(job, device, trainer, steps, dataset)
+    _train(job, device, trainer, steps, data, dataset)
 
 
-def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, dataset: Any) -> None:
+def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, data: JobData, dataset: Any) -> None:
     profiling = job.options.profiling
     has_ids = carries_ids(job, dataset)
     mark_running(job.folder)
@@ -97,8 +101,19 @@ def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, dataset: An
             keep(iterator)
             model.follow(iterator)
 
-        course = Course(job, windows, recorder, mark_step, checkpoints.after_steps)
-        make_loop(job, trainer, steps, course).run(trainer.distribute(dataset), follow)
+        evaluated = None
+        if has_ids and job.options.training.evaluate_every is not None:
+            evaluated = stack.enter_context(contextlib.closing(TableWriter(job.folder.evaluated, EVALUATED)))
+        evaluation = Evaluation(job, trainer, data.evaluation, evaluated, data.first_evaluated)
+        course = Course(job, windows, recorder, mark_step, checkpoints.after_steps, evaluation.run)
+        loop = make_loop(job, trainer, steps, course)
+        loop.run(trainer.distribute(dataset), follow)
+        while course.needs_new_pipeline:
+            course.take_new_pipeline()
+            ending = let_go()
+            if has_files_of_its_own(job.options.pipeline):
+                ending.join()  # two pipelines cannot write one cache
+            loop.run(trainer.distribute(data.training()), follow)
         if not job.stop.is_set:
             job.enter("finishing")
 
@@ -130,11 +145,13 @@ def keep(iterator: Any) -> None:
     _KEPT.append(iterator)
 
 
-def let_go() -> None:
+def let_go() -> threading.Thread:
     """Give up the iterators that are kept, on a thread that waits for their ends; for processes that live on."""
     kept = list(_KEPT)
     _KEPT.clear()
-    threading.Thread(target=kept.clear, name="iterator-end", daemon=True).start()
+    thread = threading.Thread(target=kept.clear, name="iterator-end", daemon=True)
+    thread.start()
+    return thread
 
 
 def _running(record: RunRecord) -> RunRecord:

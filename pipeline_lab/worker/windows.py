@@ -71,6 +71,13 @@ class StepWindows:
                 self._close(window)
         return self.is_flushing
 
+    def interrupt(self) -> None:
+        """Close the window that is open, if any: what comes next is no training."""
+        with self._recorder.lock:
+            window = self._recorder.recorded
+            if window is not None:
+                self._close(window)
+
     def stop(self) -> None:
         """Open no more windows."""
         self._next_step = None
@@ -82,10 +89,7 @@ class StepWindows:
             OSError: The disk is full.
         """
         self.stop()
-        with self._recorder.lock:
-            window = self._recorder.recorded
-            if window is not None:
-                self._close(window)
+        self.interrupt()
         self._recorder.finish()
 
     @property

@@ -12,8 +12,8 @@ from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS
 EPOCH = 1_700_000_000_000_000_000
 
 
-def steps(*rows: tuple[bool, int, int, int, int]) -> pa.Table:
-    """Return steps given as (warm-up, start, wait, end, window), ms since the origin."""
+def steps(*rows: tuple[bool, int, int, int, int], away: int = 0) -> pa.Table:
+    """Return steps given as (warm-up, start, wait, end, window), ms since the origin; ``away`` ms before the last one."""
     columns: dict[str, list[object]] = {name: [] for name in STEPS.names}
     for number, (warmup, start, wait, end, window) in enumerate(rows):
         values = (
@@ -26,6 +26,7 @@ def steps(*rows: tuple[bool, int, int, int, int]) -> pa.Table:
             0.9,
             window,
             100 + number,
+            away * 10**6 if number == len(rows) - 1 else 0,
         )
         for name, value in zip(STEPS.names, values, strict=True):
             columns[name].append(value)
@@ -54,6 +55,14 @@ def test_a_step_lasts_to_the_start_of_the_next_one():
     assert found.table.column("start_ns").to_pylist()[1] == 100_000_000
     assert found.table.column("compute_ns").to_pylist()[1] == 6_000_000
     assert found.table.column("profiled").to_pylist() == [False, False, True, False, False]
+
+
+def test_an_evaluation_between_two_steps_belongs_to_none():
+    table = steps((False, 0, 4, 10, -1), (False, 20, 4, 30, -1), (False, 540, 4, 550, -1), away=500)
+    found = job_steps.measure(table, SAMPLES.empty_table(), EPOCH)
+    assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [20, 20, 10]
+    before = job_steps.periods(table.set_column(9, STEPS.field(9), pa.nulls(3, pa.int64())))  # of an older run
+    assert [length / 10**6 for length in before] == [20, 520, 10]
 
 
 def test_examples_per_second_need_the_sample_probe():

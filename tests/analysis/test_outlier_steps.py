@@ -33,6 +33,7 @@ def job(
         "accuracy": [0.0] * n,
         "window": [-1] * n,
         "rss_bytes": [0] * n,
+        "away_ns": [0] * n,
     }
     load = {name: [None] * len(resources) for name in RESOURCES.names} | {
         "time_ns": [SECOND + time * MS for time, _ in resources],

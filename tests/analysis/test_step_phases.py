@@ -16,7 +16,7 @@ def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None) 
     n, start = len(lengths), 0
     rows = []
     for step, length in enumerate(lengths):
-        rows.append((step, step < warmup, start, length * MS // 2, start + length * MS, 0.0, 0.0, -1, 0))
+        rows.append((step, step < warmup, start, length * MS // 2, start + length * MS, 0.0, 0.0, -1, 0, 0))
         start += length * MS
     samples = [(step, 0, 0) for step in range(n) for _ in range(batch)]
     return measure(

@@ -82,7 +82,7 @@ def train(steps: TableWriter, samples: TableWriter, step: int) -> None:
     start = time.time_ns()
     time.sleep(STEP_S)
     loss, accuracy = 2.3 / (1 + step / 50), step / (step + 20)
-    steps.append(step, step < WARMUP, start, WAIT_NS, time.time_ns(), loss, accuracy, -1, 900_000_000)
+    steps.append(step, step < WARMUP, start, WAIT_NS, time.time_ns(), loss, accuracy, -1, 900_000_000, 0)
     samples.extend([step] * 4, range(4), [step] * 4)
 
 

@@ -68,6 +68,16 @@ def test_a_missing_or_foreign_file_has_all_columns_and_no_rows(tmp_path: Path, s
         assert table.num_rows == 0
 
 
+def test_a_table_from_before_a_column_existed_is_read_with_nulls(tmp_path: Path) -> None:
+    older = pa.schema([field for field in STEPS if field.name != "away_ns"])
+    writer = TableWriter(tmp_path / "steps", older)
+    writer.append(7, False, 1, 2, 3, 0.5, 0.5, -1, 4)
+    writer.close()
+    table = read_table(tmp_path / "steps", STEPS)
+    assert table.schema.equals(STEPS)
+    assert [tuple(row.values()) for row in table.to_pylist()] == [(7, False, 1, 2, 3, 0.5, 0.5, -1, 4, None)]
+
+
 def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
     writer = TableWriter(tmp_path / "resources", RESOURCES)
     writer.append(1, 2, 3.0, 4.0, None, None, False)

@@ -59,7 +59,7 @@ def _write_arm(folder: RunFolder, arm: PlantedArm, block_steps: int) -> None:
     noise = np.random.default_rng(0).normal(0, 0.05, len(arm.step_ms) * block_steps)
     steps, samples = TableWriter(folder.steps, STEPS), TableWriter(folder.samples, SAMPLES)
     for step, deviation in enumerate(noise):
-        steps.append(step, False, 0, 0, 0, arm.loss + deviation, 0.5, -1, 0)
+        steps.append(step, False, 0, 0, 0, arm.loss + deviation, 0.5, -1, 0, 0)
         samples.append(step, arm.files[step % len(arm.files)], step % 1000)
     steps.close()
     samples.close()

@@ -63,7 +63,7 @@ def _write_tables(folder: RunFolder) -> None:
     for step in range(STEPS_OF_RUN):
         start = EPOCH + step * STEP_MS * MS
         window = 0 if 5 <= step < 8 else 1 if 12 <= step < 15 else -1
-        steps.append(step, step < 2, start, WAIT_MS * MS, start + 9 * MS, 1.0, 0.5, window, 10**8)
+        steps.append(step, step < 2, start, WAIT_MS * MS, start + 9 * MS, 1.0, 0.5, window, 10**8, 0)
         for index in range(4):
             samples.append(step, index % 2, (step * 2 + index // 2) % 40)
     resources = TableWriter(folder.resources, RESOURCES)

@@ -72,7 +72,7 @@ def write_steps(folder: RunFolder, steps: int) -> None:
         start = START_NS + step * STEP_NS
         window = next((index for index in range(2) if 5 + 50 * index <= step < 15 + 50 * index), -1)
         loss, accuracy = 2.3 / (1 + step / 50), step / (steps + 20)
-        table.append(step, step < 5, start, WAIT_NS, start + STEP_NS - MS, loss, accuracy, window, 900_000_000)
+        table.append(step, step < 5, start, WAIT_NS, start + STEP_NS - MS, loss, accuracy, window, 900_000_000, 0)
         samples.extend([step] * 8, [step % 4] * 8, [8 * step // 4 + index for index in range(8)])
         if step % 10 == 0:
             resources.append(start, 900_000_000 + step * 100_000, 120.0, 15.0, None, None, step in (20, 70))

@@ -1,4 +1,5 @@
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.presets import SYNTHETIC
-from pipeline_lab.options.run import RunOptions, set_option
+from pipeline_lab.options.run import RunOptions, set_option, set_options
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, read_table
 from pipeline_lab.worker.course import Course
@@ -132,6 +133,40 @@ def test_a_job_may_train_for_a_time_instead(tmp_path: Path) -> None:
     assert (first.steps, first.total_steps, first.total_s) == (0, None, 0.05)
     assert last.elapsed_s >= 0.05
     assert last.steps == read_table(job.folder.steps, STEPS).num_rows - 2
+
+
+@pytest.mark.parametrize("evaluation", ["rebuild", "keep"])
+def test_training_gives_way_to_evaluations_and_goes_on(tmp_path: Path, evaluation: str) -> None:
+    options = set_options(_options(6), [("training.evaluate_every", "3"), ("training.evaluation", evaluation)])
+    job = make_job(tmp_path, options)
+    trainer, evaluated = FakeTrainer(), list[tuple[int, int]]()
+    recorder = StepRecorder(job, trainer, is_gpu=True, has_ids=True)
+    windows = StepWindows(
+        job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
+    )
+
+    def evaluate(steps: int) -> None:
+        evaluated.append((steps, len(trainer.reads)))
+        time.sleep(0.02)
+
+    course = Course(job, windows, recorder, no_marker, evaluate=evaluate)
+    loop, lives = OwnLoop(course, PythonSteps(trainer, job.clock)), 1
+    loop.run(_batches(), lambda _: None)
+    while course.needs_new_pipeline:
+        course.take_new_pipeline()
+        loop.run(_batches(), lambda _: None)
+        lives += 1
+    windows.finish()
+    recorder.close()
+    assert evaluated == [(3, 3), (6, 6)], "every result has been read by then"
+    assert lives == (3 if evaluation == "rebuild" else 1)
+    table = read_table(job.folder.steps, STEPS)
+    assert table["step"].to_pylist() == list(range(8))
+    away = table["away_ns"].to_pylist()
+    assert [step for step in range(8) if away[step] > 0] == [3, 6]
+    assert min(away[3], away[6]) >= 20_000_000
+    taken = [event for event in read_events(job.folder.events) if isinstance(event, WindowEvent)]
+    assert [(window.first_step, window.last_step) for window in taken] == [(2, 2)], "a window holds training alone"
 
 
 def test_readers_see_warm_up_and_training_as_phases(tmp_path: Path) -> None:
