@@ -30,13 +30,14 @@ ASYNCHRONOUS = (2, 4, 6)
 """Node classes whose work runs on threads of their own."""
 
 NO_MODEL = (
-    "tf.data's own model of the pipeline is only known for runs of Pipeline Lab; launch the job with "
-    "`pipeline-lab run` to have it sampled."
+    "tf.data's own model of the pipeline is only known where Pipeline Lab recorded the job; launch it with "
+    "`pipeline-lab run`, or put `pipeline-lab watch` before it, to have the model sampled."
 )
 OLD_RUN = "The run was recorded before Pipeline Lab sampled tf.data's own model; record it again to see its stages."
 MODEL_OFF = (
-    "TensorFlow kept no model of this pipeline: its options switch autotuning off, or it is distributed; leave "
-    "`options.autotune.enabled` as it is, and run it on one device, to have its stages sampled."
+    "TensorFlow kept no model of this pipeline that could be reached: its options switch autotuning off, it is "
+    "distributed, or it belongs to a TensorFlow 1 session; leave `options.autotune.enabled` as it is, and run it "
+    "eagerly on one device, to have its stages sampled."
 )
 
 

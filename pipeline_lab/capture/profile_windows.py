@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import keras
 from pydantic import ValidationError
 
+from pipeline_lab.capture.live_iterators import note_new_iterators
 from pipeline_lab.capture.place import find_place
 from pipeline_lab.capture.profilers import OwnProfiler
 from pipeline_lab.capture.recording import Recording, Sampler
@@ -86,6 +87,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
             )
         except ValidationError as error:
             raise OptionsError(explain_options(error)) from None
+        note_new_iterators()
         self._session: _Session | None = None
         self._marker: contextlib.ExitStack | None = None
         self._step = 0

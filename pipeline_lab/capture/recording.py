@@ -78,14 +78,17 @@ class Recording:
 
 
 class Sampler:
-    """Fills the resources table of a recording from a thread, until it is closed."""
+    """Fills the tables of resources and of tf.data's own model from threads, until it is closed."""
 
     def __init__(self, folder: RunFolder, clock: Clock, on_sample: Callable[[int], bool]) -> None:
+        from pipeline_lab.capture.live_iterators import BusiestIterator
+        from pipeline_lab.worker.pipeline_model import sample_model
         from pipeline_lab.worker.probes import open_resources, sample_resources  # they load numpy, which is the job's
 
         self._stack = contextlib.ExitStack()
         table = self._stack.enter_context(contextlib.closing(open_resources(folder.resources)))
         self._stack.enter_context(sample_resources(table, clock, on_sample, is_gpu=_has_nvml()))
+        self._stack.enter_context(sample_model(folder.model, clock, BusiestIterator().find))
         self._lock = threading.Lock()
 
     def close(self) -> None:

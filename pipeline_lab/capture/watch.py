@@ -85,6 +85,9 @@ class Watcher:
         return False
 
     def _record(self) -> None:
+        from pipeline_lab.capture.live_iterators import note_new_iterators  # first: the script goes on meanwhile
+
+        note_new_iterators()
         from pipeline_lab.capture.clock_windows import BYTES_PER_MB, TICK_S, ClockWindows
         from pipeline_lab.capture.profilers import OwnProfiler
         from pipeline_lab.capture.recording import Sampler

@@ -7,7 +7,8 @@ iterator. Looking at it costs tens of microseconds and changes nothing.
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,32 +27,41 @@ SECONDS_PER_BATCH = 2.0
 """How often rows are written."""
 NO_PARENT = -1
 NODES_PER_ITERATOR = 100_000
-"""A pipeline that is built anew counts its nodes from here on."""
+"""Numbers in the table that the nodes of one iterator have to themselves."""
 
 
 class ModelProbe:
-    """Reads the model of the iterator that it follows into a table; safe to call from any thread."""
+    """Reads the model of the iterator that it follows into a table; safe to call from any thread.
 
-    def __init__(self, table: TableWriter, clock: Clock) -> None:
-        self._table, self._clock = table, clock
+    TensorFlow numbers the nodes of each iterator from the same start. In the table each iterator has numbers of its own.
+
+    Args:
+        table: Of schema ``MODEL``.
+        clock: Of the job.
+        find: Says before each sample what to follow, for jobs that are not ours.
+    """
+
+    def __init__(self, table: TableWriter, clock: Clock, find: Callable[[], Any] | None = None) -> None:
+        self._table, self._clock, self._find = table, clock, find
         self._iterator: Any = None
-        self._first_node = 0
+        self._first_node: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._iterators = 0
 
     def follow(self, iterator: Any) -> None:
-        """Look at this iterator from now on; its nodes get numbers of their own, for they count from 0 again."""
-        self._first_node += 0 if self._iterator is None else NODES_PER_ITERATOR
+        """Look at this iterator from now on."""
         self._iterator = iterator
 
     def sample(self) -> int:
         """Append a row per node and return their number; 0 while TensorFlow has no model of an iterator."""
-        if self._iterator is None:
+        iterator = self._iterator if self._find is None else self._find()
+        if iterator is None:
             return 0
         try:
-            model = tf.data.experimental.get_model_proto(self._iterator)
+            model = tf.data.experimental.get_model_proto(iterator)
         except (tf.errors.NotFoundError, ValueError):  # autotuning is off, or a distributed iterator
             return 0
         time_ns, budget = self._clock.now_ns(), model.optimization_params
-        first = self._first_node
+        first = self._first_node_of(iterator)
         rows = [
             (time_ns, first + node, parent if parent == NO_PARENT else first + parent, *row, *_budgets(budget))
             for node, parent, *row in _rows(model.nodes, model.output, NO_PARENT)
@@ -60,12 +70,25 @@ class ModelProbe:
             self._table.extend(*zip(*rows, strict=True))
         return len(rows)
 
+    def _first_node_of(self, iterator: Any) -> int:
+        """Return where an iterator's nodes are counted from in the table."""
+        if iterator not in self._first_node:
+            self._first_node[iterator] = self._iterators * NODES_PER_ITERATOR
+            self._iterators += 1
+        return self._first_node[iterator]
+
 
 @contextlib.contextmanager
-def sample_model(path: Path, clock: Clock) -> Iterator[ModelProbe]:
-    """Fill the model table from a thread while the block runs, and once at its end; the probe is told what to follow."""
+def sample_model(path: Path, clock: Clock, find: Callable[[], Any] | None = None) -> Iterator[ModelProbe]:
+    """Fill the model table from a thread while the block runs, and once at its end.
+
+    Args:
+        path: The table.
+        clock: Of the job.
+        find: Says what to follow; without it the probe is told.
+    """
     with contextlib.closing(TableWriter(path, MODEL, SECONDS_PER_BATCH)) as table:
-        probe, end = ModelProbe(table, clock), threading.Event()
+        probe, end = ModelProbe(table, clock, find), threading.Event()
         errors: list[OSError] = []
         thread = threading.Thread(target=_sample_until, args=(probe, end, errors), name="model", daemon=True)
         thread.start()

@@ -12,6 +12,7 @@ from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.tables import MODEL, read_table
 
 SCRIPT = """
 import sys, time
@@ -60,6 +61,7 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     for run in (own, watched):
         events = read_events(store.folder(run).events)
         assert [event for event in events if isinstance(event, WindowEvent)]
+        assert read_table(store.folder(run).model, MODEL).num_rows, "tf.data's own model of the script's iterator"
         assert not [event.sentence for event in events if isinstance(event, NoteEvent) and "lost" in event.sentence]
     steps = analyze(store.folder(own).path).steps
     assert isinstance(steps, Steps)

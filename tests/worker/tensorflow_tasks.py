@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab import explain
+from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
@@ -358,6 +359,20 @@ def explain_a_dataset(store: str, fails: bool = False) -> dict[str, Any]:
     return {"verdict": described["verdict"], "tf_data": described["tf_data"], "html": diagnosis._repr_html_()}
 
 
+def sample_the_busiest(path: str) -> list[int]:
+    """Look at two pipelines in turns, as a training that validates has them; return how many looks found nothing."""
+    note_new_iterators()
+    dataset = tf.data.Dataset.range(1000).batch(4)
+    busiest, found = BusiestIterator(), []
+    with contextlib.closing(TableWriter(Path(path), MODEL)) as table:
+        probe = ModelProbe(table, Clock(), busiest.find)
+        for iterator, batches in ((iter(dataset), 3), (iter(dataset), 5)):
+            for _ in range(batches):
+                next(iterator)
+            found += [probe.sample(), probe.sample()]
+    return found
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -385,6 +400,7 @@ TASKS = {
         sample_a_pipeline,
         sample_without_autotune,
         run_own,
+        sample_the_busiest,
         explain_a_dataset,
     )
 }
