@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.advice.edits import set_stage
+from pipeline_lab.advice.edits import edit_stages, set_stage
 from pipeline_lab.advice.footprint import example_bytes
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.analysis.findings import find_all
@@ -38,6 +38,8 @@ def larger_shuffle(case: Case) -> Iterator[Proposal]:
     found, records = _finding(case, "weak-shuffle"), case.measured.records
     if found is None or records is None:
         return
+    if case.options.pipeline.find("shuffle") is None:
+        yield from _new_shuffle(case, found, records)
     for index, stage in enumerate(case.options.pipeline.stages):
         size = example_bytes(case.options, case.measured)[index]
         is_single = case.options.pipeline.batch_sizes[index] is None
@@ -102,6 +104,22 @@ def smaller_types(case: Case) -> Iterator[Proposal]:
 
 
 SAMPLING_RULES: tuple[Rule, ...] = (sample_by_size, larger_shuffle, smaller_shuffle, smaller_types)
+
+
+def _new_shuffle(case: Case, found: Finding, records: int) -> Iterator[Proposal]:
+    """Propose a shuffle stage behind the reader, where all records fit into its buffer."""
+    size = example_bytes(case.options, case.measured)[0]
+    if size is None or case.ram_bytes is None or records * size > case.ram_bytes:
+        return
+    new = {"stage": "shuffle", "buffer_size": records}
+    yield Proposal(
+        f"Add a shuffle stage behind the reader, with room for all {format_count(records)} examples.",
+        found.sentence,
+        edit_stages(case.options, lambda stages: [stages[0], new, *stages[1:]]),
+        (f"Its buffer takes {format_bytes(records * size)} of memory, and the first batch waits until it is full.",),
+        CAREFUL,
+        serves_sampling=True,
+    )
 
 
 def _finding(case: Case, kind: str) -> Finding | None:

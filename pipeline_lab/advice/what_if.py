@@ -18,7 +18,6 @@ from pipeline_lab.advice.terms import PROCESSOR, STEP, TURNS, Term, find_terms
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.workloads import change_of_step, find_unknown
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.store import RunFolder
@@ -95,6 +94,8 @@ def measure_run(folder: RunFolder) -> Measured | Unavailable:
     Raises:
         TraceReadError: Nothing in the run can be read.
     """
+    from pipeline_lab.analysis.saved import diagnose_saved  # the app, which has the diagnosis, needs none of it
+
     options = options_of(folder)
     return options if isinstance(options, Unavailable) else measure(diagnose_saved(folder.path), options)
 

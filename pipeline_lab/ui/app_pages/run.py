@@ -18,6 +18,7 @@ from pipeline_lab.ui import (
     notes,
     race_view,
     verdict,
+    what_if,
 )
 from pipeline_lab.ui.timeline import component as timeline
 from pipeline_lab.ui.timeline import jump, longest
@@ -44,7 +45,7 @@ if diagnosis is None:
 verdict.show_verdict(diagnosis.verdict)
 verdict.show_findings(diagnosis)
 verdict.show_metrics(diagnosis)
-others = (jump.TITLE, "Beside XProf", "Options and source")
+others = (jump.TITLE, what_if.TITLE, "Beside XProf", "Options and source")
 tabs = st.tabs([*Section, *others], on_change="rerun", key=jump.SECTION, bind="query-params")
 for section, tab in zip(Section, tabs, strict=False):
     if tab.open:
@@ -52,9 +53,12 @@ for section, tab in zip(Section, tabs, strict=False):
             charts.show_section(section, diagnosis)
             longest.show(section, diagnosis)
             details.show_tables(section, diagnosis)
+if tabs[-4].open:
+    with tabs[-4]:
+        timeline.show(folder)
 if tabs[-3].open:
     with tabs[-3]:
-        timeline.show(folder)
+        what_if.show(store, folder, diagnosis)
 if tabs[-2].open:
     with tabs[-2]:
         beside_xprof.show(folder)

@@ -1,0 +1,219 @@
+"""Sliders and switches over a run's options: what to change, as options again."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from pipeline_lab.advice.edits import edit_stages, set_pipeline, set_stage, set_workload, with_cache, with_whole_batches
+from pipeline_lab.advice.running import FUNCTIONS
+from pipeline_lab.advice.workloads import KNOWN_TIMES
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.pipeline import BatchStage, CacheStage, PrefetchStage, ReadStage, ShuffleStage
+from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.ui.fields import label_of
+
+AUTOTUNE, SERIAL, DEFAULT, NONE = "autotune", "serial", "default", "none"
+CALLS: tuple[int | str, ...] = (SERIAL, 2, 4, 8, 16, 32, AUTOTUNE)
+FILES: tuple[int | str, ...] = ("one by one", 2, 4, 8, 16)
+POOL: tuple[int | str, ...] = (DEFAULT, 1, 2, 4, 8, 16, 32)
+PREFETCH: tuple[int | str, ...] = (NONE, 1, 2, 4, 8, 16, AUTOTUNE)
+FACTORS = (0.25, 0.5, 1, 2, 4)
+TOGETHER = "These choices do not go together; take one of them back."
+
+Value = TypeVar("Value")
+Edit = Callable[[RunOptions], RunOptions | None]
+
+
+def choose(options: RunOptions, key: str) -> RunOptions:
+    """Show the widgets and return the options that they stand for.
+
+    Args:
+        options: Of the run.
+        key: Prefix of the widgets' keys.
+
+    Raises:
+        OptionsError: The choices contradict each other, or what was typed is no option.
+    """
+    with st.grid("auto", min_column_width=210, gap="small", vertical_alignment="bottom"):
+        edits = [
+            *_stage_sliders(options, key),
+            _pool(options, key),
+            _prefetch(options, key),
+            _cache(options, key),
+            _order(options, key),
+            _whole_batches(options, key),
+            *_workload_numbers(options, key),
+        ]
+    typed = st.text_input(
+        "Anything else",
+        key=f"{key}.typed",
+        placeholder="pipeline.tensorflow_rewrites=true, pipeline.shuffle.buffer_size=5000",
+        help="Options as the command line takes them, PATH=VALUE, with commas between them.",
+    )
+    changed = options
+    for edit in edits:
+        found = edit(changed)
+        if found is None:
+            raise OptionsError(TOGETHER)
+        changed = found
+    return _apply_typed(changed, typed)
+
+
+def _stage_sliders(options: RunOptions, key: str) -> list[Edit]:
+    edits: list[Edit] = []
+    for index, stage in enumerate(options.pipeline.stages):
+        name = f"{key}.{index}.{stage.stage}"
+        if isinstance(stage, ReadStage):
+            if stage.mode != "sample" and len(options.file_sizes or (0, 0)) > 1:
+                edits.append(_reading(options, stage, name))
+        elif stage.stage in FUNCTIONS:
+            now = getattr(stage, "num_parallel_calls", None)
+            edits.append(
+                _field(index, "num_parallel_calls", f"Parallel calls of {stage.stage}", CALLS, now, SERIAL, name)
+            )
+        elif isinstance(stage, BatchStage):
+            edits.append(_field(index, "size", "Batch size", _around(stage.size), stage.size, None, name))
+        elif isinstance(stage, ShuffleStage):
+            sizes = _around(stage.buffer_size)
+            edits.append(_field(index, "buffer_size", "Shuffle buffer", sizes, stage.buffer_size, None, name))
+    return edits
+
+
+def _field(
+    index: int, field: str, label: str, choices: Sequence[int | str], now: Any, empty: str | None, key: str
+) -> Edit:
+    """Show a slider over a stage's field; ``empty`` stands for no value."""
+    shown = empty if now is None and empty is not None else now
+    chosen = _slide(label, choices, shown, key)
+    value = None if chosen == empty else chosen
+    return lambda options: options if chosen == shown else set_stage(options, index, **{field: value})
+
+
+def _reading(options: RunOptions, stage: ReadStage, key: str) -> Edit:
+    now: int | str = FILES[0]
+    if stage.num_parallel_calls is not None:
+        now = stage.num_parallel_calls
+    most = len(options.file_sizes) if options.file_sizes else None
+    choices = [each for each in FILES if isinstance(each, str) or most is None or each <= most]
+    chosen = _slide("Files read at a time", choices, now, key)
+
+    def edit(changed: RunOptions) -> RunOptions | None:
+        if chosen == now:
+            return changed
+        if not isinstance(chosen, int):
+            return set_stage(
+                changed, 0, num_parallel_calls=None, **({} if stage.mode == "interleave" else {"mode": "sequential"})
+            )
+        wide = max(chosen, stage.cycle_length or 0)
+        return set_stage(changed, 0, mode="interleave", cycle_length=wide, num_parallel_calls=chosen)
+
+    return edit
+
+
+def _workload_numbers(options: RunOptions, key: str) -> list[Edit]:
+    workload = options.workload
+    edits: list[Edit] = []
+    for name in sorted(KNOWN_TIMES.get(workload.kind, ())):
+        now = getattr(workload, name)
+        is_unused = name == "tail_ms" and not getattr(workload, "tail_every", 0)
+        if is_unused or not (name.endswith("_ms") or name == "examples_at_once"):
+            continue
+        step = 1 if isinstance(now, int) else None
+        chosen = st.number_input(
+            label_of(name), min_value=type(now)(step or 0), value=now, step=step, key=f"{key}.{name}"
+        )
+        if chosen != now:
+            edits.append(lambda changed, name=name, chosen=chosen: set_workload(changed, **{name: chosen}))  # type: ignore[misc]
+    return edits
+
+
+def _pool(options: RunOptions, key: str) -> Edit:
+    now = options.pipeline.private_threadpool_size or DEFAULT
+    chosen = _slide("Threads in the pool", POOL, now, f"{key}.pool")
+    value = None if chosen == DEFAULT else chosen
+    return lambda changed: changed if chosen == now else set_pipeline(changed, private_threadpool_size=value)
+
+
+def _order(options: RunOptions, key: str) -> Edit:
+    now = options.pipeline.deterministic is not False
+    chosen = st.toggle(
+        "Keep the order", now, key=f"{key}.order", help="Of parallel stages that do not say it themselves."
+    )
+    return lambda changed: changed if chosen == now else set_pipeline(changed, deterministic=chosen)
+
+
+def _prefetch(options: RunOptions, key: str) -> Edit:
+    last = options.pipeline.stages[-1]
+    if last.stage == "prefetch_to_device":
+        return lambda changed: changed
+    now: int | str = last.buffer_size if isinstance(last, PrefetchStage) else NONE
+    chosen = _slide("Prefetch at the end", PREFETCH, now, f"{key}.prefetch")
+
+    def edit(changed: RunOptions) -> RunOptions | None:
+        if chosen == now:
+            return changed
+        added = [] if chosen == NONE else [{"stage": "prefetch", "buffer_size": chosen}]
+        return edit_stages(changed, lambda stages: [*(stages if now == NONE else stages[:-1]), *added])
+
+    return edit
+
+
+def _whole_batches(options: RunOptions, key: str) -> Edit:
+    single = _single(options)
+    if not single:
+        return lambda changed: changed
+    chosen = st.toggle(
+        "Whole batches in one call", False, key=f"{key}.batches", help=f"Puts batch before {' and '.join(single)}."
+    )
+    return lambda changed: with_whole_batches(changed, single) if chosen else changed
+
+
+def _cache(options: RunOptions, key: str) -> Edit:
+    places = ["read", *_single(options)]
+    has_cache = isinstance(options.pipeline.find("cache"), CacheStage)
+    as_is = "as it is" if has_cache else NONE
+    choices = [as_is, *([NONE] if has_cache else [])]
+    choices += [f"{where} behind {place}" for where in ("memory", "disk") for place in places]
+    chosen = st.selectbox("Cache", choices, key=f"{key}.cache", help="Stages up to there move to the reader.")
+
+    def edit(changed: RunOptions) -> RunOptions | None:
+        if chosen == as_is:
+            return changed
+        if chosen == NONE:
+            return with_cache(changed, (), None)
+        where, _, place = chosen.partition(" behind ")
+        kept = places[1 : places.index(place) + 1]
+        return with_cache(changed, kept, "file" if where == "disk" else where)
+
+    return edit
+
+
+def _single(options: RunOptions) -> list[str]:
+    """Return the functions that see one example at a time."""
+    stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
+    return [stage.stage for stage, size in zip(stages, sizes, strict=True) if stage.stage in FUNCTIONS and size is None]
+
+
+def _around(size: int) -> tuple[int | str, ...]:
+    return tuple(dict.fromkeys(max(1, int(size * factor)) for factor in FACTORS))
+
+
+def _slide(label: str, choices: Sequence[int | str], now: int | str, key: str) -> int | str:
+    """Show a slider over choices; what is now is one of them, in its place among the numbers."""
+    offered = list(choices)
+    if now not in offered:
+        smaller = [index for index, each in enumerate(offered) if isinstance(each, int) and each < int(now)]
+        offered.insert(smaller[-1] + 1 if smaller else 1, now)
+    chosen: int | str = st.select_slider(label, offered, now, key=key)
+    return chosen
+
+
+def _apply_typed(options: RunOptions, typed: str) -> RunOptions:
+    pairs = []
+    for part in filter(str.strip, typed.split(",")):
+        path, equals, value = part.partition("=")
+        if not equals:
+            raise OptionsError(f"Write PATH=VALUE, such as training.steps=50; {part.strip()[:80]!r} has no '='.")
+        pairs.append((path.strip(), value.strip()))
+    return set_options(options, pairs) if pairs else options

@@ -1,0 +1,56 @@
+"""The tab What if in a real browser: a slider answers at once, and the prediction races."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from pipeline_lab.advice.forecasts import plan_race
+from pipeline_lab.runs.record import RunState
+from tests.browser.conftest import settle, shoot, visit
+from tests.support.measured import mapped, measured, options
+from tests.support.measured_run import make_measured_run
+from tests.support.races import PlantedArm, make_race
+from tests.support.run_folders import set_state
+
+
+@pytest.fixture(scope="module")
+def made(server):
+    """Write a run whose serial map takes 20 ms of a step, and a race that an earlier prediction was held against."""
+    store = server.store
+    run = make_measured_run(store)
+    race = make_race(
+        store,
+        PlantedArm([20.0] * 30),
+        PlantedArm([10.4] * 30),
+        options=plan_race(measured(), [options(mapped(2))], pairs=30),
+    )
+    yield run
+    for folder in (run, race):
+        set_state(folder, RunState.DONE)
+        store.remove(folder.id)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_the_tab_fits_and_answers_at_once(server, made, new_page, shots, scheme, width):
+    page = new_page(scheme, width)
+    visit(page, f"{server.url}/run?run={made.id}&section=What+if")
+    expect(page.get_by_text("Limited by map, 20 ms.")).to_be_visible()
+    expect(page.get_by_text("Predictions of this store that were raced: 1.")).to_be_visible()
+    slider = page.get_by_role("slider", name="Parallel calls of map")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("Limited by map, 10 ms.")).to_be_visible()
+    settle(page)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    shoot(page, shots / f"what-if-{scheme}-{width}.png")
+    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+
+def test_a_prediction_is_raced(server, made, page):
+    visit(page, f"{server.url}/run?run={made.id}&section=What+if")
+    page.get_by_role("slider", name="Parallel calls of map").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("Limited by map, 10 ms.")).to_be_visible()
+    page.get_by_role("button", name="Race it").first.click()
+    expect(page.get_by_role("heading", name=re.compile("against map.num_parallel_calls = 2"), level=1)).to_be_visible()

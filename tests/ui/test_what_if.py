@@ -1,0 +1,75 @@
+"""The tab What if: choices answer at once, a prediction races, and what came of earlier ones is shown."""
+
+import pytest
+
+from pipeline_lab.advice.advising import advise
+from pipeline_lab.advice.forecasts import plan_race
+from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.options.race import read_race_options
+from pipeline_lab.runs.record import RunKind
+from pipeline_lab.ui import analyses
+from tests.support.measured import mapped, measured, options
+from tests.support.measured_run import make_measured_run
+from tests.support.races import PlantedArm, make_race
+from tests.ui.conftest import texts
+
+
+def written(app) -> str:
+    """Return what people read, Markdown's escapes taken out."""
+    return texts(app).replace("\\", "").replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.fixture
+def tab(open_page, run_store, monkeypatch):
+    """Open the tab of a run whose serial map takes 20 ms of a step."""
+    monkeypatch.setattr(analyses, "wait_for", lambda folder, **_: advise(diagnose_saved(folder.path)))
+    run = make_measured_run(run_store)
+    return open_page("run", run=run.id, section="What if"), run
+
+
+def test_the_run_itself_comes_first_and_a_choice_answers_at_once(tab):
+    app, run = tab
+    assert not app.exception
+    assert "Limited by map, 20 ms. Next behind it: training step, 5 ms." in written(app)
+    app.select_slider(key=f"what-if.{run.id}.2.map").set_value(2).run()
+    assert not app.exception
+    assert "Limited by map, 10 ms." in written(app)
+    app.selectbox(key=f"what-if.{run.id}.cache").set_value("memory behind map").run()
+    assert "Limited by training step, 5 ms." in written(app)
+    app.text_input(key=f"what-if.{run.id}.typed").set_value("workload.element_bytes=9").run()
+    assert "workload.element_bytes" in written(app)
+    app.text_input(key=f"what-if.{run.id}.typed").set_value("nonsense").run()
+    assert "PATH=VALUE" in written(app)
+
+
+def test_a_prediction_races_and_is_kept_with_the_race(tab, run_store):
+    app, run = tab
+    app.select_slider(key=f"what-if.{run.id}.2.map").set_value(4).run()
+    app.button(key=f"what-if.{run.id}.own.race").click().run()
+    (race,) = [record for record in run_store.runs() if record.kind is RunKind.RACE]
+    assert read_race_options(race.options or {}).predicted_ratios == (0.25,)
+
+
+def test_suggestions_have_their_change_and_race_too(tab, run_store):
+    app, _ = tab
+    assert "Give map 4 parallel calls." in written(app)
+    assert any("num_parallel_calls=4" in code.value for code in app.code)
+    app.button(key="what-if.suggestion.0.race").click().run()
+    assert any(record.kind is RunKind.RACE for record in run_store.runs())
+
+
+def test_earlier_predictions_are_held_against_their_races(tab, run_store):
+    app, _ = tab
+    assert "No race of this store has answered a prediction yet." in written(app)
+    race = plan_race(measured(), [options(mapped(2))], pairs=30)
+    make_race(run_store, PlantedArm([10.0] * 30), PlantedArm([5.0] * 30), options=race)
+    app.run()
+    assert "Predictions of this store that were raced: 1." in written(app)
+
+
+def test_a_run_that_measured_too_little_says_so(open_page, run_store, monkeypatch):
+    monkeypatch.setattr(analyses, "wait_for", lambda folder, **_: advise(diagnose_saved(folder.path)))
+    run = make_measured_run(run_store)
+    run.model.unlink()
+    app = open_page("run", run=run.id, section="What if")
+    assert "Nothing can be predicted from this run." in written(app)
