@@ -5,7 +5,7 @@ import time
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.failures import is_disk_full
-from pipeline_lab.worker.window_recorder import BUSY, WindowRecorder, is_taken
+from pipeline_lab.worker.window_recorder import WindowRecorder, is_taken
 
 FIRST_S = 2.0
 """From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""
@@ -36,7 +36,6 @@ class ClockWindows:
     ) -> None:
         self._recording, self._recorder = recording, recorder
         self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
-        self._told_busy = False
         self._failed = False
         self._wait_s = min(FIRST_S, every_s)
         self._due_s = self._next_due()
@@ -95,9 +94,7 @@ class ClockWindows:
         if is_disk_full(error):
             self._tell_full(error)
         elif is_taken(error):
-            if not self._told_busy:
-                self._recording.note(BUSY)
-            self._told_busy = True
+            self._recorder.tell_busy()
         else:
             self._failed = True
             self._recording.note(f"The profiler did not start ({error}); the job goes on without it.")

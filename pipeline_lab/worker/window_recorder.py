@@ -8,6 +8,7 @@ Every window records into a scratch folder of its own, because TensorFlow names 
 its place in the run in one rename: readers never see half a trace.
 """
 
+import contextlib
 import shutil
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -92,6 +93,7 @@ class WindowRecorder:
         self._window: Window | None = None
         self._failure: Exception | None = None
         self._count, self._pauses = 0, 0
+        self._told_busy = False
 
     @property
     def recorded(self) -> Window | None:
@@ -146,6 +148,7 @@ class WindowRecorder:
 
     def pause(self) -> None:
         """Give the profiler to somebody else: the open window is written, and none opens until :meth:`resume`."""
+        self.tell_busy()
         with self.lock:
             self._pauses += 1
             self.close()
@@ -154,6 +157,13 @@ class WindowRecorder:
     def resume(self) -> None:
         with self.lock:
             self._pauses -= 1
+
+    def tell_busy(self) -> None:
+        """Say once that somebody else uses the profiler."""
+        if not self._told_busy:
+            self._told_busy = True
+            with contextlib.suppress(OSError):
+                self._log.write(NoteEvent(BUSY))
 
     def check(self) -> None:
         """Tell of an earlier window that met a full disk.

@@ -4,7 +4,7 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.events import NoteEvent
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import is_disk_full
-from pipeline_lab.worker.window_recorder import BUSY, NO_WINDOW, Window, WindowRecorder, is_taken
+from pipeline_lab.worker.window_recorder import NO_WINDOW, Window, WindowRecorder, is_taken
 
 BYTES_PER_MB = 1_000_000
 
@@ -21,7 +21,6 @@ class StepWindows:
     ) -> None:
         self._options, self._recorder, self._log = options, recorder, log
         self._step = 0
-        self._told_busy = False
         self._steps_limit = options.steps_per_window
         self._next_step: int | None = first_step if options.enabled else None
 
@@ -107,16 +106,10 @@ class StepWindows:
             if is_disk_full(error):
                 raise
             if is_taken(error):
-                self._tell_busy()
+                self._recorder.tell_busy()
                 return
             self._log.write(NoteEvent(f"The profiler did not start ({error}); the run goes on without it."))
             self._next_step = None
-
-    def _tell_busy(self) -> None:
-        """Say once that others go first; the next window is tried when it is due."""
-        if not self._told_busy:
-            self._log.write(NoteEvent(BUSY))
-        self._told_busy = True
 
     def _close(self, window: Window) -> None:
         steps = _steps(window)

@@ -13,6 +13,7 @@ from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.runs.tables import MODEL, read_table
+from pipeline_lab.worker.window_recorder import BUSY
 
 SCRIPT = """
 import sys, time
@@ -63,6 +64,8 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
         assert [event for event in events if isinstance(event, WindowEvent)]
         assert read_table(store.folder(run).model, MODEL).num_rows, "tf.data's own model of the script's iterator"
         assert not [event.sentence for event in events if isinstance(event, NoteEvent) and "lost" in event.sentence]
+    notes = [event.sentence for event in read_events(store.folder(watched).events) if isinstance(event, NoteEvent)]
+    assert BUSY in notes, "the script's own profile went first"
     steps = analyze(store.folder(own).path).steps
     assert isinstance(steps, Steps)
     assert re.search("train", steps.marker)
