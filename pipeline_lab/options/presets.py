@@ -281,6 +281,14 @@ AUDIO_RAGGED = _preset(
     _audio(BatchStage(size=32, mode="ragged_batch")),
 )
 
+GENERATOR_PROCESSES = _preset(
+    "generator-processes",
+    "What do Python processes bring beside tf.data? Two of them make the examples, 2 ms each, and hand them over through a "
+    "queue; set `workload.producer` to threads or in_line to compare.",
+    GeneratorWorkload(example_ms=2.0, producer="processes"),
+    GENERATOR.options.pipeline,
+)
+
 PRESETS: tuple[Preset, ...] = (
     BASELINE,
     OPTIMISED,
@@ -296,6 +304,7 @@ PRESETS: tuple[Preset, ...] = (
     FEATURES_REPLICATED,
     FEATURES_LOOKUP,
     GENERATOR,
+    GENERATOR_PROCESSES,
     AUDIO_PADDED,
     AUDIO_BUCKETED,
     AUDIO_RAGGED,

@@ -306,6 +306,8 @@ def _check_generator(workload: GeneratorWorkload, pipeline: PipelineOptions) -> 
         raise ValueError("mode = sample weighs files by their size, which generators do not have; use interleave")
     if isinstance(read, ReadStage) and read.mode == "map":
         raise ValueError("mode = map makes datasets of files, which generators do not have; use flat_map")
+    if workload.ids == "strings" and pipeline.find("prefetch_to_device"):
+        raise ValueError("strings cannot be copied to a device; use prefetch, or ids = numbers")
     if workload.examples_at_once == 1:
         return
     kinds = [stage.stage for stage in pipeline.stages]

@@ -10,6 +10,9 @@ from pipeline_lab.pipeline.code import Code, assign_call, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
 
+AHEAD = 2
+"""Examples that each worker may be ahead: one in the making, one that waits."""
+
 _MAKE = '''
 def make_example(number: int) -> np.ndarray:
     """Take EXAMPLE_SECONDS to make one example in Python; no other Python thread runs meanwhile."""
@@ -26,34 +29,82 @@ def make_example(number: int) -> np.ndarray:
 '''
 
 _ONE = '''
-def generate(generator: int = 0) -> Iterator[dict[str, np.ndarray | int]]:
-    """Yield one example after the other."""
-    for number in range(EXAMPLES[generator]):
-        yield {"payload": make_example(number), "id": generator * 2**40 + number}
+def make(generator: int, number: int) -> dict[str, Any]:
+    """Make one example with its id."""
+    return {"payload": make_example(number), "id": generator * 2**40 + number}
+'''
+
+_ONE_NAMED = '''
+def make(generator: int, number: int) -> dict[str, Any]:
+    """Make one example with its id and its name."""
+    name = make_name(generator, number)
+    return {"payload": make_example(number), "id": generator * 2**40 + number, "name": name}
 '''
 
 _BATCHES = '''
-def generate(generator: int = 0) -> Iterator[dict[str, np.ndarray]]:
-    """Yield EXAMPLES_AT_ONCE examples after the other; the last ones may be fewer."""
-    for first in range(0, EXAMPLES[generator], EXAMPLES_AT_ONCE):
-        numbers = range(first, min(first + EXAMPLES_AT_ONCE, EXAMPLES[generator]))
-        payloads = np.stack([make_example(number) for number in numbers])
-        yield {"payload": payloads, "id": generator * 2**40 + np.array(numbers, np.int64)}
+def make(generator: int, first: int) -> dict[str, Any]:
+    """Make EXAMPLES_AT_ONCE examples with their ids; the last ones may be fewer."""
+    numbers = range(first, min(first + EXAMPLES_AT_ONCE, EXAMPLES[generator]))
+    payloads = np.stack([make_example(number) for number in numbers])
+    return {"payload": payloads, "id": generator * 2**40 + np.array(numbers, np.int64)}
 '''
 
-_SIGNATURE = """
-SIGNATURE = {
-    "payload": tf.TensorSpec([ELEMENT_BYTES], tf.uint8),
-    "id": tf.TensorSpec([], tf.int64),
-}
-"""
+_BATCHES_NAMED = '''
+def make(generator: int, first: int) -> dict[str, Any]:
+    """Make EXAMPLES_AT_ONCE examples with their ids and names; the last ones may be fewer."""
+    numbers = range(first, min(first + EXAMPLES_AT_ONCE, EXAMPLES[generator]))
+    payloads = np.stack([make_example(number) for number in numbers])
+    names = np.array([make_name(generator, number) for number in numbers])
+    return {"payload": payloads, "id": generator * 2**40 + np.array(numbers, np.int64), "name": names}
+'''
 
-_BATCH_SIGNATURE = """
-SIGNATURE = {
-    "payload": tf.TensorSpec([None, ELEMENT_BYTES], tf.uint8),
-    "id": tf.TensorSpec([None], tf.int64),
-}
-"""
+_NAME = '''
+def make_name(generator: int, number: int) -> str:
+    """Return a name that says nothing about its example."""
+    return hashlib.sha256(f"{generator}/{number}".encode()).hexdigest()[:16]
+'''
+
+_IN_LINE = '''
+def generate(generator: int = 0) -> Iterator[dict[str, Any]]:
+    """Make one after the other."""
+    for number in range(0, EXAMPLES[generator], STEP):
+        yield make(generator, number)
+'''
+
+_THREADS = '''
+def generate(generator: int = 0) -> Iterator[dict[str, Any]]:
+    """Let WORKERS threads make them, AHEAD of what is asked for, and yield them in order."""
+    numbers = iter(range(0, EXAMPLES[generator], STEP))
+    with ThreadPoolExecutor(WORKERS) as pool:
+        made = deque(pool.submit(make, generator, number) for number in itertools.islice(numbers, AHEAD))
+        while made:
+            yield made.popleft().result()
+            made.extend(pool.submit(make, generator, number) for number in itertools.islice(numbers, 1))
+'''
+
+_PROCESSES = '''
+def prepare_process() -> None:
+    """Let a process of the pool end when it is told to, whatever its parent does then, and when its parent is killed."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def watch(parent: int) -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
+
+
+def generate(generator: int = 0) -> Iterator[dict[str, Any]]:
+    """Let WORKERS processes make them, AHEAD of what is asked for; they come back through a queue, in order."""
+    numbers = iter(range(0, EXAMPLES[generator], STEP))
+    fork = multiprocessing.get_context("fork")  # a new interpreter would import this module, and TensorFlow with it
+    with ProcessPoolExecutor(WORKERS, fork, prepare_process) as pool:
+        made = deque(pool.submit(make, generator, number) for number in itertools.islice(numbers, AHEAD))
+        while made:
+            yield made.popleft().result()
+            made.extend(pool.submit(make, generator, number) for number in itertools.islice(numbers, 1))
+'''
 
 _OPEN = '''
 def open_generator(generator: tf.Tensor) -> tf.data.Dataset:
@@ -66,8 +117,9 @@ def generator_source(workload: GeneratorWorkload, read: ReadStage) -> WorkloadSo
     """Write the generator, and what opens one of several."""
     is_several = len(workload.examples_per_generator) > 1
     single = assign_call("tf.data.Dataset.from_generator", ["generate", "output_signature=SIGNATURE"])
+    fields = '"payload": uint8, "id": int64' + (', "name": string' if workload.ids == "strings" else "")
     return WorkloadSource(
-        about=('Elements are batches of {"payload": uint8, "id": int64}, made by Python; no file is read.',),
+        about=(f"Elements are batches of {{{fields}}}, made by Python; no file is read.",),
         code=_code(workload, is_several=is_several),
         read=tuple(read_lines(read, PerFile.GENERATED)) if is_several else (single,),
         over="over generators, not files",
@@ -75,19 +127,49 @@ def generator_source(workload: GeneratorWorkload, read: ReadStage) -> WorkloadSo
 
 
 def _code(workload: GeneratorWorkload, *, is_several: bool) -> Code:
-    takes_time, at_once = workload.example_ms > 0, workload.examples_at_once > 1
+    takes_time, at_once, is_named = workload.example_ms > 0, workload.examples_at_once > 1, workload.ids == "strings"
+    has_workers, has_processes = workload.producer != "in_line", workload.producer == "processes"
     sizes = ", ".join(str(size) for size in workload.examples_per_generator)
     constants = {
         f"EXAMPLES = [{sizes}]": True,
         f"EXAMPLES_AT_ONCE = {workload.examples_at_once}": at_once,
         f"EXAMPLE_SECONDS = {workload.example_ms / 1e3!r}": takes_time,
         f"ELEMENT_BYTES = {workload.element_bytes}": True,
-        (_BATCH_SIGNATURE if at_once else _SIGNATURE).strip(): True,
+        f"WORKERS = {workload.workers}": has_workers,
+        f"AHEAD = {AHEAD} * WORKERS": has_workers,
+        _signature(at_once=at_once, is_named=is_named): True,
     }
+    make_several = _BATCHES_NAMED if is_named else _BATCHES
+    generate = {"in_line": _IN_LINE, "threads": _THREADS, "processes": _PROCESSES}[workload.producer]
+    step = ", EXAMPLES_AT_ONCE" if at_once else ""
     functions = {
         _MAKE if takes_time else _MAKE_QUICKLY: True,
-        _BATCHES if at_once else _ONE: True,
+        _NAME: is_named,
+        make_several if at_once else _ONE_NAMED if is_named else _ONE: True,
+        generate.replace(", STEP", step): True,
         _OPEN: is_several,
     }
-    imports = {"import time": takes_time, "from collections.abc import Iterator": True, "import numpy as np": True}
+    imports = {
+        "import hashlib": is_named,
+        "import itertools": has_workers,
+        "import multiprocessing": has_processes,
+        "import os": has_processes,
+        "import signal": has_processes,
+        "import threading": has_processes,
+        "import time": takes_time or has_processes,
+        "from collections import deque": has_workers,
+        "from collections.abc import Iterator": True,
+        "from concurrent.futures import ProcessPoolExecutor": has_processes,
+        "from concurrent.futures import ThreadPoolExecutor": workload.producer == "threads",
+        "from typing import Any": True,
+        "import numpy as np": True,
+    }
     return Code(wanted(imports), wanted(constants), tuple(text.strip() for text in wanted(functions)))
+
+
+def _signature(*, at_once: bool, is_named: bool) -> str:
+    many = "None" if at_once else ""
+    payload = "None, ELEMENT_BYTES" if at_once else "ELEMENT_BYTES"
+    name = [f'    "name": tf.TensorSpec([{many}], tf.string),'] if is_named else []
+    specs = [f'    "payload": tf.TensorSpec([{payload}], tf.uint8),', f'    "id": tf.TensorSpec([{many}], tf.int64),']
+    return "\n".join(["SIGNATURE = {", *specs, *name, "}"])

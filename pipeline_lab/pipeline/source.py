@@ -7,6 +7,7 @@ sparse one, ``caption``, ``vector`` (or ``image``, its number), ``label``, ``id`
 a user's do not, and only the probed source adds it.
 """
 
+import sys
 from collections.abc import Iterator
 
 from pipeline_lab.options.pipeline import (
@@ -45,8 +46,6 @@ from pipeline_lab.pipeline.sparse_code import sparse_source
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
 from pipeline_lab.pipeline.synthetic_code import synthetic_source
 from pipeline_lab.pipeline.workload_source import WorkloadSource
-
-_STANDARD_LIBRARY = frozenset({"collections", "hashlib", "math", "os", "time"})
 
 
 def render_source(options: RunOptions, *, probe: bool = False) -> str:
@@ -100,7 +99,7 @@ def _header(workload: WorkloadSource) -> list[str]:
 
 def _imports(code: Code) -> list[str]:
     lines = {*code.imports, "import tensorflow as tf"}
-    standard = {line for line in lines if line.split()[1].split(".")[0] in _STANDARD_LIBRARY}
+    standard = {line for line in lines if line.split()[1].split(".")[0] in sys.stdlib_module_names}
 
     def by_form(line: str) -> tuple[bool, str]:
         return line.startswith("from"), line

@@ -71,6 +71,10 @@ class RunFolder:
         """The examples of the evaluation passes."""
         return self.path / "evaluated.arrows"
 
+    def names(self) -> Path:
+        """The names that the examples carry, where they have any."""
+        return self.path / "names.arrows"
+
     @property
     def labels(self) -> Path:
         return self.path / "labels.arrows"

@@ -110,6 +110,10 @@ LATER = ("away_ns",)
 """Columns that came later; a table that was written without one is read with nulls in its place."""
 
 
+NAMES = pa.schema([("step", pa.int32()), ("name", pa.string())])
+"""One row per example that reached the model and has a name of its own, in the order of :data:`SAMPLES`."""
+
+
 class TableWriter:
     """Append rows to an Arrow stream; rows are buffered and written as batches.
 

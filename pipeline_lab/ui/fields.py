@@ -27,6 +27,7 @@ _APPLIES = {
     ("read", "shard_index"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
     ("batch", "num_parallel_calls"): ("mode", ("batch",)),
     ("batch", "deterministic"): ("mode", ("batch",)),
+    ("generator", "workers"): ("producer", ("threads", "processes")),
     ("features", "table_shards"): ("layout", ("sharded",)),
     ("", "steps_per_call"): ("loop", ("in_graph", "keras_fit")),
     ("", "evaluate_steps"): ("evaluate_every", None),

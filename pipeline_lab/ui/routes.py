@@ -26,6 +26,7 @@ FILES: dict[str, Callable[[RunFolder], Path]] = {
     "events.jsonl": lambda folder: folder.events,
     "steps.arrows": lambda folder: folder.steps,
     "samples.arrows": lambda folder: folder.samples,
+    "names.arrows": lambda folder: folder.names,
     "resources.arrows": lambda folder: folder.resources,
     "files.json": lambda folder: folder.files,
     "blocks.arrows": lambda folder: folder.blocks,

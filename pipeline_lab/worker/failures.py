@@ -29,6 +29,9 @@ _KNOWN = {
     r"Could not parse example input": (
         "A record is no tf.train.Example; the images workload reads Examples with an image and a label."
     ),
+    r"BrokenProcessPool": (
+        "A process that makes examples ended all at once; it was killed, most likely because memory ran out: use fewer workers."
+    ),
     r"(Unknown image file format|Invalid \w+ data)": (
         "An image of the data cannot be decoded ({0}); JPEG, PNG, GIF and BMP can."
     ),

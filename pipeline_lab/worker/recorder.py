@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.options.lengths import has_varied_lengths
-from pipeline_lab.runs.tables import LABELS, PADDING, SAMPLES, STEPS, TableWriter
+from pipeline_lab.options.workload import GeneratorWorkload
+from pipeline_lab.runs.tables import LABELS, NAMES, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.padding import measure_padding
@@ -50,6 +51,9 @@ class StepRecorder:
         self._labels = TableWriter(job.folder.labels, LABELS) if has_ids else None
         is_padded = has_ids and has_varied_lengths(job.options.workload)
         self._padding = TableWriter(job.folder.padding, PADDING) if is_padded else None
+        workload = job.options.workload
+        has_names = has_ids and isinstance(workload, GeneratorWorkload) and workload.ids == "strings"
+        self._names = TableWriter(job.folder.names, NAMES) if has_names else None
         self._pending: tuple[StepPlace, TakenStep] | None = None
 
     def record(self, place: StepPlace, taken: TakenStep) -> None:
@@ -76,6 +80,9 @@ class StepRecorder:
         if len(labels) == 1:  # to fetch them from several replicas would hold the step
             values, counts = np.unique(labels[0], return_counts=True)
             self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
+        if self._names is not None:
+            names = np.concatenate([np.asarray(part).reshape(-1) for part in self._trainer.parts(batch["name"])])
+            self._names.extend([step] * len(names), [name.decode() for name in names.tolist()])
         self._record_padding(step, batch)
 
     def _record_padding(self, step: int, batch: Batch) -> None:
@@ -89,7 +96,7 @@ class StepRecorder:
             self.catch_up()
         finally:
             self._steps.close()
-            for table in (self._samples, self._labels, self._padding):
+            for table in (self._samples, self._labels, self._padding, self._names):
                 if table is not None:
                     table.close()
 

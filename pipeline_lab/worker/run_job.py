@@ -1,6 +1,7 @@
 """Run one job from its folder and leave a readable run, however it ends."""
 
 import contextlib
+import multiprocessing
 import os
 import shutil
 import sys
@@ -46,8 +47,11 @@ def leave(exit_code: int) -> None:
     """End the process at once.
 
     All files are closed by now. An orderly exit would wait for tf.data's threads, which may be in the middle of a
-    long read, and tear the interpreter down under those that are in a Python function.
+    long read, and tear the interpreter down under those that are in a Python function. Processes that the pipeline
+    started are ended first.
     """
+    for child in multiprocessing.active_children():
+        child.kill()
     os._exit(exit_code)
 
 

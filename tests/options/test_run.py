@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, OPTIMISED, SYNTHETIC, UNEQUAL_FILES
+from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, GENERATOR, OPTIMISED, SYNTHETIC, UNEQUAL_FILES
 from pipeline_lab.options.run import (
     SCHEMA_VERSION,
     RunOptions,
@@ -242,3 +242,10 @@ def test_what_replicas_cannot_do_is_said(settings: list[tuple[str, str]], senten
 def test_views_that_cannot_be_made_are_explained(stages: list[dict[str, Any]], sentence: str) -> None:
     with pytest.raises(OptionsError, match=sentence):
         read_options(images(READ, *stages))
+
+
+def test_names_do_not_go_to_a_device() -> None:
+    with pytest.raises(OptionsError, match="strings cannot be copied to a device"):
+        set_options(
+            GENERATOR.options, [("workload.ids", "strings"), ("pipeline.stages.3", '{"stage": "prefetch_to_device"}')]
+        )

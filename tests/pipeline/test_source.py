@@ -102,6 +102,9 @@ GOLDEN_OPTIONS = {
             ("pipeline.read.num_parallel_calls", "4"),
         ],
     ),
+    "generator-threads": set_options(
+        find_preset("generator-processes").options, [("workload.producer", "threads"), ("workload.ids", "strings")]
+    ),
     **{
         f"features-{layout}": set_option(find_preset("features-lookup").options, "workload.layout", layout)
         for layout in ("constant", "variable", "sharded")
@@ -130,7 +133,18 @@ def test_every_valid_pipeline_renders_to_code_that_compiles_and_needs_only_tenso
         compile(tree, "pipeline.py", "exec")
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert [argument.arg for argument in functions["make_dataset"].args.args] == ["files", "cache_dir"]
-        assert _imported(tree) <= {"tensorflow", "numpy", "collections", "math", "os", "time", "hashlib"}
+        standard = {
+            "collections",
+            "concurrent",
+            "hashlib",
+            "itertools",
+            "math",
+            "multiprocessing",
+            "os",
+            "signal",
+            "threading",
+        }
+        assert _imported(tree) <= {"tensorflow", "numpy", "time", "typing", *standard}
 
 
 @given(RUN_OPTIONS)

@@ -178,7 +178,12 @@ SPARSE_WORKLOADS = st.fixed_dictionaries(
 )
 GENERATOR_WORKLOADS = st.fixed_dictionaries(
     {"kind": st.just("generator"), "examples_per_generator": SIZES},
-    optional={"example_ms": st.floats(0, 10), "examples_at_once": st.integers(1, 64)},
+    optional={
+        "example_ms": st.floats(0, 10),
+        "examples_at_once": st.integers(1, 64),
+        "producer": st.sampled_from(["in_line", "threads", "processes"]),
+        "ids": st.sampled_from(["numbers", "strings"]),
+    },
 )
 
 

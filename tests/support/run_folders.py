@@ -17,7 +17,7 @@ from pipeline_lab.runs.events import (
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import Process, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, this_process, update_record
-from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, TableWriter
+from pipeline_lab.runs.tables import NAMES, RESOURCES, SAMPLES, STEPS, TableWriter
 
 MS = 1_000_000
 START_NS = 1_767_268_800_000_000_000
@@ -66,7 +66,7 @@ def set_state(folder: RunFolder, state: RunState, reason: str = "") -> None:
 def write_steps(folder: RunFolder, steps: int) -> None:
     """Write the tables of a worker that made that many steps."""
     table = TableWriter(folder.steps, STEPS)
-    samples = TableWriter(folder.samples, SAMPLES)
+    samples, names = TableWriter(folder.samples, SAMPLES), TableWriter(folder.names, NAMES)
     resources = TableWriter(folder.resources, RESOURCES)
     for step in range(steps):
         start = START_NS + step * STEP_NS
@@ -74,9 +74,10 @@ def write_steps(folder: RunFolder, steps: int) -> None:
         loss, accuracy = 2.3 / (1 + step / 50), step / (steps + 20)
         table.append(step, step < 5, start, WAIT_NS, start + STEP_NS - MS, loss, accuracy, window, 900_000_000, 0)
         samples.extend([step] * 8, [step % 4] * 8, [8 * step // 4 + index for index in range(8)])
+        names.extend([step] * 8, [f"{step}-{index}" for index in range(8)])
         if step % 10 == 0:
             resources.append(start, 900_000_000 + step * 100_000, 120.0, 15.0, None, None, step in (20, 70))
-    for writer in (table, samples, resources):
+    for writer in (table, samples, names, resources):
         writer.close()
 
 

@@ -8,7 +8,9 @@ import contextlib
 import hashlib
 import itertools
 import json
+import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -64,6 +66,39 @@ def ids_of(options: str, probe: bool = False, batches: int | None = None) -> lis
     """Return the ids of each batch that the pipeline yields."""
     elements = itertools.islice(_dataset(read_options(options), probe), batches)
     return [batch["id"].numpy().tolist() for batch in elements]
+
+
+def names_of(options: str) -> list[str]:
+    """Return the names of all examples, in the order in which they came."""
+    return [name.decode() for batch in _drain(read_options(options), False, None) for name in batch["name"].tolist()]
+
+
+def processes_of(options: str) -> dict[str, int]:
+    """Count the processes that a pipeline has started, while it runs and when nobody holds it any more."""
+    iterator = iter(_dataset(read_options(options), False))
+    next(iterator)
+    running = len(multiprocessing.active_children())
+    del iterator
+    deadline_s = time.monotonic() + 20
+    while (left := len(multiprocessing.active_children())) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    return {"while it ran": running, "behind it": left}
+
+
+def kill_a_process(options: str) -> str:
+    """Kill one of the processes that make examples, and return how the end of the pipeline is explained."""
+    iterator = iter(_dataset(read_options(options), False))
+    next(iterator)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # as a worker listens to it
+    multiprocessing.active_children()[0].kill()
+    try:
+        for _ in iterator:
+            pass
+    except tf.errors.OpError as error:
+        return explain_failure(error)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return "no failure"
 
 
 def images_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[str]]:
@@ -379,6 +414,9 @@ TASKS = {
         files_of,
         ids_of,
         images_of,
+        kill_a_process,
+        names_of,
+        processes_of,
         first_images,
         look_at_views,
         name_damage,

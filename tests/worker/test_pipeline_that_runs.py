@@ -1,5 +1,6 @@
 """What the rendered pipelines really yield; one process with TensorFlow serves all of these tests."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -116,8 +117,17 @@ def test_sampling_by_size_draws_files_by_their_length_from_beginning_to_end(ask_
     "read", [ReadStage(), ReadStage(mode="interleave", num_parallel_calls=2)], ids=["turns", "both"]
 )
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_generators_yield_every_example_once(ask_tensorflow: Ask, at_once: int, read: ReadStage) -> None:
-    workload = GeneratorWorkload(examples_per_generator=SIZES, examples_at_once=at_once, example_ms=0, element_bytes=8)
+@pytest.mark.parametrize("producer", ["in_line", "threads", "processes"])
+def test_generators_yield_every_example_once(ask_tensorflow: Ask, producer: str, at_once: int, read: ReadStage) -> None:
+    workload = GeneratorWorkload.model_validate(
+        {
+            "examples_per_generator": SIZES,
+            "examples_at_once": at_once,
+            "example_ms": 0,
+            "element_bytes": 8,
+            "producer": producer,
+        }
+    )
     ids = ask_tensorflow("ids_of", options=_json(workload, read, BatchStage(size=5, drop_remainder=False)))
     assert sorted(_flat(ids)) == EVERY_ID
     assert [len(batch) for batch in ids] == [5, 5, 2]
@@ -340,3 +350,31 @@ def test_every_layout_trains_on_the_same_vectors(ask_tensorflow: Ask) -> None:
     assert results["lookup", "vectorised"]["tables"] == [[11, 11 * 8 * 4 + header_bytes]]
     assert [rows for rows, _ in results["sharded", "vectorised"]["tables"]] == [3, 3, 3, 2]
     assert first["tables"] == []
+
+
+@pytest.mark.parametrize("producer", ["in_line", "processes"])
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_names_come_through_unharmed_and_in_order(ask_tensorflow: Ask, producer: str, at_once: int) -> None:
+    workload = {"kind": "generator", "examples_per_generator": SIZES, "examples_at_once": at_once, "example_ms": 0}
+    workload |= {"producer": producer, "ids": "strings"}
+    stages = [{"stage": "read"}, {"stage": "batch", "size": 5, "drop_remainder": False}]
+    options = read_options({"workload": workload, "pipeline": {"stages": stages}})
+    expected = [
+        hashlib.sha256(f"{generator}/{number}".encode()).hexdigest()[:16]
+        for generator, count in enumerate(SIZES)
+        for number in range(count)
+    ]
+    assert ask_tensorflow("names_of", options=options.to_json()) == expected
+
+
+def test_processes_that_make_examples_end_with_their_pipeline(ask_tensorflow: Ask) -> None:
+    workload = GeneratorWorkload(example_ms=1, producer="processes", workers=2)
+    options = _json(workload, ReadStage(), RepeatStage(), BatchStage(size=4))
+    assert ask_tensorflow("processes_of", options=options) == {"while it ran": 2, "behind it": 0}
+
+
+def test_a_process_that_is_killed_is_an_error_and_no_standstill(ask_tensorflow: Ask) -> None:
+    workload = GeneratorWorkload(example_ms=1, producer="processes", workers=2)
+    options = _json(workload, ReadStage(), RepeatStage(), BatchStage(size=4))
+    explained = ask_tensorflow("kill_a_process", options=options)
+    assert explained.startswith("A process that makes examples ended all at once")
