@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.racing import race
     from pipeline_lab.runs.run import run
     from pipeline_lab.trace.sources import open_trace
+    from pipeline_lab.tuning.tune import tune
 
-__all__ = ["analyze", "compare", "explain", "open_trace", "race", "run"]
+__all__ = ["analyze", "compare", "explain", "open_trace", "race", "run", "tune"]
 
 _HOMES = {
     "analyze": ("pipeline_lab.advice.advising", "analyze"),
@@ -20,6 +21,7 @@ _HOMES = {
     "open_trace": ("pipeline_lab.trace.sources", "open_trace"),
     "race": ("pipeline_lab.comparison.racing", "race"),
     "run": ("pipeline_lab.runs.run", "run"),
+    "tune": ("pipeline_lab.tuning.tune", "tune"),
 }
 """Where each public name lives; loaded when it is asked for, so that ``import pipeline_lab`` stays quick."""
 

@@ -20,6 +20,7 @@ from pipeline_lab.cli.race import race
 from pipeline_lab.cli.report import report
 from pipeline_lab.cli.run import run
 from pipeline_lab.cli.runs import runs
+from pipeline_lab.cli.tune import tune
 from pipeline_lab.cli.watch import watch
 from pipeline_lab.cli.what_if import what_if
 from pipeline_lab.errors import OptionsError, PipelineLabError
@@ -77,6 +78,7 @@ for command in (
     compare,
     race,
     what_if,
+    tune,
     report,
     code,
     events,

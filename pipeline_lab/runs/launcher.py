@@ -48,9 +48,7 @@ def launch(store: RunStore, options: RunOptions) -> RunFolder:
     """
     check_room(options)
     runtime_folder()  # its trouble is the caller's to see, before there is a run
-    folder = store.create(options, render_source(options))
-    _write_sources(folder, options)
-    return _start(folder)
+    return _start(create_run(store, options))
 
 
 def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
@@ -64,6 +62,17 @@ def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
         check_room(arm)
     runtime_folder()
     return _start(create_race(store, options))
+
+
+def create_run(store: RunStore, options: RunOptions) -> RunFolder:
+    """Write the folder of a run as its worker finds it.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    folder = store.create(options, render_source(options))
+    _write_sources(folder, options)
+    return folder
 
 
 def create_race(store: RunStore, options: "RaceOptions") -> RunFolder:

@@ -21,6 +21,8 @@ class RunKind(StrEnum):
     RUN = "run"
     """One job."""
     RACE = "race"
+    TUNE = "tune"
+    """A search for a better pipeline; its trials are runs and races of their own."""
 
 
 class RunState(StrEnum):

@@ -25,6 +25,7 @@ from pipeline_lab.runs.record import Process, RunRecord, RunState, RunStatus
 if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait for pydantic
     from pipeline_lab.options.race import RaceOptions
     from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.options.tune import TuneOptions
 
 SAMPLES_NAME = "samples"
 RESERVE_BYTES = 64 * 1024
@@ -106,6 +107,16 @@ class RunFolder:
     def blocks(self) -> Path:
         """The blocks of a race."""
         return self.path / "blocks.arrows"
+
+    @property
+    def trials(self) -> Path:
+        """The runs and races of a search, each with how it ended."""
+        return self.path / "trials.jsonl"
+
+    @property
+    def history(self) -> Path:
+        """What a search did and why, step by step."""
+        return self.path / "history.jsonl"
 
     def arm(self, number: int) -> "RunFolder":
         """Return the part of a race that belongs to one arm: its sources, files, steps, samples, model and scratch."""
@@ -218,8 +229,10 @@ class RunStore:
     def is_sample(self, run_id: str) -> bool:
         return self.samples is not None and self.folder(run_id).path.parent == self.samples
 
-    def create(self, options: "RunOptions | RaceOptions", source: str) -> RunFolder:
-        """Make the folder of a new run, or of a race, in state queued; a race's source is that of its baseline.
+    def create(self, options: "RunOptions | RaceOptions | TuneOptions", source: str) -> RunFolder:
+        """Make the folder of a new run, race or search, in state queued.
+
+        A race's source is that of its baseline, a search's that of the best it knows.
 
         Raises:
             StoreError: The store cannot be written, or the disk is full.

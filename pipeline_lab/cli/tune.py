@@ -1,0 +1,120 @@
+"""``pipeline-lab tune``: search for a faster pipeline; the model proposes, races decide."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.cli.choice import SetOption, apply_settings, choose_options
+from pipeline_lab.cli.following import stop_requests
+from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.errors import OptionsError, RunFailedError
+
+if TYPE_CHECKING:
+    from pipeline_lab.options.tune import TuneOptions
+    from pipeline_lab.tuning.result import Tuning
+
+
+def tune(
+    preset: Annotated[str | None, typer.Option(help="Start from a preset.", show_default=False)] = None,
+    options: Annotated[Path | None, typer.Option(help="Start from a JSON file of options.", show_default=False)] = None,
+    settings: SetOption = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="What runs and races may take together: 90s, 15m, 2h.", show_default="15m"),
+    ] = None,
+    configurations: Annotated[
+        int | None, typer.Option(help="Configurations to measure at most, the start among them.", show_default="8")
+    ] = None,
+    max_memory: Annotated[
+        int | None,
+        typer.Option(metavar="MB", help="Memory for buffers and caches.", show_default="half of the machine's"),
+    ] = None,
+    max_threads: Annotated[
+        int | None, typer.Option(help="Threads that read and map at once.", show_default="no limit")
+    ] = None,
+    may_reorder: Annotated[
+        bool, typer.Option("--may-reorder", help="Also try pipelines that give up the order of the elements.")
+    ] = False,
+    explore: Annotated[
+        bool, typer.Option("--explore", help="Let Optuna propose; for pipelines that the model cannot predict.")
+    ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Measure on every machine of a Ray cluster.", show_default=False),
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Go on with a search that was stopped.", show_default=False)
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the search.", show_default=False)] = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Search for a faster pipeline: profile, predict, race what is predicted best, go on from the winner."""
+    from pipeline_lab.cli.tune_progress import follow_tune
+    from pipeline_lab.options.tune import read_tune_options
+    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.tuning.launching import launch_tune, resume_tune
+    from pipeline_lab.tuning.result import read_tuning
+
+    opened = open_store(store)
+    if resume is not None:
+        if preset is not None or options is not None or settings:
+            raise OptionsError(
+                "--resume goes on with what the search was told; leave --preset, --options and --set out."
+            )
+        with stop_requests() as requests:
+            folder = resume_tune(opened, resume)
+            follow_tune(folder, requests)
+    else:
+        start = apply_settings(choose_options(preset, options), settings)
+        given = {
+            "budget_s": None if budget is None else parse_time_s(budget),
+            "max_configurations": configurations,
+            "max_memory_mb": max_memory,
+            "max_threads": max_threads,
+            "ray": ray,
+            "name": name,
+        }
+        wanted = {key: value for key, value in given.items() if value is not None}
+        document = {"start": start.model_dump(mode="json"), "may_reorder": may_reorder, "explore": explore, **wanted}
+        chosen: TuneOptions = read_tune_options(document)
+        with stop_requests() as requests:
+            folder = launch_tune(opened, chosen)
+            follow_tune(folder, requests)
+    found = read_tuning(folder)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        from pipeline_lab.cli.tune_summary import summarise_tuning
+
+        results().print(summarise_tuning(found))
+    _tell_end(found)
+
+
+def parse_time_s(text: str) -> float:
+    """Read ``90``, ``90s``, ``15m`` or ``2h`` into seconds.
+
+    Raises:
+        OptionsError: It is no such time.
+    """
+    number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
+    try:
+        return float(number) * _SECONDS[unit]
+    except (ValueError, KeyError):
+        raise OptionsError(f"{text!r} is no time; write 90s, 15m or 2h.") from None
+
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _tell_end(found: "Tuning") -> None:
+    from pipeline_lab.runs.record import RunState
+
+    if found.state is not RunState.DONE:
+        raise RunFailedError(
+            f"The search {found.id} {found.state.value}: {found.record.status.reason} "
+            f"Go on with: pipeline-lab tune --resume {found.id}"
+        )
+    say("Done. The winner's source: [bold]pipeline-lab code {}[/]", found.id)

@@ -1,0 +1,1 @@
+"""The search for a better pipeline: the model proposes, races decide, everything is written down."""

@@ -1,0 +1,94 @@
+"""``python -m pipeline_lab.tuning RUN_FOLDER``: the process that conducts one search and watches over its trials."""
+
+import signal
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.options.tune import read_tune_options
+from pipeline_lab.runs.events import PhaseEvent, format_event
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.recorded import end
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.runs.supervisor import claim
+from pipeline_lab.tuning.executors.choice import open_executor
+from pipeline_lab.tuning.executors.executor import SearchStoppedError
+from pipeline_lab.tuning.result import read_tuning
+from pipeline_lab.tuning.search import search
+
+
+@dataclass
+class StopSigns:
+    """Everything that asks a search to stop: a signal, the cancel flag, a folder that somebody deleted."""
+
+    folder: RunFolder
+    terminated: bool = False
+
+    def listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def should_stop(self) -> bool:
+        return self.terminated or self.folder.cancel_flag.exists() or not self.folder.record.exists()
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.terminated = True
+
+
+def main() -> None:
+    folder = RunFolder(Path(sys.argv[1]))
+    if not claim(folder):
+        return
+    folder.reserve.unlink(missing_ok=True)
+    signs = StopSigns(folder)
+    signs.listen()
+    try:
+        _conduct(folder, signs)
+        end(folder, RunState.DONE, exit_code=0)
+    except SearchStoppedError:
+        end(
+            folder,
+            RunState.CANCELLED,
+            "Cancelled; the best that was found so far is kept, and the search can be resumed.",
+        )
+    except PipelineLabError as error:
+        end(folder, RunState.FAILED, str(error), exit_code=1)
+    except BaseException as error:
+        end(
+            folder,
+            RunState.FAILED,
+            f"The search broke ({type(error).__name__}: {error}); {folder.log.name} of the run has more.",
+        )
+        raise
+    finally:
+        _keep_source(folder)
+
+
+def _conduct(folder: RunFolder, signs: StopSigns) -> None:
+    update_record(folder, _running)
+    folder.events.write_text(format_event(PhaseEvent("searching")), encoding="utf-8")
+    options, store = read_tune_options(read_record(folder).options or {}), RunStore(folder.path.parent)
+    executor = open_executor(options, store)
+    try:
+        search(folder, options, store, executor, signs.should_stop)
+    finally:
+        executor.close()
+
+
+def _running(record: RunRecord) -> RunRecord:
+    return replace(
+        record,
+        status=record.status.change(RunState.RUNNING, started_s=record.status.started_s or record.status.created_s),
+    )
+
+
+def _keep_source(folder: RunFolder) -> None:
+    """Leave the source of the best pipeline where every run keeps its own."""
+    if folder.record.exists():
+        folder.source.write_text(read_tuning(folder).source, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

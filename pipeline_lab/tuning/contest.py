@@ -1,0 +1,193 @@
+"""What every search does, whoever proposes: run a configuration by itself, race some, let the winner meet the start.
+
+Who wins is for races to say. What the winner gained is measured against the start in a race of its own.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from pipeline_lab.errors import RunFailedError
+from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
+from pipeline_lab.tuning.history import Ended, History, Raced, Standing
+from pipeline_lab.tuning.meeting import Meeting
+from pipeline_lab.tuning.space import START, Configuration, make_space
+from pipeline_lab.tuning.trials import Trials
+from pipeline_lab.tuning.words import end_sentence
+
+LAST_RACE_SHARE = 0.25
+"""Of the budget, kept for the race in which the winner meets the start."""
+SCREENING_ALPHA, LAST_ALPHA = 0.2, 0.05
+"""Chances that an interval misses the truth: of the races that choose, and of the one that measures the gain."""
+MEMORY_STEP_BYTES = 64_000_000
+"""Smaller differences in memory do not count."""
+PROFILE_S = 20.0
+PROFILE_SHARE = 1 / 20
+"""Of the budget, what a run by itself may take if that is less."""
+
+
+class Contest:
+    """Configurations of one search, what is known of them, and the one that leads."""
+
+    def __init__(self, options: TuneOptions, trials: Trials, history: History, store: RunStore) -> None:
+        self.options, self.trials, self.history, self.store = options, trials, history, store
+        self.space = make_space(options.start, may_reorder=options.may_reorder, only=options.only)
+        self.best: Configuration = self.space.start
+        self.promised = {START: 1.0}
+        """Time over the start's that the model expected of a configuration when it was chosen, by name."""
+        self.costs: dict[str, tuple[float, float]] = {}
+        """Memory (bytes) and threads that the model expects of a configuration, by name."""
+        self.measured = {START}
+        """Names of the configurations that ran, or were to run."""
+        self._known: dict[str, Configuration] = {START: self.space.start}
+        self._meeting = Meeting(options, trials, store)
+
+    @property
+    def margin(self) -> float:
+        """Smallest relative difference that matters."""
+        return self.options.margin_percent / 100
+
+    @property
+    def room(self) -> int:
+        """Configurations that may still be measured."""
+        return self.options.max_configurations - len(self.measured)
+
+    @property
+    def is_spent(self) -> bool:
+        """Say whether what is left of the budget is needed for the last race."""
+        return self.trials.spent_s >= (1 - LAST_RACE_SHARE) * self.options.budget_s
+
+    def run_alone(self, configuration: Configuration) -> RunFolder:
+        """Run a configuration by itself, with calibration and profile windows.
+
+        Raises:
+            RunFailedError: It failed; the text says why.
+        """
+        (line,) = self.trials.run([_alone(configuration.options, self.options)])
+        if line.failure:
+            raise RunFailedError(f"The pipeline did not run ({configuration.name}): {line.failure}")
+        return self.store.folder(line.run)
+
+    def race(self, number: int, arms: Sequence[Configuration], rungs: Sequence[int] = RUNGS) -> None:
+        """Find the best of some configurations, the first of which leads at first; it leads the contest from then on.
+
+        Args:
+            number: Of the round.
+            arms: All different.
+            rungs: Pairs of each race.
+        """
+        self._known |= {arm.name: arm for arm in arms}
+        self.measured |= {arm.name for arm in arms}
+        self.best = arms[0]
+        races: list[str] = []
+
+        def meet(leader: str, others: Sequence[str], pairs: int) -> Mapping[str, Ratio | None]:
+            candidates = {name: _unprofiled(self._known[name].options) for name in others}
+            title, first = f"round {number}, {len(others) + 1} arms", _unprofiled(self._known[leader].options)
+            met = self._meeting.race(title, first, candidates, pairs, SCREENING_ALPHA)
+            races[:] = met.races
+            return met.ratios
+
+        def report(rung: int, leader: str, verdicts: Sequence[Verdict]) -> None:
+            standings = tuple(self._standing(each, leader) for each in verdicts)
+            self.history.add(Raced(number, tuple(races), leader, rungs[rung], standings))
+            self.best = self._known[next(each.arm for each in verdicts if each.fate is Fate.LEADS)]
+
+        halve([arm.name for arm in arms], meet, report, self._cost, margin=self.margin, rungs=rungs)
+
+    def meet_the_start(self, reason: str) -> None:
+        """Race the winner against the start and end the search; a winner that is not faster than the start is none.
+
+        Args:
+            reason: Why the search ends, as a sentence.
+        """
+        winner = self.best
+        if winner is self.space.start:
+            self.end(reason)
+            return
+        met = self._meeting.race(
+            "the winner against the start",
+            self.space.start.options,
+            {winner.name: winner.options},
+            self.options.pairs,
+            LAST_ALPHA,
+        )
+        ratio = met.ratios[winner.name]
+        if ratio is None or ratio.ratio > 1 / (1 + self.margin):
+            self.best = self.space.start
+        self.end(reason, ratio, met.races[0], winner)
+
+    def end(
+        self, reason: str, ratio: Ratio | None = None, race: str = "", challenger: Configuration | None = None
+    ) -> None:
+        """Write down how the search ended.
+
+        Args:
+            reason: Why, as a sentence.
+            ratio: Of the challenger's time to the start's, where they met.
+            race: The run that holds that race.
+            challenger: Who met the start; the leader where nobody did.
+        """
+        challenger = challenger or self.best
+        predicted = self.expected_ratio(challenger.name, START)
+        self.history.add(
+            Ended(
+                winner=self.best.name,
+                ratio=ratio.ratio if ratio else None,
+                low=_bound(ratio.low) if ratio else None,
+                high=_bound(ratio.high) if ratio else None,
+                race=race,
+                predicted=predicted,
+                configurations=len(self.measured),
+                spent_s=self.trials.spent_s,
+                sentence=end_sentence(self.best.name, challenger.name, ratio, reason),
+            )
+        )
+
+    def expected_ratio(self, name: str, leader: str) -> float | None:
+        """Return the ratio of two configurations' times as the model had it; None if it was not asked of both."""
+        one, other = self.promised.get(name), self.promised.get(leader)
+        return None if one is None or other is None else one / other
+
+    def _standing(self, verdict: Verdict, leader: str) -> Standing:
+        ratio = verdict.ratio
+        return Standing(
+            configuration=verdict.arm,
+            fate=verdict.fate.value,
+            ratio=ratio.ratio if ratio else None,
+            low=_bound(ratio.low) if ratio else None,
+            high=_bound(ratio.high) if ratio else None,
+            predicted=self.expected_ratio(verdict.arm, leader),
+        )
+
+    def _cost(self, name: str) -> tuple[float, ...]:
+        """Return memory, threads and knobs turned; what the model was not asked about counts as most expensive."""
+        turned = float(self._known[name].distance(self.space.start))
+        if name not in self.costs:
+            return (math.inf, math.inf, turned)
+        memory_bytes, threads = self.costs[name]
+        return (memory_bytes // MEMORY_STEP_BYTES, threads, turned)
+
+
+def _alone(options: RunOptions, search: TuneOptions) -> RunOptions:
+    """Return what is run to look at a configuration: for a time instead of for steps, with everything measured."""
+    document = options.model_dump(mode="json")
+    document["training"] |= {
+        "steps": None,
+        "seconds": min(PROFILE_S, search.budget_s * PROFILE_SHARE),
+        "calibrate": True,
+    }
+    document["profiling"]["enabled"] = True
+    return read_options(document)
+
+
+def _unprofiled(options: RunOptions) -> RunOptions:
+    """Return options for a race that only has to choose: no profile windows after it."""
+    return options.model_copy(update={"profiling": options.profiling.model_copy(update={"enabled": False})})
+
+
+def _bound(value: float) -> float | None:
+    """Return an end of an interval as JSON can hold it; None where nothing is excluded."""
+    return value if 0 < value < math.inf else None

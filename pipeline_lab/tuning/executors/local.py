@@ -1,0 +1,71 @@
+"""Trials on this machine, one after the other, through the same queue as every other run."""
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.launcher import cancel, launch, launch_race
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.tuning.executors.ending import failure_of, took_s
+from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
+from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
+
+POLL_S = 0.25
+
+
+class LocalExecutor:
+    """Launches each trial as a run of the store; a run goes on when the search is killed."""
+
+    machines = 1
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def check(self, options: RunOptions) -> None:
+        """Make sure that the data are there.
+
+        Raises:
+            DataError: They are not.
+        """
+        here = describe_machine(options)
+        check_machines(here, (here,))
+
+    def run(self, trials: Sequence[Trial], watch: Watch) -> None:
+        """Bring trials to their end, one after the other; see :class:`Executor`."""
+        for trial in trials:
+            folder = self._find(trial.begun_as)
+            if folder is None:
+                folder = _launch(self._store, trial.options)
+                watch.begun(trial, folder.id)
+            watch.ended(trial, _finish(folder, watch.should_stop))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _find(self, run_id: str | None) -> RunFolder | None:
+        """Return the run that an earlier process began if it still goes, or came to its end by itself."""
+        if run_id is None:
+            return None
+        try:
+            folder = self._store.folder(run_id)
+            state = read_record(folder).status.state
+        except StoreError:
+            return None
+        return None if state in (RunState.LOST, RunState.CANCELLED) else folder
+
+
+def _launch(store: RunStore, options: RunOptions | RaceOptions) -> RunFolder:
+    return launch_race(store, options) if isinstance(options, RaceOptions) else launch(store, options)
+
+
+def _finish(folder: RunFolder, should_stop: Callable[[], bool]) -> Finished:
+    while (record := read_record(folder)).status.state.is_live:
+        if should_stop():
+            cancel(folder)
+            raise SearchStoppedError("The search was asked to stop; what it found so far is kept.")
+        time.sleep(POLL_S)
+    return Finished(folder.id, platform.node(), took_s(record), failure_of(record))

@@ -1,0 +1,148 @@
+"""Trials on the machines of a Ray cluster: one on each at a time, each with the whole machine to itself.
+
+Ray decides nothing here: each trial goes to a named machine that is free. A trial whose machine or process is lost goes
+to another one.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_lab.errors import OptionsError, RunFailedError
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.executors import ray_trial
+from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
+from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
+
+POLL_S = 0.5
+MOST_ATTEMPTS = 3
+"""A trial that is lost so often is taken to be the reason."""
+NO_MACHINE_S = 120.0
+"""A cluster without a machine for so long is taken for gone."""
+LOOK_S = 120.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the cluster, with all that a trial on it takes."""
+
+    node_id: str
+    cpus: float
+    gpus: float
+
+
+class RayExecutor:
+    """Measures on every machine of a cluster that has processors to give."""
+
+    def __init__(self, store: RunStore, address: str) -> None:
+        """Connect.
+
+        Raises:
+            OptionsError: Ray is not installed, or there is no cluster at that address.
+        """
+        try:
+            import ray
+        except ImportError:
+            raise OptionsError("Trials on a cluster need Ray: pip install 'pipeline-lab[ray]'.") from None
+        self._ray, self._store = ray, store
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="error", ignore_reinit_error=True)
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            raise OptionsError(f"There is no Ray cluster at {address}: {str(error).splitlines()[0]}") from None
+        self.machines = len(self._nodes())
+        if not self.machines:
+            self.close()
+            raise OptionsError(f"The Ray cluster at {address} has no machine with processors to give.")
+
+    def check(self, options: RunOptions) -> None:
+        """Ask every machine for its code and data before anything is measured.
+
+        Raises:
+            PipelineLabError: One differs, or does not answer; the text says which.
+        """
+        document = options.model_dump(mode="json")
+        asked = [self._start(ray_trial.look, document, node) for node in self._nodes()]
+        try:
+            found = self._ray.get(asked, timeout=LOOK_S)
+        except self._ray.exceptions.RayError as error:
+            raise RunFailedError(
+                "A machine of the cluster cannot measure, most likely because Pipeline Lab is not installed there "
+                f"({str(error).strip().splitlines()[-1][:200]})."
+            ) from None
+        check_machines(describe_machine(options), tuple(found))
+
+    def run(self, trials: Sequence[Trial], watch: Watch) -> None:
+        """Bring trials to their end, as many at once as there are machines; see :class:`Executor`."""
+        waiting, lost = deque(trials), Counter[str]()
+        running: dict[Any, tuple[Trial, Node]] = {}
+        idle_since_s = time.monotonic()
+        try:
+            while waiting or running:
+                if watch.should_stop():
+                    raise SearchStoppedError("The search was asked to stop; what it found so far is kept.")
+                self._fill(waiting, running)
+                idle_since_s = time.monotonic() if running else idle_since_s
+                if time.monotonic() - idle_since_s > NO_MACHINE_S:
+                    raise RunFailedError("No machine of the Ray cluster is left; start it again and resume the search.")
+                done, _ = self._ray.wait(list(running), timeout=POLL_S) if running else ((), time.sleep(POLL_S))
+                for answer in done:
+                    trial, _ = running.pop(answer)
+                    if not self._take(trial, answer, lost, watch):
+                        waiting.appendleft(trial)
+        finally:
+            for answer in running:
+                self._ray.cancel(answer, force=True)
+
+    def close(self) -> None:
+        """Leave the cluster; it goes on."""
+        self._ray.shutdown()
+
+    def _fill(self, waiting: "deque[Trial]", running: dict[Any, tuple[Trial, Node]]) -> None:
+        """Give every free machine a trial."""
+        taken = {node.node_id for _, node in running.values()}
+        for node in self._nodes():
+            if waiting and node.node_id not in taken:
+                trial = waiting.popleft()
+                running[self._start(ray_trial.measure, trial.options.model_dump(mode="json"), node)] = (trial, node)
+
+    def _take(self, trial: Trial, answer: Any, lost: "Counter[str]", watch: Watch) -> bool:
+        """Put what came back into the store; false if the trial was lost and is to be repeated.
+
+        Raises:
+            RunFailedError: It was lost too often, or broke in a way that is not its own.
+        """
+        try:
+            found: ray_trial.Answer = self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError as error:
+            raise RunFailedError(
+                f"A machine of the cluster could not measure: {str(error).strip().splitlines()[-1][:300]}"
+            ) from None
+        except self._ray.exceptions.RayError:
+            lost[trial.key] += 1
+            if lost[trial.key] >= MOST_ATTEMPTS:
+                raise RunFailedError(
+                    f"A trial was lost {MOST_ATTEMPTS} times with the machine or process that measured it; "
+                    "it may need more memory than they have."
+                ) from None
+            return False
+        folder = ray_trial.unpack(found.archive, self._store, found.run_id)
+        watch.ended(trial, Finished(folder.id, found.machine, found.seconds, found.failure))
+        return True
+
+    def _start(self, task: Any, document: dict[str, Any], node: Node) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        remote = self._ray.remote(task)
+        place = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        return remote.options(num_cpus=node.cpus, num_gpus=node.gpus, max_retries=0, scheduling_strategy=place).remote(
+            document
+        )
+
+    def _nodes(self) -> list[Node]:
+        """Return the machines that are alive, in an order that stays."""
+        alive = (node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0)
+        found = [Node(node["NodeID"], node["Resources"]["CPU"], node["Resources"].get("GPU", 0)) for node in alive]
+        return sorted(found, key=lambda node: node.node_id)

@@ -1,0 +1,97 @@
+"""What a machine of a Ray cluster does for a search; runs inside a Ray task, and knows nothing of Ray.
+
+A trial's run is written to a folder of its own there and comes back as an archive, so machines need no common disk. The
+supervisor is a child of the task and dies with it, and the worker with the supervisor: a task that is killed leaves no
+job behind that would disturb the next one.
+"""
+
+import io
+import platform
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.runs.launcher import create_race, create_run
+from pipeline_lab.runs.runtime import child_environment, die_with_parent, module_command, runtime_folder
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.tuning.executors.ending import failure_of, took_s
+from pipeline_lab.tuning.executors.requirements import Machine, describe_machine
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A trial that was measured.
+
+    Attributes:
+        run_id: Name of the run's folder.
+        archive: The folder, as tar.
+        machine: Name of the host.
+        seconds: From its turn to its end.
+        failure: Why it did not end as planned, or empty.
+    """
+
+    run_id: str
+    archive: bytes
+    machine: str
+    seconds: float
+    failure: str
+
+
+def look(document: dict[str, Any]) -> Machine:
+    """Say what this machine has; called on each before the first trial."""
+    return describe_machine(read_options(document))
+
+
+def measure(document: dict[str, Any]) -> Answer:
+    """Bring a run, or a race, to its end on this machine."""
+    runtime_folder()
+    with tempfile.TemporaryDirectory(prefix="pipeline-lab-trial-") as place:
+        folder = _create(RunStore(Path(place)), document)
+        process = subprocess.Popen(
+            module_command("pipeline_lab.runs.supervisor", str(folder.path)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=child_environment(),
+            start_new_session=True,
+            preexec_fn=die_with_parent(),
+        )
+        try:
+            process.wait()
+        finally:
+            process.kill()
+        record = read_record(folder)
+        return Answer(folder.id, pack(folder), platform.node(), took_s(record), failure_of(record))
+
+
+def pack(folder: RunFolder) -> bytes:
+    """Return a run's folder as an archive, without what is only there while it works."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        archive.add(
+            folder.path, folder.id, filter=lambda member: None if Path(member.name).name == ".scratch" else member
+        )
+    return buffer.getvalue()
+
+
+def unpack(archive: bytes, store: RunStore, run_id: str) -> RunFolder:
+    """Put a run that came from another machine into a store, whole or not at all."""
+    store.arrivals.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store.arrivals) as place:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+            opened.extractall(place, filter="data")
+        target = store.root / run_id
+        (Path(place) / run_id).rename(target)
+    return RunFolder(target)
+
+
+def _create(store: RunStore, document: dict[str, Any]) -> RunFolder:
+    if document.get("kind") == RaceOptions.model_fields["kind"].default:
+        return create_race(store, read_race_options(document))
+    options: RunOptions = read_options(document)
+    return create_run(store, options)

@@ -1,0 +1,77 @@
+"""What a machine must have before it can measure a pipeline: asked of each before the first trial starts."""
+
+import glob
+import platform
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from pipeline_lab.errors import DataError, PipelineLabError
+from pipeline_lab.options.run import RunOptions
+
+
+class MachinesDifferError(PipelineLabError):
+    """Machines of a cluster do not have the same code or data."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one machine has.
+
+    Attributes:
+        name: Of the host.
+        python: Version, such as ``3.11``.
+        lab, tensorflow: Versions of the packages; empty where one is not installed.
+        missing: A pattern of the user's files that matches nothing there, or empty.
+    """
+
+    name: str
+    python: str
+    lab: str
+    tensorflow: str
+    missing: str
+
+    @property
+    def code(self) -> tuple[str, str, str]:
+        """What must be the same everywhere for times to compare."""
+        return (self.python, self.lab, self.tensorflow)
+
+
+def describe_machine(options: RunOptions) -> Machine:
+    """Say what this machine has; data that the lab makes itself is made where it is missing."""
+    pattern = getattr(options.workload, "pattern", None) or ""
+    found = not pattern or bool(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute pattern
+    major, minor = sys.version_info[:2]
+    return Machine(
+        platform.node(), f"{major}.{minor}", _version("pipeline-lab"), _version("tensorflow"), "" if found else pattern
+    )
+
+
+def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
+    """Compare machines with the one that conducts the search.
+
+    Raises:
+        DataError: One does not see the user's files.
+        MachinesDifferError: One has another version of something that times depend on.
+    """
+    for machine in machines:
+        if machine.missing:
+            raise DataError(
+                f"No file matches {machine.missing!r} on {machine.name}; every machine must see the data under the same path."
+            )
+        if machine.code != here.code:
+            raise MachinesDifferError(
+                f"{machine.name} has {_code(machine)}, but {here.name} has {_code(here)}; install the same everywhere."
+            )
+
+
+def _code(machine: Machine) -> str:
+    lab, tensorflow = machine.lab or "no Pipeline Lab", machine.tensorflow or "none"
+    return f"Python {machine.python}, Pipeline Lab {lab} and TensorFlow {tensorflow}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

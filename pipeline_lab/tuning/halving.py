@@ -1,0 +1,121 @@
+"""Successive halving by races: which arms meet, which are dropped, and who leads.
+
+Every race includes the leader, so that ratios to it are comparable where several machines share the candidates of one
+round. After a round an arm is out when its interval says so: even its lowest ratio lies above the highest of some other
+arm. Of what is left the better half goes on to a longer race, until one arm is left or the last race is over. What is
+closer to the best than what matters counts as fast as it, and of such arms the cheaper ones are the better half.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+RUNGS = (10, 16, 24)
+"""Pairs of the first race, the second one, and so on."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Time of an arm over the leader's, as one race found it.
+
+    Attributes:
+        ratio: Estimate.
+        low, high: Its interval; 0 and infinity while nothing is excluded.
+    """
+
+    ratio: float
+    low: float
+    high: float
+
+
+LEADER = Ratio(1.0, 1.0, 1.0)
+
+
+class Fate(StrEnum):
+    """What a race made of an arm."""
+
+    LEADS = "leads"
+    KEPT = "kept"
+    """It races on."""
+    TIED = "tied"
+    """As fast as the leader, but it costs more memory or threads."""
+    BEHIND = "behind"
+    """Its interval does not exclude it, but it did not reach the better half."""
+    SLOWER = "slower"
+    """Its interval excludes that it is the best."""
+    FAILED = "failed"
+    """It did not run."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One arm after one race."""
+
+    arm: str
+    ratio: Ratio | None
+    fate: Fate
+
+    @property
+    def races_on(self) -> bool:
+        return self.fate in (Fate.LEADS, Fate.KEPT)
+
+
+Race: TypeAlias = Callable[[str, Sequence[str], int], Mapping[str, Ratio | None]]
+"""Races a leader against candidates over so many pairs; None for a candidate that did not run."""
+Report: TypeAlias = Callable[[int, str, Sequence[Verdict]], None]
+"""Told after each race: number of the rung, the leader that was raced against, what became of every arm."""
+Cost: TypeAlias = Callable[[str], tuple[float, ...]]
+"""What an arm costs beside its time; compared from left to right."""
+
+
+def halve(
+    arms: Sequence[str], race: Race, report: Report, cost: Cost, *, margin: float, rungs: Sequence[int] = RUNGS
+) -> str:
+    """Return the best of the arms.
+
+    Args:
+        arms: Different ones, the most promising first: it leads at first.
+        race: Runs a race.
+        report: Hears of every race.
+        cost: Decides among arms that are equally fast.
+        margin: Smallest relative difference that matters, such as 0.03.
+        rungs: Pairs of each race.
+    """
+    alive = list(arms)
+    for number, pairs in enumerate(rungs):
+        if len(alive) < 2:
+            break
+        leader, others = alive[0], alive[1:]
+        room = 1 if number == len(rungs) - 1 else math.ceil(len(alive) / 2)
+        verdicts = judge_arms(leader, race(leader, others, pairs), cost, margin=margin, room=room)
+        report(number, leader, verdicts)
+        alive = [each.arm for each in verdicts if each.races_on]
+    return alive[0]
+
+
+def judge_arms(
+    leader: str, found: Mapping[str, Ratio | None], cost: Cost, *, margin: float, room: int
+) -> list[Verdict]:
+    """Say what becomes of every arm of a race, the new leader first, then by their promise.
+
+    Args:
+        leader: Whom the ratios are against.
+        found: Ratio of every other arm, None where it failed.
+        cost: Decides among arms that are equally fast.
+        margin: Smallest relative difference that matters.
+        room: How many may race on at most.
+    """
+    ran = {leader: LEADER} | {arm: ratio for arm, ratio in found.items() if ratio is not None}
+    lowest_high = min(ratio.high for ratio in ran.values())
+    best = min(ratio.ratio for ratio in ran.values())
+    tied = [arm for arm in sorted(ran, key=cost) if ran[arm].ratio <= best * (1 + margin)]
+    order = tied + sorted(set(ran) - set(tied), key=lambda arm: (ran[arm].ratio, arm))
+    contenders = [arm for arm in order if ran[arm].low <= lowest_high]
+    fates = dict.fromkeys(order, Fate.SLOWER) | dict.fromkeys(contenders, Fate.BEHIND)
+    fates |= {arm: Fate.TIED for arm in contenders if arm in tied} | dict.fromkeys(contenders[:room], Fate.KEPT)
+    fates[contenders[0]] = Fate.LEADS
+    ranks = list(Fate)
+    verdicts = [Verdict(arm, ran[arm], fates[arm]) for arm in sorted(order, key=lambda arm: ranks.index(fates[arm]))]
+    return verdicts + [Verdict(arm, None, Fate.FAILED) for arm, ratio in found.items() if ratio is None]

@@ -1,0 +1,191 @@
+"""What a search did and why, step by step: ``history.jsonl``, for people, the app and the report.
+
+A resumed search goes through the same steps again (its trials are answered from the ledger), so it writes the file anew.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+from pipeline_lab.tuning.halving import Fate
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A configuration was run by itself and asked what could be better.
+
+    Attributes:
+        configuration: Its name.
+        run: The run; empty if it could not be measured.
+        step_ms: Time of its step; None where the model has no answer.
+        ceiling: How many times faster it could become by its input alone (T / G).
+        binds: What its step time hangs on.
+        sentence: In words.
+    """
+
+    kind: ClassVar[str] = "profiled"
+    configuration: str
+    run: str
+    step_ms: float | None
+    ceiling: float | None
+    binds: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A configuration that is to race.
+
+    Attributes:
+        configuration: Its name.
+        options: Its document.
+        step_ms: What the model says, None where it was not asked.
+        memory_bytes, threads: What it costs, None likewise.
+    """
+
+    configuration: str
+    options: dict[str, Any]
+    step_ms: float | None = None
+    memory_bytes: int | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Configurations were chosen for a race.
+
+    Attributes:
+        round: Number of the round, from 1.
+        looked_at: Configurations that were considered.
+        refused: How many were left out, by the reason.
+        picks: The chosen ones, the most promising first.
+        sentence: In words.
+    """
+
+    kind: ClassVar[str] = "proposed"
+    round: int
+    looked_at: int
+    refused: dict[str, int]
+    picks: tuple[Pick, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An arm after a race.
+
+    Attributes:
+        configuration: Its name.
+        fate: What became of it; see :class:`pipeline_lab.tuning.halving.Fate`.
+        ratio, low, high: Of its time to the leader's; None if it did not run, or nothing is excluded.
+        predicted: The same ratio as the model had it; None where it was not asked.
+    """
+
+    configuration: str
+    fate: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    predicted: float | None
+
+
+@dataclass(frozen=True)
+class Raced:
+    """Arms met.
+
+    Attributes:
+        round: Of the proposal.
+        races: The runs that hold the races; several where machines shared the candidates.
+        leader: Whom the ratios are against.
+        pairs: At most.
+        standings: The new leader first.
+    """
+
+    kind: ClassVar[str] = "raced"
+    round: int
+    races: tuple[str, ...]
+    leader: str
+    pairs: int
+    standings: tuple[Standing, ...]
+
+    @property
+    def winner(self) -> str:
+        return next(each.configuration for each in self.standings if each.fate == Fate.LEADS)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The search is over.
+
+    Attributes:
+        winner: Name of the configuration; ``start`` where nothing was better.
+        ratio, low, high: Time of the winner over the start's, from a race of the two; None where they did not meet.
+        race: That race, or empty.
+        predicted: The ratio as the model had it before; None where it was not asked.
+        configurations: How many were measured.
+        spent_s: Time of all trials.
+        sentence: Why it ended, in words.
+    """
+
+    kind: ClassVar[str] = "ended"
+    winner: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    race: str
+    predicted: float | None
+    configurations: int
+    spent_s: float
+    sentence: str
+
+
+Step: TypeAlias = Profiled | Proposed | Raced | Ended
+_KINDS: dict[str, type[Step]] = {kind.kind: kind for kind in (Profiled, Proposed, Raced, Ended)}
+_PARTS: dict[str, type[Pick | Standing]] = {"picks": Pick, "standings": Standing}
+
+
+@dataclass
+class History:
+    """The steps of a search as they are made; each is on disk when it is taken."""
+
+    path: Path
+    steps: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def add(self, step: Step) -> None:
+        self.steps.append(step)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": step.kind, **asdict(step)}, ensure_ascii=False) + "\n")
+
+
+def read_history(path: Path) -> tuple[Step, ...]:
+    """Return the steps so far; a torn last line is left out."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+    except FileNotFoundError:
+        return ()
+    return tuple(_read(lines))
+
+
+def _read(lines: list[str]) -> Iterator[Step]:
+    for line in lines:
+        try:
+            document = json.loads(line)
+            kind = _KINDS[document.pop("kind")]
+            for name, part in _PARTS.items():
+                if name in document:
+                    document[name] = tuple(part(**_known(part, each)) for each in document[name])
+            if "races" in document:
+                document["races"] = tuple(document["races"])
+            yield kind(**_known(kind, document))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def _known(kind: type[Any], document: dict[str, Any]) -> dict[str, Any]:
+    names = {each.name for each in fields(kind)}
+    return {name: value for name, value in document.items() if name in names}

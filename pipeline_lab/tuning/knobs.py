@@ -1,0 +1,186 @@
+"""What can be changed about a pipeline without changing what the model is trained on, one knob at a time.
+
+A knob rewrites the pipeline's document; whether the result is valid is for the options to say, whether it is allowed for
+:mod:`pipeline_lab.tuning.limits`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pipeline_lab.options.pipeline import AugmentStage, MapStage, ParseStage, PipelineOptions, PrefetchStage, ReadStage
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import SyntheticWorkload
+
+Document: TypeAlias = dict[str, Any]
+
+CALLS = (1, 2, 4, 8, 16, 32)
+POOLS = (2, 4, 8, 16, 32)
+FILES_OPEN = (2, 4, 8, 16)
+DEPTHS = (1, 2, 4, 8, 16)
+MAPS = (ParseStage, AugmentStage, MapStage)
+AS_IS = "as it is"
+"""The value of a knob that leaves alone what no number describes."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One thing that can be changed.
+
+    Attributes:
+        name: Short, for people.
+        now: Its value in the pipeline that it was made for.
+        values: Every value it can take, ``now`` among them, in ascending order where there is one.
+        turn: Writes a value into a pipeline's document.
+        is_ordered: The values lie on a line, so that neighbours behave alike.
+    """
+
+    name: str
+    now: str
+    values: tuple[str, ...]
+    turn: Callable[[Document, str], None]
+    is_ordered: bool = True
+
+
+def find_knobs(options: RunOptions, *, may_reorder: bool = False) -> tuple[Knob, ...]:
+    """Return the knobs of a pipeline; those with a single value are left out.
+
+    Args:
+        options: Of the pipeline.
+        may_reorder: The order of the elements need not be kept.
+    """
+    found = (*_knobs(options), *([_order(options)] if may_reorder else []))
+    return tuple(knob for knob in found if len(knob.values) > 1)
+
+
+def _knobs(options: RunOptions) -> Iterator[Knob]:
+    pipeline = options.pipeline
+    read = pipeline.find("read")
+    if isinstance(read, ReadStage) and len(options.file_sizes or (0, 0)) > 1:
+        yield from _files_at_once(read, len(options.file_sizes or ()))
+    if any(isinstance(stage, MAPS) for stage in pipeline.stages):
+        yield _map_calls(pipeline)
+        yield _pool(pipeline)
+        yield from _vectorised(options)
+    yield from _cache(options)
+    yield _prefetch(pipeline)
+
+
+def _files_at_once(read: ReadStage, files: int) -> Iterator[Knob]:
+    if read.mode == "sample":
+        return
+    key = "num_parallel_calls" if read.mode == "parallel_reads" else "cycle_length"
+    now = "1" if read.is_in_order else _word(getattr(read, key))
+
+    def turn(pipeline: Document, value: str) -> None:
+        stage = pipeline["stages"][0]
+        if value == "1":
+            stage |= {"mode": "sequential", "cycle_length": None, "num_parallel_calls": None, "block_length": 1}
+            stage |= {"deterministic": None}
+        elif stage["mode"] == "parallel_reads":
+            stage["num_parallel_calls"] = int(value)
+        else:
+            stage |= {"mode": "interleave", "cycle_length": int(value), "num_parallel_calls": int(value)}
+
+    yield Knob("files at once", now, _values(now, (1, *(n for n in FILES_OPEN if not files or n <= files))), turn)
+
+
+def _map_calls(pipeline: PipelineOptions) -> Knob:
+    calls = {_word(stage.num_parallel_calls, "1") for stage in pipeline.stages if isinstance(stage, MAPS)}
+    now = calls.pop() if len(calls) == 1 else AS_IS
+
+    def turn(document: Document, value: str) -> None:
+        for stage in document["stages"]:
+            if stage["stage"] in ("parse", "augment", "map"):
+                stage["num_parallel_calls"] = _number(value, "1")
+
+    return Knob("map calls", now, _values(now, CALLS), turn)
+
+
+def _pool(pipeline: PipelineOptions) -> Knob:
+    def turn(document: Document, value: str) -> None:
+        document["private_threadpool_size"] = _number(value, "default")
+
+    now = _word(pipeline.private_threadpool_size, "default")
+    return Knob("pool threads", now, ("default", *(each for each in _values(now, POOLS) if each != "default")), turn)
+
+
+def _prefetch(pipeline: PipelineOptions) -> Knob:
+    last = pipeline.stages[-1]
+    now = _word(last.buffer_size) if isinstance(last, PrefetchStage) else "none"
+
+    def turn(document: Document, value: str) -> None:
+        stages = document["stages"]
+        if stages[-1]["stage"] == "prefetch":
+            stages.pop()
+        if value != "none":
+            stages.append({"stage": "prefetch", "buffer_size": value if value == "autotune" else int(value)})
+
+    if pipeline.find("prefetch_to_device") is not None:
+        return Knob("prefetch", AS_IS, (AS_IS,), turn)
+    return Knob("prefetch", now, _values(now, DEPTHS), turn)
+
+
+def _vectorised(options: RunOptions) -> Iterator[Knob]:
+    """Batch before the first map, so that each of them sees a whole batch at once; only next to each other do they swap."""
+    kinds = [stage.stage for stage in options.pipeline.stages]
+    maps = [place for place, kind in enumerate(kinds) if kind in ("parse", "augment", "map")]
+    batch = kinds.index("batch")
+    is_fixed = isinstance(options.workload, SyntheticWorkload) and options.workload.varied_lengths
+    if is_fixed or maps != list(range(maps[0], maps[0] + len(maps))) or batch not in (maps[-1] + 1, maps[0] - 1):
+        return
+
+    def turn(document: Document, value: str) -> None:
+        stages = document["stages"]
+        place = next(at for at, stage in enumerate(stages) if stage["stage"] == "batch")
+        stage = stages.pop(place)
+        kept = [at for at, each in enumerate(stages) if each["stage"] in ("parse", "augment", "map")]
+        stages.insert(kept[0] if value == "batch" else kept[-1] + 1, stage)
+
+    now = "batch" if batch < maps[0] else "example"
+    yield Knob("map over", now, ("example", "batch"), turn, is_ordered=False)
+
+
+def _cache(options: RunOptions) -> Iterator[Knob]:
+    """Keep the records, or what parse makes of them, in memory; both before anything that is random."""
+    stages = options.pipeline.stages
+    read = stages[0]
+    stored = any(stage.stage in ("cache", "snapshot", "save") for stage in stages)
+    is_random = isinstance(read, ReadStage) and (read.shuffle_files or read.mode == "sample")
+    if stored or is_random or options.workload.kind == "generator":
+        return
+
+    def turn(document: Document, value: str) -> None:
+        stages = document["stages"]
+        if value == "parsed":
+            place = next(at for at, stage in enumerate(stages) if stage["stage"] == "parse")
+            stages.insert(1, stages.pop(place))
+        if value != "none":
+            stages.insert(2 if value == "parsed" else 1, {"stage": "cache", "where": "memory"})
+
+    values = ("none", "records", "parsed") if options.pipeline.find("parse") else ("none", "records")
+    yield Knob("cache", "none", values, turn, is_ordered=False)
+
+
+def _order(options: RunOptions) -> Knob:
+    def turn(document: Document, value: str) -> None:
+        document["deterministic"] = None if value == "kept" else False
+
+    now = "any" if options.pipeline.deterministic is False else "kept"
+    return Knob("order", now, ("kept", "any"), turn, is_ordered=False)
+
+
+def _values(now: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the numbers as words, with the present value among them: words first, then numbers upwards."""
+    words = {now, *map(str, numbers)}
+    return tuple(sorted(words, key=lambda word: (word.isdecimal(), int(word) if word.isdecimal() else 0)))
+
+
+def _word(value: int | str | None, none: str = AS_IS) -> str:
+    return none if value is None else str(value)
+
+
+def _number(word: str, none: str) -> int | str | None:
+    if word == none:
+        return None
+    return int(word) if word.isdecimal() else word

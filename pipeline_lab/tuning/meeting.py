@@ -1,0 +1,109 @@
+"""Races between configurations: divided among the machines, and taken apart where one arm spoils a race for the others."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline_lab.comparison.race import Candidate, read_race
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.halving import Ratio
+from pipeline_lab.tuning.trials import TrialLine, Trials
+
+MOST_CANDIDATES = 7
+"""Beside the leader; a race has eight arms at most."""
+WARMUP_S = 30.0
+LONGEST_RACE_S = 600.0
+SHORTEST_RACE_S = 15.0
+
+
+@dataclass(frozen=True)
+class Met:
+    """What races found.
+
+    Attributes:
+        ratios: Of each candidate's time to the leader's, None for one that did not run.
+        races: The runs that hold the races.
+    """
+
+    ratios: Mapping[str, Ratio | None]
+    races: tuple[str, ...]
+
+
+class Meeting:
+    """Lets configurations meet; names stand for them."""
+
+    def __init__(self, options: TuneOptions, trials: Trials, store: RunStore) -> None:
+        self._options, self._trials, self._store = options, trials, store
+
+    def race(
+        self, title: str, leader: RunOptions, candidates: Mapping[str, RunOptions], pairs: int, alpha: float
+    ) -> Met:
+        """Race a leader against candidates, on as many machines as there are.
+
+        Args:
+            title: Of the races.
+            leader: What every race includes.
+            candidates: By their names.
+            pairs: Rounds after which a race ends in any case.
+            alpha: Largest chance that any interval misses the truth.
+        """
+        met = self._race_groups(title, leader, _divide(candidates, self._trials.machines), pairs, alpha)
+        failed = [name for name, ratio in met.ratios.items() if ratio is None]
+        if len(candidates) == 1 or not failed:
+            return met
+        alone = [{name: candidates[name]} for name in failed]  # one that breaks takes the others of its race with it
+        again = self._race_groups(f"{title}, one by one", leader, alone, pairs, alpha)
+        return Met({**met.ratios, **again.ratios}, (*met.races, *again.races))
+
+    def _race_groups(
+        self, title: str, leader: RunOptions, groups: Sequence[Mapping[str, RunOptions]], pairs: int, alpha: float
+    ) -> Met:
+        asked = [self._plan(title, (leader, *group.values()), pairs, alpha) for group in groups]
+        lines = self._trials.run(asked)
+        ratios: dict[str, Ratio | None] = {}
+        for group, line in zip(groups, lines, strict=True):
+            found = self._read(line)
+            ratios |= dict(zip(group, found if found else [None] * len(group), strict=True))
+        return Met(ratios, tuple(line.run for line in lines))
+
+    def _plan(self, title: str, arms: tuple[RunOptions, ...], pairs: int, alpha: float) -> RaceOptions:
+        left_s = max(0.0, self._options.budget_s - self._trials.spent_s)
+        document = {
+            "name": f"{self._options.label[:150]}: {title}",
+            "arms": [arm.model_dump(mode="json") for arm in arms],
+            "pairs": pairs,
+            "alpha": alpha,
+            "block_steps": self._options.block_steps,
+            "margin_percent": self._options.margin_percent,
+            "max_seconds": min(LONGEST_RACE_S, max(SHORTEST_RACE_S, left_s / 2)),
+            "warmup_seconds": WARMUP_S,
+            "seed": self._options.seed,
+        }
+        return read_race_options(document)
+
+    def _read(self, line: TrialLine) -> list[Ratio] | None:
+        if line.failure:
+            return None
+        try:
+            return [_ratio(candidate) for candidate in read_race(self._store.folder(line.run)).candidates]
+        except PipelineLabError:
+            return None
+
+
+def _divide(candidates: Mapping[str, RunOptions], machines: int) -> list[dict[str, RunOptions]]:
+    """Deal the candidates out, so that each machine gets good and less good ones."""
+    groups = max(math.ceil(len(candidates) / MOST_CANDIDATES), min(machines, len(candidates)))
+    names = list(candidates)
+    return [{name: candidates[name] for name in names[first::groups]} for first in range(groups)]
+
+
+def _ratio(candidate: Candidate) -> Ratio:
+    """Return what a race says of a candidate; before its first look the estimate of its pairs, and nothing is excluded."""
+    result = candidate.standing.result
+    if result is not None:
+        return Ratio(result.ratio, result.low, result.high)
+    return Ratio(candidate.paired.ratio if candidate.paired else 1.0, 0.0, math.inf)

@@ -1,0 +1,123 @@
+"""What a search found, read from its folder: finished, stopped, or still going.
+
+``SCHEMA_VERSION`` history of :meth:`Tuning.to_json`: 1, the first one.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline_lab.display import Displayed
+from pipeline_lab.errors import StoreError
+from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.tune import TuneOptions, read_tune_options
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.tuning.history import Ended, Proposed, Raced, Step, read_history
+from pipeline_lab.tuning.space import START
+from pipeline_lab.tuning.trials import Ledger, TrialLine
+from pipeline_lab.tuning.words import describe
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning(Displayed):
+    """A search for a better pipeline.
+
+    Attributes:
+        record: Of the run that holds it.
+        options: What was searched.
+        steps: What was done and why, in order.
+        trials: Every run and race that was measured for it, in order.
+    """
+
+    record: RunRecord
+    options: TuneOptions
+    steps: tuple[Step, ...]
+    trials: tuple[TrialLine, ...]
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def notes(self) -> str:
+        """The user's words."""
+        return self.record.notes
+
+    @property
+    def state(self) -> RunState:
+        return self.record.status.state
+
+    @property
+    def ended(self) -> Ended | None:
+        """How it ended; None while it goes on, and where it was killed."""
+        return next((step for step in reversed(self.steps) if isinstance(step, Ended)), None)
+
+    @property
+    def winner_name(self) -> str:
+        """Name of the best configuration that is known."""
+        if self.ended is not None:
+            return self.ended.winner
+        raced = [step for step in self.steps if isinstance(step, Raced)]
+        return raced[-1].winner if raced else START
+
+    @property
+    def winner(self) -> RunOptions:
+        """Options of the best configuration that is known, to launch as they are."""
+        name = self.winner_name
+        picks = [pick for step in self.steps if isinstance(step, Proposed) for pick in step.picks]
+        found = next((pick for pick in picks if pick.configuration == name), None)
+        return self.options.start if found is None else read_options(found.options)
+
+    @property
+    def source(self) -> str:
+        """The winner's pipeline as Python source."""
+        return render_source(self.winner)
+
+    @property
+    def sentence(self) -> str:
+        """How it ended, or what was done last, in words."""
+        if self.ended is not None:
+            return self.ended.sentence
+        return describe(self.steps[-1]) if self.steps else "The search has not begun."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the search as one JSON object; times in ms or s as their names say."""
+        ended = self.ended
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "id": self.id,
+            "name": self.name,
+            "state": self.state.value,
+            "sentence": self.sentence,
+            "winner": self.winner_name,
+            "winner_options": self.winner.model_dump(mode="json"),
+            "winner_source": self.source,
+            "gain": None
+            if ended is None or ended.ratio is None
+            else {name: getattr(ended, name) for name in ("ratio", "low", "high", "predicted", "race")},
+            "configurations": None if ended is None else ended.configurations,
+            "spent_s": sum(trial.seconds or 0.0 for trial in self.trials),
+            "history": [{"step": step.kind, "sentence": describe(step), **asdict(step)} for step in self.steps],
+            "trials": [asdict(trial) for trial in self.trials],
+        }
+
+
+def read_tuning(folder: RunFolder) -> Tuning:
+    """Read a search from its folder, as far as it has come.
+
+    Raises:
+        StoreError: The run is no search.
+        OptionsError: Its options are damaged.
+    """
+    record = read_record(folder)
+    if record.kind is not RunKind.TUNE:
+        raise StoreError(f"Run {folder.id} is no search; `pipeline-lab tune` makes one.")
+    trials = tuple(Ledger(folder.trials).read().values())
+    return Tuning(record, read_tune_options(record.options or {}), read_history(folder.history), trials)

@@ -1,0 +1,59 @@
+"""Search for a better pipeline from a script: launch, wait for the end, read what was found."""
+
+from pathlib import Path
+
+from pipeline_lab.comparison.racing import find_arm
+from pipeline_lab.errors import RunFailedError
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.tune import read_tune_options
+from pipeline_lab.runs.launcher import cancel, wait
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, RunStore, open_store
+from pipeline_lab.tuning.launching import launch_tune, resume_tune
+from pipeline_lab.tuning.result import Tuning, read_tuning
+
+
+def tune(start: RunOptions | str | Path, *, store: RunStore | None = None, **settings: object) -> Tuning:
+    """Search for a faster pipeline around a start; an interrupt cancels the search, which keeps its best.
+
+    The model proposes and races decide; what the winner gained is measured against the start. In a notebook::
+
+        from pipeline_lab import tune
+        found = tune("baseline", budget_s=600)
+        print(found.source)
+
+    Args:
+        start: Options, a preset's name, a JSON file of options, or a run's id.
+        store: Where to keep the search and its trials; None for the store that the command line uses too.
+        settings: Fields of :class:`pipeline_lab.options.tune.TuneOptions` beside the start: ``budget_s`` (s),
+            ``max_configurations``, ``max_memory_mb``, ``max_threads``, ``explore``, ``ray`` and others.
+
+    Raises:
+        OptionsError: The start cannot be found, or there is nothing to search around it.
+        RunFailedError: The search failed; the text says why, and what it found is kept.
+    """
+    opened = store or open_store()
+    given = {name: value for name, value in settings.items() if value is not None}
+    options = read_tune_options({"start": find_arm(start, opened).model_dump(mode="json"), **given})
+    return _wait(launch_tune(opened, options))
+
+
+def resume(run_id: str, store: RunStore | None = None) -> Tuning:
+    """Let a search that was killed or cancelled go on to its end.
+
+    Raises:
+        OptionsError: The run is no search, or came to its end.
+        RunFailedError: The search failed again.
+    """
+    return _wait(resume_tune(store or open_store(), run_id))
+
+
+def _wait(folder: RunFolder) -> Tuning:
+    try:
+        record = wait(folder)
+    except KeyboardInterrupt:
+        cancel(folder)
+        raise
+    if record.status.state in (RunState.FAILED, RunState.LOST):
+        raise RunFailedError(f"The search {folder.id} failed: {record.status.reason}")
+    return read_tuning(folder)

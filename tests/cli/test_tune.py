@@ -1,0 +1,57 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.cli.tune import parse_time_s
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.tuning.result import read_tuning
+from tests.cli.support import call
+from tests.support.lab import Lab
+from tests.support.worlds import NAIVE
+
+PLANTED = Path(__file__).parents[1] / "support" / "planted_worker.py"
+
+
+@pytest.fixture
+def options(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PIPELINE_LAB_WORKER", f"{sys.executable} {PLANTED}")
+    path = lab.store.root.parent / "naive.json"
+    path.write_text(NAIVE.to_json())
+    return path
+
+
+def test_a_search_tells_its_steps_and_prints_what_it_found(lab: Lab, options: Path) -> None:
+    common = ("--explore", "--configurations", "2", "--budget", "5m", "--store", lab.store.root)
+    ended = call("tune", "--options", options, *common)
+    assert ended.exit_code == 0
+    assert "proposed by Optuna" in ended.stderr
+    assert "Round 1, against start" in ended.stdout
+    (record,) = [record for record in lab.store.runs() if record.kind == "tune"]
+    assert record.options is not None
+    assert record.options["budget_s"] == 300
+    assert f"pipeline-lab code {record.id}" in ended.stderr
+    document = read_tuning(lab.store.folder(record.id)).to_json()
+    assert document["state"] == "done"
+    assert document["history"][-1]["step"] == "ended"
+    assert json.dumps(document, allow_nan=False)
+    source = call("code", record.id, "--store", lab.store.root)
+    assert source.stdout.strip() == document["winner_source"].strip()
+
+
+def test_resume_takes_nothing_else(lab: Lab) -> None:
+    ended = call("tune", "--resume", "some-run", "--preset", "baseline", "--store", lab.store.root)
+    assert ended.exit_code == 2
+    assert "leave --preset, --options and --set out" in ended.stderr
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])
+def test_times_have_units(text: str, seconds: float) -> None:
+    assert parse_time_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "soon", "5d"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(OptionsError, match="is no time; write 90s, 15m or 2h"):
+        parse_time_s(text)

@@ -1,0 +1,31 @@
+"""Stands in for the worker of a search: every race ends as the true step times of :mod:`tests.support.true_times` say.
+
+``PLANTED_SECONDS`` is how long each trial takes. A run leaves nothing but its end, so a model has nothing to go by.
+"""
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline_lab.options.race import read_race_options
+from pipeline_lab.runs.record import RunKind, RunState
+from pipeline_lab.runs.store import RunFolder, read_record, update_record
+from tests.support.races import fill_race
+from tests.support.true_times import planted, true_ms
+
+
+def main() -> None:
+    folder = RunFolder(Path(sys.argv[1]))
+    update_record(folder, lambda found: replace(found, status=found.status.change(RunState.RUNNING)))
+    time.sleep(float(os.environ.get("PLANTED_SECONDS", "0")))
+    record = read_record(folder)
+    if record.kind is RunKind.RACE:
+        race = read_race_options(record.options or {})
+        arms = (planted(true_ms(arm), arm.name, race.pairs) for arm in race.arms)
+        fill_race(folder, *arms, block_steps=race.block_steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Worlds in which the true step time of every configuration is known, so that one can see whether a search finds it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.terms import Term
+from pipeline_lab.advice.what_if import Prediction
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.pipeline import PrefetchStage
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
+from pipeline_lab.tuning.modelling import Model
+from tests.support.races import PlantedArm, make_race
+from tests.support.run_folders import set_state
+from tests.support.true_times import BATCH, CORES, NAIVE, SMALL, STEP_MS, planted, true_ms
+
+__all__ = ["NAIVE", "SMALL", "STEP_MS", "KilledError", "World", "blind", "predicted", "true_ms", "tune_options"]
+
+
+def predicted(believed_ms: Callable[[RunOptions], float]) -> Model:
+    """Return a model that believes in some step times; each thread counts, a prefetch costs a MB per batch."""
+
+    def measure(folder: RunFolder) -> Measured:
+        options = RunOptions.model_validate(read_record(folder).options)
+        return Measured(options, believed_ms(options), STEP_MS, (), CORES, CORES)
+
+    def predict(_: Measured, options: RunOptions) -> Prediction:
+        step_ms, last = believed_ms(options), options.pipeline.stages[-1]
+        depth = last.buffer_size if isinstance(last, PrefetchStage) and isinstance(last.buffer_size, int) else 0
+        threads = options.pipeline.private_threadpool_size or CORES
+        binds = "training step" if step_ms <= STEP_MS else "map"
+        return Prediction(step_ms, (Term(binds, step_ms),), STEP_MS, BATCH, depth * 1_000_000, threads)
+
+    return Model(measure, predict)
+
+
+def blind() -> Model:
+    """Return a model that cannot say anything."""
+    return Model(lambda _: Unavailable("The step holds Python's lock."), lambda *_: Unavailable("unknown"))
+
+
+@dataclass
+class World:
+    """An executor that measures nothing: it writes runs and races as the true step times would have made them.
+
+    Attributes:
+        store: Where they go.
+        true_ms: Step time of a configuration.
+        seconds: What every trial takes.
+        machines: How many trials go on at once.
+        breaks: Configurations that do not run, and spoil the race that they are in.
+        dies_after: Trials after which the process of the search is killed.
+        stops_after: Trials after which somebody cancels.
+    """
+
+    store: RunStore
+    true_ms: Callable[[RunOptions], float] = true_ms
+    seconds: float = 10.0
+    machines: int = 1
+    noise: float = 0.01
+    breaks: Callable[[RunOptions], bool] = lambda _: False
+    dies_after: int | None = None
+    stops_after: int | None = None
+    measured: list[RunOptions | RaceOptions] = field(default_factory=list)
+
+    def check(self, options: RunOptions) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def run(self, trials: Sequence[Trial], watch: Watch) -> None:
+        for trial in trials:
+            if len(self.measured) == self.dies_after:
+                raise KilledError
+            if len(self.measured) == self.stops_after or watch.should_stop():
+                raise SearchStoppedError("The search was asked to stop; what it found so far is kept.")
+            self.measured.append(trial.options)
+            watch.ended(trial, self._measure(trial.options))
+
+    def _measure(self, options: RunOptions | RaceOptions) -> Finished:
+        arms = options.arms if isinstance(options, RaceOptions) else (options,)
+        if any(map(self.breaks, arms)):
+            folder = self.store.create(options, render_source(arms[0]))
+            set_state(folder, RunState.FAILED, "Out of memory.")
+            return Finished(folder.id, "here", self.seconds, "Out of memory.")
+        if isinstance(options, RunOptions):
+            folder = self.store.create(options, render_source(options))
+            set_state(folder, RunState.DONE)
+        else:
+            folder = make_race(self.store, *(self._arm(arm, options) for arm in arms), options=options)
+        return Finished(folder.id, "here", self.seconds)
+
+    def _arm(self, arm: RunOptions, race: RaceOptions) -> PlantedArm:
+        return planted(self.true_ms(arm), arm.name, race.pairs, self.noise)
+
+
+class KilledError(BaseException):
+    """What a kill looks like from inside."""
+
+
+def tune_options(**changes: object) -> TuneOptions:
+    document = {"start": NAIVE.model_dump(mode="json"), "only": SMALL, "budget_s": 600.0, **changes}
+    return TuneOptions.model_validate(document)
