@@ -12,7 +12,7 @@ from pipeline_lab.cli.output import messages, say
 def report(
     runs: Annotated[
         list[str],
-        typer.Argument(help="One run, race or log; or several runs, the baseline first.", show_default=False),
+        typer.Argument(help="One run, race, search or log; or several runs, the baseline first.", show_default=False),
     ],
     output: Annotated[
         Path,
@@ -28,14 +28,14 @@ def report(
     notes: Annotated[str, typer.Option(help="Your own words, shown in the report as they are.")] = "",
     store: StoreOption = None,
 ) -> None:
-    """Write a report of a run, of runs side by side, or of a race."""
-    from pipeline_lab.comparison.opening import open_any
+    """Write a report of a run, of runs side by side, of a race, or of a search."""
     from pipeline_lab.report.catalogue import find_format
     from pipeline_lab.report.export import write_report
     from pipeline_lab.report.report_on import report_on
+    from pipeline_lab.tuning.opening import open_with_searches
 
     report_format = find_format(format_name)
     with messages().status("Reading and writing …"):
-        opened = [open_any(run, store) for run in runs]
+        opened = [open_with_searches(run, store) for run in runs]
         written = write_report(report_on(opened, notes), report_format, output)
     say("Report: {}", str(written))

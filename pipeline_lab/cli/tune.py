@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.choice import SetOption, apply_settings, choose_options
+from pipeline_lab.cli.choice import SetOption, WorkloadOption, apply_settings, choose_options
 from pipeline_lab.cli.following import stop_requests
 from pipeline_lab.cli.output import print_json, results, say
 from pipeline_lab.errors import OptionsError, RunFailedError
@@ -15,11 +15,23 @@ if TYPE_CHECKING:
     from pipeline_lab.options.tune import TuneOptions
     from pipeline_lab.tuning.result import Tuning
 
+TryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--try",
+        metavar="KNOB=VALUES",
+        help="Search only these values, such as prefetch=2,8; an argument of your own workload is a knob too. May be repeated.",
+        show_default=False,
+    ),
+]
+
 
 def tune(
     preset: Annotated[str | None, typer.Option(help="Start from a preset.", show_default=False)] = None,
     options: Annotated[Path | None, typer.Option(help="Start from a JSON file of options.", show_default=False)] = None,
+    workload: WorkloadOption = None,
     settings: SetOption = None,
+    tries: TryOption = None,
     budget: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="What runs and races may take together: 90s, 15m, 2h.", show_default="15m"),
@@ -60,7 +72,7 @@ def tune(
 
     opened = open_store(store)
     if resume is not None:
-        if preset is not None or options is not None or settings:
+        if preset is not None or options is not None or workload is not None or settings:
             raise OptionsError(
                 "--resume goes on with what the search was told; leave --preset, --options and --set out."
             )
@@ -68,7 +80,7 @@ def tune(
             folder = resume_tune(opened, resume)
             follow_tune(folder, requests)
     else:
-        start = apply_settings(choose_options(preset, options), settings)
+        start = apply_settings(choose_options(preset, options, workload, store), settings)
         given = {
             "budget_s": None if budget is None else parse_time_s(budget),
             "max_configurations": configurations,
@@ -76,6 +88,7 @@ def tune(
             "max_threads": max_threads,
             "ray": ray,
             "name": name,
+            "only": None if tries is None else dict(map(parse_try, tries)),
         }
         wanted = {key: value for key, value in given.items() if value is not None}
         document = {"start": start.model_dump(mode="json"), "may_reorder": may_reorder, "explore": explore, **wanted}
@@ -91,6 +104,18 @@ def tune(
 
         results().print(summarise_tuning(found))
     _tell_end(found)
+
+
+def parse_try(text: str) -> tuple[str, list[str]]:
+    """Read ``prefetch=2,8`` into a knob and its values.
+
+    Raises:
+        OptionsError: There is no ``=``.
+    """
+    knob, equals, values = text.partition("=")
+    if not equals:
+        raise OptionsError(f"--try takes KNOB=VALUE,VALUE, such as prefetch=2,8; {text!r} has no '='.")
+    return knob.strip(), [value.strip() for value in values.split(",")]
 
 
 def parse_time_s(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Every chart of a diagnosis, a comparison and a race, listed once; pages, reports and tests go by this list."""
+"""Every chart of a diagnosis, a comparison, a race and a search, listed once; pages, reports and tests go by this list."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +35,8 @@ from pipeline_lab.figures.step_parts import step_parts_over_time
 from pipeline_lab.figures.steps import learning, phases, step_time
 from pipeline_lab.figures.theme import Mode
 from pipeline_lab.figures.timeline import device_timeline
+from pipeline_lab.figures.tuning import search_places
+from pipeline_lab.tuning.result import Tuning
 
 Drawing: TypeAlias = go.Figure | Unavailable
 Subject = TypeVar("Subject")
@@ -305,6 +307,19 @@ RACE_CHARTS: tuple[Chart[Race], ...] = (
     ),
 )
 """Every chart of a race."""
+
+
+TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
+    Chart(
+        "search-places",
+        None,
+        "Every configuration that raced: its time over that of the one that led first, with its interval, beside what "
+        "was predicted.",
+        search_places,
+        wide=True,
+    ),
+)
+"""Every chart of a search."""
 
 
 COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (

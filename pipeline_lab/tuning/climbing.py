@@ -68,14 +68,14 @@ class Climb:
     def _look_at(self, leader: Configuration) -> tuple[Measured, Prediction] | Unavailable:
         """Run the leader by itself; the start's run also says how much memory there is and how large its files are."""
         folder = self._contest.run_alone(leader)
-        if self._sampling is None:
-            self._learn_limits(folder)
         measured = self._model.measure(folder)
         found = measured if isinstance(measured, Unavailable) else self._model.predict(measured, measured.options)
         if isinstance(measured, Unavailable) or isinstance(found, Unavailable):
             assert isinstance(found, Unavailable)
             self._contest.history.add(Profiled(leader.name, folder.id, None, None, "", found.reason))
             return found
+        if self._sampling is None:
+            self._learn_limits(folder)
         if not isinstance(found.memory_bytes, Unavailable):
             self._contest.costs[leader.name] = (float(found.memory_bytes), float(found.threads))
         binds = _binds(found)

@@ -1,16 +1,17 @@
 """What can be changed about a pipeline without changing what the model is trained on, one knob at a time.
 
-A knob rewrites the pipeline's document; whether the result is valid is for the options to say, whether it is allowed for
+A knob rewrites the document of a job; whether the result is valid is for the options to say, whether it is allowed for
 :mod:`pipeline_lab.tuning.limits`.
 """
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from pipeline_lab.options.module_workload import ModuleWorkload, parse_arguments
 from pipeline_lab.options.pipeline import AugmentStage, MapStage, ParseStage, PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import SyntheticWorkload
 
 Document: TypeAlias = dict[str, Any]
 
@@ -31,7 +32,7 @@ class Knob:
         name: Short, for people.
         now: Its value in the pipeline that it was made for.
         values: Every value it can take, ``now`` among them, in ascending order where there is one.
-        turn: Writes a value into a pipeline's document.
+        turn: Writes a value into the document of a job.
         is_ordered: The values lie on a line, so that neighbours behave alike.
     """
 
@@ -53,6 +54,26 @@ def find_knobs(options: RunOptions, *, may_reorder: bool = False) -> tuple[Knob,
     return tuple(knob for knob in found if len(knob.values) > 1)
 
 
+def argument_knob(workload: ModuleWorkload, name: str, values: Sequence[str]) -> Knob:
+    """Return the knob that calls a user's own workload with other values of one argument.
+
+    Args:
+        workload: The user's own.
+        name: Of the argument.
+        values: To try, as they are written on a command line; what it is called with now comes first.
+    """
+    now = _written(workload.arguments[name]) if name in workload.arguments else AS_IS
+
+    def turn(document: Document, value: str) -> None:
+        document["workload"]["arguments"] |= parse_arguments(f"{name}={value}")
+
+    return Knob(name, now, tuple(dict.fromkeys((now, *values))), turn, is_ordered=False)
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def _knobs(options: RunOptions) -> Iterator[Knob]:
     pipeline = options.pipeline
     read = pipeline.find("read")
@@ -72,8 +93,8 @@ def _files_at_once(read: ReadStage, files: int) -> Iterator[Knob]:
     key = "num_parallel_calls" if read.mode == "parallel_reads" else "cycle_length"
     now = "1" if read.is_in_order else _word(getattr(read, key))
 
-    def turn(pipeline: Document, value: str) -> None:
-        stage = pipeline["stages"][0]
+    def turn(document: Document, value: str) -> None:
+        stage = document["pipeline"]["stages"][0]
         if value == "1":
             stage |= {"mode": "sequential", "cycle_length": None, "num_parallel_calls": None, "block_length": 1}
             stage |= {"deterministic": None}
@@ -90,7 +111,7 @@ def _map_calls(pipeline: PipelineOptions) -> Knob:
     now = calls.pop() if len(calls) == 1 else AS_IS
 
     def turn(document: Document, value: str) -> None:
-        for stage in document["stages"]:
+        for stage in document["pipeline"]["stages"]:
             if stage["stage"] in ("parse", "augment", "map"):
                 stage["num_parallel_calls"] = _number(value, "1")
 
@@ -99,7 +120,7 @@ def _map_calls(pipeline: PipelineOptions) -> Knob:
 
 def _pool(pipeline: PipelineOptions) -> Knob:
     def turn(document: Document, value: str) -> None:
-        document["private_threadpool_size"] = _number(value, "default")
+        document["pipeline"]["private_threadpool_size"] = _number(value, "default")
 
     now = _word(pipeline.private_threadpool_size, "default")
     return Knob("pool threads", now, ("default", *(each for each in _values(now, POOLS) if each != "default")), turn)
@@ -110,7 +131,7 @@ def _prefetch(pipeline: PipelineOptions) -> Knob:
     now = _word(last.buffer_size) if isinstance(last, PrefetchStage) else "none"
 
     def turn(document: Document, value: str) -> None:
-        stages = document["stages"]
+        stages = document["pipeline"]["stages"]
         if stages[-1]["stage"] == "prefetch":
             stages.pop()
         if value != "none":
@@ -125,13 +146,12 @@ def _vectorised(options: RunOptions) -> Iterator[Knob]:
     """Batch before the first map, so that each of them sees a whole batch at once; only next to each other do they swap."""
     kinds = [stage.stage for stage in options.pipeline.stages]
     maps = [place for place, kind in enumerate(kinds) if kind in ("parse", "augment", "map")]
-    batch = kinds.index("batch")
-    is_fixed = isinstance(options.workload, SyntheticWorkload) and options.workload.varied_lengths
-    if is_fixed or maps != list(range(maps[0], maps[0] + len(maps))) or batch not in (maps[-1] + 1, maps[0] - 1):
+    batch = kinds.index("batch") if "batch" in kinds else None
+    if maps != list(range(maps[0], maps[0] + len(maps))) or batch not in (maps[-1] + 1, maps[0] - 1):
         return
 
     def turn(document: Document, value: str) -> None:
-        stages = document["stages"]
+        stages = document["pipeline"]["stages"]
         place = next(at for at, stage in enumerate(stages) if stage["stage"] == "batch")
         stage = stages.pop(place)
         kept = [at for at, each in enumerate(stages) if each["stage"] in ("parse", "augment", "map")]
@@ -151,7 +171,7 @@ def _cache(options: RunOptions) -> Iterator[Knob]:
         return
 
     def turn(document: Document, value: str) -> None:
-        stages = document["stages"]
+        stages = document["pipeline"]["stages"]
         if value == "parsed":
             place = next(at for at, stage in enumerate(stages) if stage["stage"] == "parse")
             stages.insert(1, stages.pop(place))
@@ -164,7 +184,7 @@ def _cache(options: RunOptions) -> Iterator[Knob]:
 
 def _order(options: RunOptions) -> Knob:
     def turn(document: Document, value: str) -> None:
-        document["deterministic"] = None if value == "kept" else False
+        document["pipeline"]["deterministic"] = None if value == "kept" else False
 
     now = "any" if options.pipeline.deterministic is False else "kept"
     return Knob("order", now, ("kept", "any"), turn, is_ordered=False)

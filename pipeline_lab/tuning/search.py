@@ -38,7 +38,8 @@ def search(
     executor.check(options.start)
     trials = Trials(Ledger(folder.trials), executor, should_stop)
     contest = Contest(options, trials, History(folder.history), store)
-    proposer = Exploration(contest, model or Model()) if options.explore else Climb(contest, model or Model())
+    explores = options.explore or not options.start.is_assembled  # the model knows nothing of a user's own code
+    proposer = Exploration(contest, model or Model()) if explores else Climb(contest, model or Model())
     try:
         contest.meet_the_start(proposer.run())
     except SearchStoppedError as stopped:

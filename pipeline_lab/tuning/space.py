@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions, read_options
-from pipeline_lab.tuning.knobs import Knob, find_knobs
+from pipeline_lab.tuning.knobs import Knob, argument_knob, find_knobs
 
 MAX_CONFIGURATIONS = 20_000
 """More are not looked at: naming fewer values in ``only`` makes a space smaller."""
@@ -71,7 +72,7 @@ class Space:
         name = ", ".join(f"{knob.name} {value}" for knob, value in turned)
         document = deepcopy(self._document)
         for knob, value in turned:
-            knob.turn(document["pipeline"], value)
+            knob.turn(document, value)
         try:
             return Configuration(name, tuple(setting), read_options(document | {"name": name[:200]}))
         except OptionsError:
@@ -95,6 +96,8 @@ def make_space(
     Raises:
         OptionsError: There is no such knob or value, or nothing can be changed.
     """
+    if isinstance(start.workload, ModuleWorkload):
+        return _space_of_arguments(start, start.workload, only or {})
     knobs = find_knobs(start, may_reorder=may_reorder)
     if only:
         knobs = tuple(_narrow(knob, only) for knob in knobs if knob.name in only)
@@ -105,6 +108,14 @@ def make_space(
     if not knobs:
         raise OptionsError("Nothing about this pipeline can be changed; there is nothing to search.")
     return Space(start, knobs)
+
+
+def _space_of_arguments(start: RunOptions, workload: ModuleWorkload, only: Mapping[str, Sequence[str]]) -> Space:
+    if not only:
+        raise OptionsError(
+            f"Say what {workload.target} can be called with, such as --try calls=1,4,8; what its arguments mean is its own affair."
+        )
+    return Space(start, [argument_knob(workload, name, values) for name, values in only.items()])
 
 
 def _narrow(knob: Knob, only: Mapping[str, Sequence[str]]) -> Knob:

@@ -45,6 +45,7 @@ _WITHOUT_STEPS = {
     RunKind.LOG: "A log that was opened.",
     RunKind.RUN: "No measured steps yet.",
     RunKind.RACE: "A race: its arms took turns.",
+    RunKind.TUNE: "A search for a faster pipeline.",
 }
 
 

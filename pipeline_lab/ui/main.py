@@ -19,6 +19,7 @@ page = st.navigation(
         st.Page(links.RUNS, title="Runs", url_path="runs", help="Every run: search, open, tag, delete."),
         st.Page(links.COMPARE, title="Compare", url_path="compare", help="Recorded runs side by side."),
         st.Page(links.RACE, title="Race", url_path="race", help="Pipelines take turns: which is faster?"),
+        st.Page(links.TUNE, title="Tune", url_path="tune", help="Search for a faster pipeline."),
         st.Page(links.RUN, title="Run", url_path="run", help="One run: verdict, charts, options, source."),
         st.Page(
             links.HELP, title="Help", url_path="help", help="What the words mean, and what the app was started with."

@@ -26,6 +26,8 @@ def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
             links.open_new_run(read_options(record.options or {}), f"run:{record.id}")
         if can_start_another(record) and st.button("Race this against …", key=f"{key}-race"):
             links.open_race([f"run:{record.id}"])
+        if can_start_another(record) and st.button("Tune", key=f"{key}-tune", help="Search for a faster pipeline."):
+            links.open_tune(f"run:{record.id}")
         if is_own:
             with st.popover("Rename or tag", key=f"{key}-edit"):
                 _show_name_and_tags(store, record, key)

@@ -7,6 +7,7 @@ from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.saved_presets import find_any_preset
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.result import read_tuning
 from pipeline_lab.ui import cache, own_code, state
 from pipeline_lab.ui.packed import pack, unpack
 
@@ -60,7 +61,7 @@ def describe(origin: str) -> str:
 
 
 def read_origin(origin: str, store: RunStore) -> RunOptions:
-    """Return the options of ``preset:NAME`` or ``run:ID``.
+    """Return the options of ``preset:NAME`` or ``run:ID``; those of a search are its winner's.
 
     Raises:
         OptionsError, StoreError: There is no such preset or run, or the run was not launched by us.
@@ -71,6 +72,8 @@ def read_origin(origin: str, store: RunStore) -> RunOptions:
     if kind != "run":
         raise OptionsError(f"{origin[:80]!r} is no start for a new run; write preset:NAME or run:ID.")
     record = store.read(name)
+    if record.kind is RunKind.TUNE:
+        return read_tuning(store.folder(name)).winner
     if record.kind is RunKind.LOG:
         raise StoreError(f"Run {name} was not launched by Pipeline Lab, so it has no options to start from.")
     if record.kind is not RunKind.RUN:

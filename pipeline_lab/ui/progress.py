@@ -25,6 +25,7 @@ _PHASES = {
     "training": "Training",
     "evaluating": "Evaluating",
     "racing": "Racing",
+    "searching": "Searching",
     "recording": "Recording a profile window of each arm",
     "capturing": "Recording windows of the job",
     "finishing": "Writing the last results",

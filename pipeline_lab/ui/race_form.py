@@ -68,10 +68,16 @@ def read_race(store: RunStore, arms: Sequence[str], settings: Document) -> RaceO
     """
     from pipeline_lab.comparison.racing import choose_race
 
-    return choose_race([own_code.check(_read_arm(store, arm)) for arm in arms], **settings)
+    return choose_race([own_code.check(read_arm(store, arm)) for arm in arms], **settings)
 
 
-def _read_arm(store: RunStore, arm: str) -> RunOptions:
+def read_arm(store: RunStore, arm: str) -> RunOptions:
+    """Return the options that a word stands for.
+
+    Raises:
+        OptionsError: It stands for none, or they are not valid.
+        StoreError: A run is gone.
+    """
     from pipeline_lab.comparison.racing import options_of_run
 
     kind, _, name = arm.partition(":")

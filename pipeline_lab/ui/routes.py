@@ -30,6 +30,8 @@ FILES: dict[str, Callable[[RunFolder], Path]] = {
     "resources.arrows": lambda folder: folder.resources,
     "files.json": lambda folder: folder.files,
     "blocks.arrows": lambda folder: folder.blocks,
+    "history.jsonl": lambda folder: folder.history,
+    "trials.jsonl": lambda folder: folder.trials,
     "worker.log": lambda folder: folder.log,
 }
 """Files of a run that can be downloaded, by the name in the link."""

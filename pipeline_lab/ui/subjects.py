@@ -1,4 +1,4 @@
-"""What a page shows and a download holds: the report of a run, of a race, or of runs side by side.
+"""What a page shows and a download holds: the report of a run, of a race, of a search, or of runs side by side.
 
 The app parses no trace: a run whose diagnosis is not on disk yet is named, and its page waits for it.
 """
@@ -17,11 +17,8 @@ from pipeline_lab.ui.cache import Fingerprint, fingerprint
 if TYPE_CHECKING:
     from pipeline_lab.comparison.race import Race
     from pipeline_lab.comparison.recorded_run import RecordedRun
-    from pipeline_lab.report.comparison_report import ComparisonReport
-    from pipeline_lab.report.race_report import RaceReport
-    from pipeline_lab.report.run_report import RunReport
-
-    Report: TypeAlias = RunReport | ComparisonReport | RaceReport
+    from pipeline_lab.report.report_on import Report
+    from pipeline_lab.tuning.result import Tuning
 
 Key: TypeAlias = tuple[Path, bool, Fingerprint, str]
 """A run's folder, whether it is a sample, and what changes when its record or its measurements do."""
@@ -47,7 +44,7 @@ def find_unanalysed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder 
     from pipeline_lab.analysis.saved import SavedDiagnosis
 
     for folder in folders:
-        if read_record(folder).kind is RunKind.RACE or store.is_sample(folder.id):
+        if read_record(folder).kind in (RunKind.RACE, RunKind.TUNE) or store.is_sample(folder.id):
             continue
         if not SavedDiagnosis(folder.path).is_fresh:
             return folder
@@ -75,20 +72,24 @@ def _key(store: RunStore, folder: RunFolder) -> Key:
     from pipeline_lab.analysis.saved import fingerprint as fingerprint_inputs
 
     blocks = fingerprint(folder.blocks)
-    measured = f"{blocks}" if any(blocks) else fingerprint_inputs(folder.path)
+    steps = fingerprint(folder.history)
+    measured = f"{blocks}{steps}" if any(blocks + steps) else fingerprint_inputs(folder.path)
     return (folder.path, store.is_sample(folder.id), fingerprint(folder.record), measured)
 
 
-def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race":
+def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning":
     from pipeline_lab.analysis.saved import SavedDiagnosis
     from pipeline_lab.comparison.race import read_race
     from pipeline_lab.comparison.recorded_run import describe_run
+    from pipeline_lab.tuning.result import read_tuning
 
     record = read_record(folder)
     if record.status.state.is_live:
         raise TraceIncompleteError(f"{record.name} still works; compare and export it when it is over.")
     if record.kind is RunKind.RACE:
         return read_race(folder)
+    if record.kind is RunKind.TUNE:
+        return read_tuning(folder)
     place = SavedDiagnosis(folder.path)
     diagnosis = place.load_latest() if is_sample else place.load()
     if diagnosis is None:

@@ -1,5 +1,6 @@
 """Worlds in which the true step time of every configuration is known, so that one can see whether a search finds it."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,11 +17,23 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
 from pipeline_lab.tuning.modelling import Model
+from pipeline_lab.tuning.search import search
 from tests.support.races import PlantedArm, make_race
 from tests.support.run_folders import set_state
 from tests.support.true_times import BATCH, CORES, NAIVE, SMALL, STEP_MS, planted, true_ms
 
-__all__ = ["NAIVE", "SMALL", "STEP_MS", "KilledError", "World", "blind", "predicted", "true_ms", "tune_options"]
+__all__ = [
+    "NAIVE",
+    "SMALL",
+    "STEP_MS",
+    "KilledError",
+    "World",
+    "blind",
+    "make_search",
+    "predicted",
+    "true_ms",
+    "tune_options",
+]
 
 
 def predicted(believed_ms: Callable[[RunOptions], float]) -> Model:
@@ -108,3 +121,13 @@ class KilledError(BaseException):
 def tune_options(**changes: object) -> TuneOptions:
     document = {"start": NAIVE.model_dump(mode="json"), "only": SMALL, "budget_s": 600.0, **changes}
     return TuneOptions.model_validate(document)
+
+
+def make_search(store: RunStore, state: RunState = RunState.DONE, stops_after: int | None = None) -> RunFolder:
+    """Write a whole search with all its trials; one that stops keeps what it had until then."""
+    options = tune_options()
+    folder = store.create(options, render_source(options.start))
+    with contextlib.suppress(SearchStoppedError):
+        search(folder, options, store, World(store, stops_after=stops_after), lambda: False, predicted(true_ms))
+    set_state(folder, state)
+    return folder

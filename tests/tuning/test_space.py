@@ -3,6 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.module_workload import ModuleWorkload
+from pipeline_lab.options.own import own_options
 from pipeline_lab.options.pipeline import (
     BatchStage,
     PipelineOptions,
@@ -124,3 +126,19 @@ def test_a_space_that_is_too_large_says_what_to_do() -> None:
     space = Space(NAIVE, knobs * 2)
     with pytest.raises(OptionsError, match="name fewer values of the knobs in `only`, or explore"):
         next(space.configurations())
+
+
+def test_arguments_of_ones_own_workload_are_knobs_with_the_values_that_are_named() -> None:
+    start = set_options(own_options("my.module:make", ""), [("workload.arguments", "calls=2, mode=fast")])
+    space = make_space(start, only={"calls": ("1", "4"), "mode": ("fast", "slow"), "prefetch": ("8",)})
+    found = {each.name: each.options.workload for each in space.configurations()}
+    assert len(found) == space.size == 3 * 2 * 2
+    changed = found["calls 4, mode slow, prefetch 8"]
+    assert isinstance(changed, ModuleWorkload)
+    assert changed.arguments == {"calls": 4, "mode": "slow", "prefetch": 8}
+    assert found[START] == start.workload
+
+
+def test_ones_own_workload_needs_values_to_try() -> None:
+    with pytest.raises(OptionsError, match="--try calls=1,4,8"):
+        make_space(own_options("my.module:make", ""))

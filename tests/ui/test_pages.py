@@ -273,7 +273,7 @@ def test_names_are_shown_as_typed(open_page, run_store):
 def test_samples_can_be_looked_at_but_not_changed(open_page):
     app = open_page("run", run="baseline")
     assert not app.exception
-    assert [one.label for one in app.button] == ["Copy into a new run", "Race this against …"]
+    assert [one.label for one in app.button] == ["Copy into a new run", "Race this against …", "Tune"]
 
 
 @pytest.mark.usefixtures("diagnosis")

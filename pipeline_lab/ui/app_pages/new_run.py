@@ -51,6 +51,8 @@ with launch_place:
             links.open_run(launch(cache.store(), options).id)
         if st.button("Race against …", disabled=options is None, key="race-form"):
             links.open_race([race_form.FORM])
+        if st.button("Tune", disabled=options is None, key="tune-form", help="Search for a faster pipeline from here."):
+            links.open_tune(race_form.FORM)
         keep_options.show(cache.store(), draft.origin, options)
 
 with right:

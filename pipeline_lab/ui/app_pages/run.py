@@ -17,6 +17,7 @@ from pipeline_lab.ui import (
     live,
     notes,
     race_view,
+    tune_view,
     verdict,
     what_if,
 )
@@ -30,6 +31,9 @@ header.show(store, record)
 keeping.show(store, folder)
 if record.kind is RunKind.RACE:
     race_view.show(store, record, folder)
+    st.stop()
+if record.kind is RunKind.TUNE:
+    tune_view.show(store, record, folder)
     st.stop()
 
 if record.status.state.is_live:

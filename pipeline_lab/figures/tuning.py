@@ -1,0 +1,55 @@
+"""A search: every configuration that raced, predicted beside measured."""
+
+import plotly.graph_objects as go
+
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.comparison import rows_figure
+from pipeline_lab.figures.run_panels import short_labels
+from pipeline_lab.figures.theme import Mode, add_note, colour
+from pipeline_lab.tuning.placing import find_places
+from pipeline_lab.tuning.result import Tuning
+
+MOST_ROWS = 30
+
+
+def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw each configuration's time over that of the one that led first, with its interval and what was predicted."""
+    found = [place for place in find_places(tuning.steps) if place.ratio is not None]
+    if not found:
+        return Unavailable("No race is over yet.")
+    shown = found[:MOST_ROWS]
+    labels = short_labels([place.configuration for place in shown])
+    figure = rows_figure(
+        "Time per step of what raced", mode, "Time over the first leader's (left is faster)", len(shown)
+    )
+    ratio = [place.ratio or 0.0 for place in shown]
+    figure.add_scatter(
+        x=ratio,
+        y=labels,
+        name="raced, with its interval",
+        mode="markers",
+        marker={"size": 11, "color": colour("busy", mode)},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [(place.high or at) - at for place, at in zip(shown, ratio, strict=True)],
+            "arrayminus": [at - (place.low or at) for place, at in zip(shown, ratio, strict=True)],
+            "color": colour("busy", mode),
+            "thickness": 2,
+            "width": 6,
+        },
+        hovertemplate="%{y}: %{x:.3g} times<extra></extra>",
+    )
+    predicted = [(place.predicted, label) for place, label in zip(shown, labels, strict=True) if place.predicted]
+    if predicted:
+        figure.add_scatter(
+            x=[value for value, _ in predicted],
+            y=[label for _, label in predicted],
+            name="predicted",
+            mode="markers",
+            marker={"size": 10, "symbol": "diamond-open", "color": colour("input_wait", mode), "line": {"width": 2}},
+            hovertemplate="%{y}: predicted %{x:.3g} times<extra></extra>",
+        )
+    if len(shown) < len(found):
+        add_note(figure, f"The {len(found) - len(shown)} slowest are not drawn.")
+    return figure

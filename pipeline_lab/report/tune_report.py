@@ -1,0 +1,180 @@
+"""The report of a search: who won and by how much, the winner's options and source, what was tried and why."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.verdict import Evidence
+from pipeline_lab.comparison.differences import find_differences, flatten_options
+from pipeline_lab.figures.catalogue import TUNE_CHARTS
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.report.comparison_report import difference_table, source_blocks
+from pipeline_lab.report.comparison_tables import build_table
+from pipeline_lab.report.content import Answer, Block, Code, Content, Section, Table, Text, picture_of
+from pipeline_lab.report.plain_text import slug
+from pipeline_lab.report.run_report import moment, notes_of, pairs_block
+from pipeline_lab.tuning.history import Ended, Raced, Standing
+from pipeline_lab.tuning.result import Tuning
+from pipeline_lab.tuning.space import START
+from pipeline_lab.tuning.words import describe
+from pipeline_lab.units import NS_PER_S, format_duration
+
+STANDING_TABLE = pa.schema(
+    [
+        ("round", pa.int64()),
+        ("leader", pa.string()),
+        ("configuration", pa.string()),
+        ("fate", pa.string()),
+        ("ratio", pa.float64()),  # of its time to the leader's; null if it did not run
+        ("low", pa.float64()),  # null while nothing is excluded
+        ("high", pa.float64()),
+        ("predicted", pa.float64()),  # null where the model was not asked
+    ]
+)
+"""One row per race and configuration."""
+
+TRIAL_TABLE = pa.schema(
+    [
+        ("run", pa.string()),
+        ("machine", pa.string()),
+        ("seconds", pa.float64()),  # null while it is under way
+        ("failure", pa.string()),
+    ]
+)
+"""One row per run or race that was measured."""
+
+
+@dataclass(frozen=True)
+class TuneReport:
+    """A report of a search.
+
+    Attributes:
+        tuning: What is reported on.
+        notes: Words of the report's author, beside the search's own notes.
+    """
+
+    tuning: Tuning
+    notes: str = ""
+
+    @property
+    def slug(self) -> str:
+        return slug(self.tuning.id or self.tuning.name)
+
+    def content(self) -> Content:
+        tuning = self.tuning
+        return Content(
+            title=tuning.name,
+            about=_about(tuning),
+            answer=_answer(tuning),
+            warnings=(),
+            notes=notes_of(tuning, self.notes),
+            sections=(
+                Section("The search", (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_rounds(tuning))),
+                Section("The winner", _winner(tuning)),
+                Section("What was tried and why", tuple(Text(describe(step)) for step in tuning.steps)),
+                Section("Trials", (_trials(tuning),)),
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return self.tuning.to_json()
+
+    def tables(self) -> dict[str, pa.Table]:
+        raced = [step for step in self.tuning.steps if isinstance(step, Raced)]
+        standings = [
+            {"round": step.round, "leader": step.leader, **vars(each)} for step in raced for each in step.standings
+        ]
+        return {
+            "standings": build_table(standings, STANDING_TABLE),
+            "trials": build_table([vars(trial) for trial in self.tuning.trials], TRIAL_TABLE),
+        }
+
+
+def _about(tuning: Tuning) -> tuple[tuple[str, str], ...]:
+    options, spent_s = tuning.options, sum(trial.seconds or 0.0 for trial in tuning.trials)
+    return (
+        ("Search", tuning.id),
+        ("Begun", moment(tuning.record.status.created_s)),
+        ("Start", options.start.label),
+        ("Spent", f"{format_duration(spent_s * NS_PER_S)} of {format_duration(options.budget_s * NS_PER_S)}"),
+        ("Smallest difference that matters", f"{options.margin_percent:g} %"),
+    )
+
+
+def _answer(tuning: Tuning) -> Answer:
+    ended = tuning.ended
+    if ended is None:
+        return Answer("search", "neutral", (tuning.sentence,), "not over")
+    if ended.winner == START:
+        return Answer("nothing better", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+    return Answer("faster", "good", (ended.sentence,), _certainty(ended), _evidence(ended))
+
+
+def _certainty(ended: Ended) -> str:
+    return "raced against the start" if ended.ratio is not None else "not raced against the start"
+
+
+def _evidence(ended: Ended) -> tuple[Evidence, ...]:
+    found = [Evidence("Configurations measured", str(ended.configurations))]
+    if ended.ratio is not None:
+        found.insert(0, Evidence("Time over the start's", f"{ended.ratio:.2f} ({_interval(ended.low, ended.high)})"))
+    if ended.predicted is not None:
+        found.insert(1, Evidence("Predicted", f"{ended.predicted:.2f}"))
+    return tuple(found)
+
+
+def _rounds(tuning: Tuning) -> tuple[Table, ...]:
+    raced = [step for step in tuning.steps if isinstance(step, Raced)]
+    return tuple(_round(number, step) for number, step in enumerate(raced, 1))
+
+
+def _round(number: int, step: Raced) -> Table:
+    rows = tuple((each.configuration, each.fate, *_cells(each)) for each in step.standings)
+    return Table(
+        f"Race {number}: against {step.leader}",
+        ("Configuration", "Fate", "Predicted", "Raced", "Interval"),
+        rows,
+        numeric=(2, 3, 4),
+        note=f"Time over that of “{step.leader}”, after at most {step.pairs} rounds.",
+    )
+
+
+def _cells(standing: Standing) -> tuple[str, str, str]:
+    predicted, ratio = ("–" if value is None else f"{value:.3f}" for value in (standing.predicted, standing.ratio))
+    return predicted, ratio, _interval(standing.low, standing.high)
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return "–"
+    return f"{0 if low is None else low:.3f} to {'∞' if high is None else f'{high:.3f}'}"
+
+
+def _winner(tuning: Tuning) -> tuple[Block, ...]:
+    start, winner = tuning.options.start, tuning.winner
+    documents = [flattened.model_dump(mode="json") for flattened in (start, winner)]
+    found = find_differences(documents, [{}, {}], [render_source(start), tuning.source])
+    names = ["start", "winner"]
+    return (
+        Code("pipeline.py of the winner", tuning.source, "python"),
+        difference_table("Options that differ from the start's", found.options, (), names),
+        *source_blocks(names[1:], found.sources),
+        pairs_block("All options of the winner", flatten_options(documents[1])),
+        Code("Options as JSON, for run --options", winner.to_json(), "json", folded=True),
+    )
+
+
+def _trials(tuning: Tuning) -> Table:
+    rows = tuple(
+        (
+            trial.run or "–",
+            trial.machine or "–",
+            "under way" if trial.seconds is None else format_duration(trial.seconds * NS_PER_S),
+            trial.failure or "–",
+        )
+        for trial in tuning.trials
+    )
+    return Table(
+        "Runs and races", ("Run", "Machine", "Took", "Failure"), rows, numeric=(2,), note="Each is a run of the store."
+    )

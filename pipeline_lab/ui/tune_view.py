@@ -1,0 +1,64 @@
+"""A search on the run page: while it goes on, what was tried so far; then the winner, and the way there."""
+
+from functools import partial
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.figures.tuning import search_places
+from pipeline_lab.report.content import Picture
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.tuning.launching import resume_tune
+from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.words import describe
+from pipeline_lab.ui import contents, ending, export_links, links, live, notes, state, subjects
+from pipeline_lab.ui.text import escape
+from pipeline_lab.units import NS_PER_S, format_duration
+
+
+def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
+    """Show a search in whatever state it is."""
+    if record.status.state.is_live:
+        live.follow(folder, record.status.state)
+        _show_so_far(folder)
+        return
+    ending.show_ending(record, folder)
+    found, content = read_tuning(folder), subjects.open_report(store, [folder]).content()
+    contents.show_answer(content.answer)
+    _show_actions(store, found)
+    contents.show_about(content)
+    contents.show_tabs(content.sections, "tune-section")
+    export_links.show([record.id])
+    notes.edit(store, record)
+
+
+@st.fragment(run_every=live.REDRAW_S)
+def _show_so_far(folder: RunFolder) -> None:
+    found = read_tuning(folder)
+    spent_s = sum(trial.seconds or 0.0 for trial in found.trials)
+    budget = format_duration(found.options.budget_s * NS_PER_S)
+    st.caption(f"{format_duration(spent_s * NS_PER_S)} of {budget} spent on {len(found.trials)} runs and races.")
+    under_way = [trial.run for trial in found.trials if trial.seconds is None]
+    if under_way and st.button("Watch what is being measured", key="tune-watch"):
+        links.open_run(under_way[-1])
+    meaning = "Every configuration that raced so far, with its interval, beside what was predicted."
+    contents.show_block(Picture("search-places", meaning, partial(search_places, found)), "so-far")
+    for step in reversed(found.steps):
+        st.markdown(f"- {escape(describe(step))}")
+
+
+def _show_actions(store: RunStore, found: Tuning) -> None:
+    with st.container(horizontal=True):
+        if st.button("Open the winner in the form", key="tune-winner", type="primary"):
+            links.open_new_run(found.winner, f"run:{found.id}")
+        if found.state is not RunState.DONE and st.button("Go on with the search", key="tune-resume"):
+            _resume(store, found.id)
+
+
+def _resume(store: RunStore, run_id: str) -> None:
+    try:
+        resume_tune(store, run_id)
+    except PipelineLabError as error:
+        state.set_problem(str(error))
+    st.rerun()

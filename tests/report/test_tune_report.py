@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.comparison.recorded import ComparisonError
+from pipeline_lab.report.catalogue import FORMATS
+from pipeline_lab.report.export import write_report
+from pipeline_lab.report.report_on import report_on
+from pipeline_lab.report.tune_report import TuneReport
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.opening import open_with_searches
+from pipeline_lab.tuning.placing import find_places
+from pipeline_lab.tuning.result import Tuning, read_tuning
+from tests.support.recorded import recorded
+from tests.support.worlds import make_search
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
+    return read_tuning(make_search(RunStore(tmp_path_factory.mktemp("store"))))
+
+
+def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> None:
+    content = TuneReport(found).content()
+    assert content.answer.label == "faster"
+    assert content.answer.sentences[0].startswith("“map calls 4, pool threads 4, prefetch 2” takes 0.24 times")
+    search, winner, tried, trials = content.sections
+    assert len(tried.blocks) == len(found.steps)
+    assert any(getattr(block, "text", "") == found.source for block in winner.blocks)
+    assert [row[0] for row in trials.blocks[0].rows] == [trial.run for trial in found.trials]  # type: ignore[union-attr]
+    assert len(search.blocks) == 1 + sum(step.kind == "raced" for step in found.steps)
+
+
+@pytest.mark.parametrize(
+    "report_format", [each for each in FORMATS if each.name not in ("png", "svg")], ids=lambda each: each.name
+)
+def test_a_search_is_exported_in_every_format(found: Tuning, tmp_path: Path, report_format: object) -> None:
+    assert write_report(report_on([found]), report_format, tmp_path / "report").exists()  # type: ignore[arg-type]
+
+
+def test_tables_have_a_row_per_race_and_configuration_and_per_trial(found: Tuning) -> None:
+    tables = TuneReport(found).tables()
+    assert tables["trials"].num_rows == len(found.trials)
+    assert set(tables["standings"]["configuration"].to_pylist()) >= {found.winner_name}
+
+
+def test_places_are_on_one_scale_across_races(found: Tuning) -> None:
+    places = {place.configuration: place for place in find_places(found.steps)}
+    fast = [place for place in places.values() if place.ratio is not None and place.ratio < 1.1]
+    assert places[found.winner_name] in fast
+    assert all(place.predicted == pytest.approx(1.0) for place in fast)
+
+
+def test_a_search_holds_its_own_comparison(found: Tuning) -> None:
+    with pytest.raises(ComparisonError, match="A race or a search holds its own comparison"):
+        report_on([recorded(), found])
+
+
+def test_a_search_is_opened_by_its_id_or_folder(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    folder = make_search(store, stops_after=1)
+    assert isinstance(open_with_searches(folder.id, tmp_path), Tuning)
+    assert isinstance(open_with_searches(folder.path), Tuning)
