@@ -72,6 +72,7 @@ class RunFolder:
         """The examples of the evaluation passes."""
         return self.path / "evaluated.arrows"
 
+    @property
     def names(self) -> Path:
         """The names that the examples carry, where they have any."""
         return self.path / "names.arrows"
