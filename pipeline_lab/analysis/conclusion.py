@@ -18,6 +18,7 @@ from pipeline_lab.analysis import (
     tf_data,
 )
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
+from pipeline_lab.analysis.evaluation import NO_EVALUATION, Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
@@ -49,6 +50,7 @@ class JobResults:
 
     file_sampling: FileSampling | Unavailable
     padding: Padding | Unavailable
+    evaluation: Evaluation | Unavailable
     job_steps: JobSteps | Unavailable
     calibration: Calibration | Unavailable
     memory: Memory | Unavailable
@@ -66,6 +68,7 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
     return JobResults(
         file_sampling=sampling,
         padding=Unavailable(NO_PADDING),
+        evaluation=Unavailable(NO_EVALUATION),
         job_steps=Unavailable(NO_JOB_STEPS),
         calibration=Unavailable(NOT_CALIBRATED),
         memory=Unavailable(NO_MEMORY),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
@@ -60,6 +61,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "tf_data": _part(diagnosis.tf_data, lambda found: write_tf_data(found, diagnosis.written)),
         "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
         "padding": _part(diagnosis.padding, _padding),
+        "evaluation": _part(diagnosis.evaluation, _evaluation),
         "memory": _memory(diagnosis.memory, diagnosis.allocators),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),
         "findings": [_finding(finding) for finding in diagnosis.findings],
@@ -257,6 +259,7 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "total_variation": sampling.total_variation,
         "total_variation_ideal": sampling.total_variation_ideal,
         "unopened": sampling.unopened,
+        "reachable_percent": sampling.reachable_percent,
         "coverage_percent": sampling.coverage_percent,
         "duplicates": sampling.duplicates,
         "within_batch_entropy": sampling.within_batch_entropy,
@@ -274,6 +277,16 @@ def _file_sampling(sampling: FileSampling) -> Document:
         "coverage": sampling.coverage.to_pylist(),
         "epochs": sampling.epochs.to_pylist(),
         "reads_by_epoch": [{"epoch": epoch, "reads": reads} for epoch, reads in sampling.reads_by_epoch],
+    }
+
+
+def _evaluation(found: Evaluation) -> Document:
+    return {
+        "rebuilt": found.is_rebuilt,
+        "held_out_files": found.held_out_files,
+        "total_ms": _ms(found.total_ns),
+        "passes": [_times_in_ms(row) for row in found.passes.to_pylist()],
+        "file_sampling": found.sampling and _file_sampling(found.sampling),
     }
 
 

@@ -10,7 +10,7 @@ training and validation, are told apart by the stages that the reader feeds.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.runs.files import DataFile
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _READER = re.compile(r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord)")
@@ -48,6 +49,13 @@ class FileReads:
     @property
     def total(self) -> int:
         return sum(self.by_file.values()) + sum(self.by_reader.values())
+
+    def without(self, files: Sequence[DataFile]) -> "FileReads":
+        """Return the reads of all other files."""
+        paths = {file.path for file in files}
+        by_step = {(name, step): count for (name, step), count in self.by_step.items() if name not in paths}
+        by_file = {name: count for name, count in self.by_file.items() if name not in paths}
+        return replace(self, by_file=by_file, by_step=by_step)
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,6 +74,8 @@ class FileSampling:
             options are not known or the simulation would be too long.
         visible_percent: Records that the stages of the pipeline ever let through, as the options predict, percent; None
             where they leave out none for good, or the options are not known.
+        reachable_percent: Most of the data that a pipeline can reach which is built anew again and again, percent; None
+            where it is built once, reaches all, or begins with other records each time.
         labels: Which labels the examples had; None where they have none.
         same_source: Views of one image inside a batch; None where each record gives one example.
         coverage: How much of the data was used over the steps, ``sample_history.COVERAGE_TABLE``.
@@ -98,6 +100,7 @@ class FileSampling:
     mixing_ideal: Mixing | None = None
     predicted: Mixing | None = None
     visible_percent: float | None = None
+    reachable_percent: float | None = None
     labels: LabelMix | None = None
     same_source: SameSource | None = None
     coverage: pa.Table = field(default_factory=lambda: tables.empty(COVERAGE_TABLE))
@@ -171,6 +174,14 @@ def measure(
         timeline=_reads_over_steps(reads, names),
         reads_by_epoch=tuple((epoch + 1, count) for epoch, count in sorted(reads.by_epoch.items())),
     )
+
+
+def within_reach(sampling: FileSampling, reachable: int | None) -> FileSampling:
+    """Note how many examples the pipeline can reach at most, where that is known and not all of them."""
+    total = tables.floats(sampling.table, "records").sum()
+    if reachable is None or not reachable < total:  # NaN where the records were not counted
+        return sampling
+    return replace(sampling, reachable_percent=100.0 * reachable / float(total))
 
 
 def _reads_over_steps(reads: FileReads, names: dict[str, str]) -> pa.Table:

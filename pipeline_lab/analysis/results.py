@@ -5,6 +5,7 @@ from typing import Any
 
 from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
@@ -78,6 +79,7 @@ class Results:
     tf_data: TfData | Unavailable
     file_sampling: FileSampling | Unavailable
     padding: Padding | Unavailable
+    evaluation: Evaluation | Unavailable
     memory: Memory | Unavailable
     allocators: Allocators | Unavailable
     profiler_cost: ProfilerCost | Unavailable

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import (
     calibration,
+    evaluation,
     file_sampling,
     job_load,
     job_steps,
@@ -30,13 +31,14 @@ from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt
 from pipeline_lab.analysis.written_words import NOT_KEPT
 from pipeline_lab.errors import OptionsError, StoreError, TraceReadError, Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import GeneratorWorkload
-from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.pipeline.lives import predict_run, reachable_examples
 from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files, read_tables
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.runs.tables import LABELS, MODEL, PADDING, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, PADDING, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
 from pipeline_lab.trace.xplane import read_xplane
 
@@ -49,6 +51,7 @@ class JobTables:
     steps: pa.Table
     samples: pa.Table
     labels: pa.Table
+    evaluated: pa.Table
     padding: pa.Table
     resources: pa.Table
     model: pa.Table | None
@@ -59,6 +62,29 @@ class JobTables:
     tables: list[DataFile]
     predict: Predict | None
     views: int
+    training: TrainingOptions
+    reachable: int | None
+
+    @property
+    def trained_files(self) -> list[DataFile]:
+        """The files that training reads."""
+        return self.files[: len(self.files) - self.training.held_out_files]
+
+    @property
+    def held_out_files(self) -> list[DataFile]:
+        """The files that only evaluations read."""
+        return self.files[len(self.trained_files) :]
+
+    def evaluate(self, origin_ns: int) -> evaluation.Evaluation:
+        """Read the evaluation passes; see :func:`pipeline_lab.analysis.evaluation.measure`."""
+        return evaluation.measure(
+            self.events,
+            self.evaluated,
+            self.files,
+            origin_ns,
+            held_out=self.training.held_out_files,
+            is_rebuilt=self.training.evaluation == "rebuild",
+        )
 
     @property
     def origin_epoch_ns(self) -> int | None:
@@ -110,6 +136,7 @@ def read_job(folder: RunFolder) -> JobTables:
         steps=read_table(folder.steps, STEPS),
         samples=read_table(folder.samples, SAMPLES),
         labels=read_table(folder.labels, LABELS),
+        evaluated=read_table(folder.evaluated, EVALUATED),
         padding=read_table(folder.padding, PADDING),
         resources=read_table(folder.resources, RESOURCES),
         model=read_table(folder.model, MODEL) if folder.model.exists() else None,
@@ -120,6 +147,8 @@ def read_job(folder: RunFolder) -> JobTables:
         tables=read_tables(folder.files),
         predict=_prediction(options, environment),
         views=1 if options is None else options.pipeline.views,
+        training=TrainingOptions() if options is None else options.training,
+        reachable=None if options is None else reachable_examples(options),
     )
 
 
@@ -136,8 +165,8 @@ def _prediction(options: RunOptions | None, environment: dict[str, Any]) -> Pred
     """Return how to predict the run's order from the examples of each file, or None where that is not known."""
     if options is None or isinstance(options.workload, GeneratorWorkload) or not options.is_assembled:
         return None
-    pipeline, cores = options.pipeline, max(1, int(environment.get("machine_cores") or 1))
-    return lambda examples, batches: predict_order(pipeline, examples // pipeline.views, batches, cores=cores)
+    views, cores = options.pipeline.views, max(1, int(environment.get("machine_cores") or 1))
+    return lambda examples, batches: predict_run(options, examples // views, batches, cores=cores)
 
 
 def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
@@ -156,17 +185,26 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         else Unavailable(job_steps.NO_JOB_STEPS),
         calibration=attempt(lambda: calibration.measure(events, steps)),
         file_sampling=attempt(
-            lambda: file_sampling.measure(
-                job.files, job.samples, reads, job.predict, label_mix.measure(job.labels), job.views
+            lambda: file_sampling.within_reach(
+                file_sampling.measure(
+                    job.trained_files,
+                    job.samples,
+                    reads.without(job.held_out_files),
+                    job.predict,
+                    label_mix.measure(job.labels),
+                    job.views,
+                ),
+                job.reachable,
             )
         ),
+        evaluation=attempt(lambda: job.evaluate(origin_ns)),
         padding=attempt(lambda: padding.measure(job.padding)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns, [*job.files, *job.tables])),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
         outlier_steps=attempt(
             lambda: outlier_steps.find_in_job(steps, job.resources, profiler_cost.flushes(events), origin_ns)
         ),
-        step_phases=attempt(lambda: step_phases.measure(steps, job.samples, job.files)),
+        step_phases=attempt(lambda: step_phases.measure(steps, job.samples, job.trained_files)),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
         job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
         written=job.written or Unavailable(NOT_KEPT),

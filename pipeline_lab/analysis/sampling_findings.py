@@ -107,6 +107,14 @@ def low_coverage(results: Results) -> Finding | None:
         Evidence("samples", format_count(samples.sum())),
         Evidence("records", format_count(records.sum())),
     )
+    if sampling.reachable_percent is not None:
+        return Finding(
+            "low-coverage",
+            "The pipeline is built anew after every evaluation and begins with the same examples each time: at most "
+            f"{format_percent(sampling.reachable_percent)} of the data can be seen, however long the job trains; it used "
+            f"{format_percent(sampling.coverage_percent)}. Keep the pipeline, or visit the files in a new order each time.",
+            evidence,
+        )
     if sampling.visible_percent is not None:
         return Finding(
             "low-coverage",

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.allocators import Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps, OperationTime
 from pipeline_lab.analysis.input_stalls import InputStalls
@@ -52,6 +53,7 @@ _CLASSES: dict[str, type[Any]] = {
         DeviceTime,
         Diagnosis,
         Difference,
+        Evaluation,
         Evidence,
         FileSampling,
         Finding,

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.diagnosis import Diagnosis, Source
+from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
@@ -64,6 +65,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
         yield "Not in a log", Text(_ONLY_IN_RUNS, style="dim")
         return
     yield "Job's steps", _line(diagnosis.job_steps, _job_steps)
+    if not isinstance(diagnosis.evaluation, Unavailable):
+        yield "Evaluation", Text(_evaluation(diagnosis.evaluation))
     yield "Calibration", _line(diagnosis.calibration, _calibration)
     yield "Memory", _line(diagnosis.memory, _memory)
     yield "Profiler", _line(diagnosis.profiler_cost, _profiler_cost)
@@ -142,6 +145,15 @@ def _file_sampling(sampling: FileSampling) -> str:
         parts.append(f"{sampling.unopened} never used")
     if sampling.coverage_percent is not None:
         parts.append(f"{format_percent(sampling.coverage_percent)} of the records used")
+    return " · ".join(parts)
+
+
+def _evaluation(evaluation: Evaluation) -> str:
+    accuracy, loss = evaluation.last_accuracy, evaluation.last_loss
+    parts = [_count(evaluation.count, "evaluation"), f"{format_duration(evaluation.total_ns)} in all"]
+    parts += [] if loss is None else [f"last loss {loss:.3g}"]
+    parts += [] if accuracy is None else [f"accuracy {format_percent(100 * accuracy)}"]
+    parts.append(f"training pipeline {'built anew after each' if evaluation.is_rebuilt else 'kept'}")
     return " · ".join(parts)
 
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
+from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.race import Race
@@ -22,6 +23,7 @@ from pipeline_lab.figures.comparison import (
     stalls_by_run,
     step_time_difference,
 )
+from pipeline_lab.figures.evaluation import evaluated_files, evaluation_results
 from pipeline_lab.figures.hosts import hosts_side_by_side
 from pipeline_lab.figures.idle import idle_by_cause, step_parts
 from pipeline_lab.figures.memory import memory_by_allocator, memory_over_time
@@ -145,6 +147,19 @@ def _memory_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return memory if isinstance(memory, Unavailable) else memory_over_time(memory, diagnosis.profiler_cost, mode)
 
 
+def _evaluation_results(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    found = diagnosis.evaluation
+    return found if isinstance(found, Unavailable) else evaluation_results(found, diagnosis.job_steps, mode)
+
+
+def _evaluated_files(evaluation: Evaluation, mode: Mode) -> Drawing:
+    if evaluation.sampling is None:
+        return Unavailable(
+            "The job did not note which examples it evaluated on; switch `sample_probe` on and launch it again."
+        )
+    return evaluated_files(evaluation.sampling, evaluation.count, mode)
+
+
 def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     job = diagnosis.job_steps
     return job if isinstance(job, Unavailable) else step_time(job, mode, diagnosis.outlier_steps)
@@ -256,6 +271,13 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         _of(lambda diagnosis: diagnosis.file_sampling, _labels_over_time),
     ),
     Chart(
+        "evaluated-files",
+        Section.SAMPLING,
+        "A heat map of how many examples of each file the evaluations looked at, apart from those that trained.",
+        _of(lambda diagnosis: diagnosis.evaluation, _evaluated_files),
+        wide=True,
+    ),
+    Chart(
         "padding-over-time",
         Section.SAMPLING,
         "How much of each batch was padding, where examples differ in length.",
@@ -287,6 +309,12 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         Section.STEPS,
         "Loss of every step, and accuracy where the workload has one.",
         _of(lambda diagnosis: diagnosis.job_steps, learning),
+    ),
+    Chart(
+        "evaluations",
+        Section.STEPS,
+        "Loss and accuracy of each evaluation between the training steps, beside those of training.",
+        _evaluation_results,
     ),
 )
 """Every chart, in the order in which pages and reports show them."""

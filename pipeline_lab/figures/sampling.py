@@ -159,6 +159,20 @@ def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
                 line=line,
                 hovertemplate=f"step %{{x}}: %{{y:.3g}} % {name}<extra></extra>",
             )
+    if sampling.reachable_percent is not None:
+        highest = max(highest, sampling.reachable_percent)
+        figure.update_yaxes(range=[0, 1.08 * highest])
+        figure.add_scatter(
+            x=steps[[0, -1]],
+            y=[sampling.reachable_percent] * 2,
+            name="within reach",
+            mode="lines",
+            line={"color": colour("input_wait", mode), "width": 1.5, "dash": "dashdot"},
+            hovertemplate="%{y:.3g} % within reach of a pipeline that starts over<extra></extra>",
+        )
+        add_note(
+            figure, "The pipeline is built anew after every evaluation: what lies above the line it never reaches."
+        )
     opened, files = int(column(sampling.coverage, "files").max()), sampling.table.num_rows
     add_note(figure, f"{opened} of {files} files gave an example.")
     if len(steps) >= MAX_POINTS:

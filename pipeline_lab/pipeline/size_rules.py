@@ -22,8 +22,8 @@ from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
+from pipeline_lab.pipeline.lives import life_steps, predict_run, reachable_examples
 from pipeline_lab.pipeline.part_code import PartStage
-from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_bytes, format_count, format_percent
 
@@ -97,7 +97,7 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Finding]:
     if sizes is None or training.steps is None or (len(sizes) < 2 and not parts):
         return
     records = np.array(sizes, np.int64)
-    order = predict_order(options.pipeline, records, training.steps + training.warmup_steps, cores=os.cpu_count() or 1)
+    order = predict_run(options, records, training.steps + training.warmup_steps, cores=os.cpu_count() or 1)
     if order is None or not len(order.file):
         return
     different, examples = len(np.unique(order.number)), order.records.sum()
@@ -111,6 +111,23 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Finding]:
         f"{format_percent(100 * different / examples)} of the records, from {opened} of {len(sizes)} files"
         + _what_is_left(parts, is_all_open=opened == len(sizes)),
     )
+
+
+def _starts_over(options: RunOptions) -> Iterator[Finding]:
+    """Say what a pipeline that is built anew after each evaluation can reach."""
+    amounts, reachable, steps = options.amounts, reachable_examples(options), life_steps(options)
+    if amounts is None or reachable is None or steps is None:
+        return
+    whole = int(amounts[0].examples)
+    if reachable < whole:
+        yield Finding(
+            "starts-over",
+            Weight.ADVICE,
+            None,
+            f"Built anew after every {format_count(steps)} steps, the pipeline always begins with the same examples: the "
+            f"model sees at most {format_count(reachable)} of {format_count(whole)}, however long it trains; keep the "
+            "pipeline (training.evaluation = keep), or visit the files in a new order each time (read.shuffle_files).",
+        )
 
 
 def _is_part(stage: Stage) -> bool:
@@ -237,6 +254,7 @@ SIZE_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _unequal_files,
     _more_calls_than_open_files,
     _what_the_run_sees,
+    _starts_over,
     _too_little_data,
     _held,
     _table_of_vectors,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
@@ -33,6 +34,7 @@ def headline_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
         *_part(diagnosis.calibration, "Utilisation", _calibration_rows),
         *_part(diagnosis.file_sampling, "File sampling", _sampling_rows),
         *([] if isinstance(diagnosis.padding, Unavailable) else _padding_rows(diagnosis.padding)),
+        *([] if isinstance(diagnosis.evaluation, Unavailable) else _evaluation_rows(diagnosis.evaluation)),
         *_part(diagnosis.memory, "Memory", _memory_rows),
     )
 
@@ -121,6 +123,17 @@ def _mixing_rows(mixing: Mixing, ideal: Mixing) -> list[Row]:
         worst = f"{format_percent(100 * mixing.worst_tenth)} (by chance {format_percent(100 * ideal.worst_tenth)})"
         rows.append(("Beyond their file's share, worst tenth", worst))
     return rows
+
+
+def _evaluation_rows(evaluation: Evaluation) -> list[Row]:
+    loss, accuracy = evaluation.last_loss, evaluation.last_accuracy
+    found = [] if loss is None else [f"loss {loss:.3g}"]
+    found += [] if accuracy is None else [f"accuracy {format_percent(100 * accuracy)}"]
+    way = "the pipeline built anew after each" if evaluation.is_rebuilt else "the pipeline kept going"
+    return [
+        ("Evaluations", f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all; {way}"),
+        *([("Last evaluation", ", ".join(found))] if found else []),
+    ]
 
 
 def _padding_rows(padding: Padding) -> list[Row]:

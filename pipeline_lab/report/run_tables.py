@@ -213,6 +213,7 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("sampling_coverage", diagnosis.file_sampling, "coverage"),
         ("sampling_epochs", diagnosis.file_sampling, "epochs"),
         ("padding", diagnosis.padding, "table"),
+        ("evaluations", diagnosis.evaluation, "passes"),
         ("memory", diagnosis.memory, "table"),
         ("windows", diagnosis.profiler_cost, "windows"),
         ("allocators_over_time", diagnosis.allocators, "table"),

@@ -13,6 +13,7 @@ from tests.support import results
 
 DIAGNOSIS = results.diagnosis()
 LONG = results.diagnosis(
+    evaluation=results.evaluation(passes=1000),
     job_steps=results.job_steps(6000),
     steps=results.steps(6000),
     input_stalls=results.input_stalls(6000),

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.allocators import ALLOCATOR_TABLE, Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.evaluation import Evaluation
+from pipeline_lab.analysis.evaluation import measure as measure_evaluation
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
@@ -43,7 +45,9 @@ from pipeline_lab.analysis.tf_data.results import (
 )
 from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.tables import PADDING
+from pipeline_lab.runs.events import EvaluationEvent
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import EVALUATED, PADDING
 from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
 
 MS = 1_000_000
@@ -495,6 +499,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "tf_data": tf_data(),
         "file_sampling": file_sampling(),
         "padding": padding(),
+        "evaluation": evaluation(),
         "memory": memory(),
         "allocators": allocators(),
         "profiler_cost": profiler_cost(),
@@ -511,6 +516,20 @@ def diagnosis(**changes: object) -> Diagnosis:
         "verdict": verdict(),
     }
     return Diagnosis(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+def evaluation(passes: int = 8) -> Evaluation:
+    """Build passes of 10 batches after every 25 steps, which look at one held-out file of 320 examples."""
+    events = [
+        EvaluationEvent(
+            one, 25 * (one + 1), one * 10**9, one * 10**9 + 200 * MS, 50 * MS, 10, 2 / (one + 1), one / passes
+        )
+        for one in range(passes)
+    ]
+    rows = [(one, 1, record) for one in range(passes) for record in range(32)]
+    evaluated = pa.table(dict(zip(EVALUATED.names, zip(*rows, strict=True), strict=True)), schema=EVALUATED)
+    files = [DataFile("train-0.tfrecord", 640, 10_000), DataFile("train-1.tfrecord", 320, 5_000)]
+    return measure_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)
 
 
 def padding(batches: int = 205) -> Padding:
@@ -536,6 +555,7 @@ def bare_diagnosis() -> Diagnosis:
         "tf_data",
         "file_sampling",
         "padding",
+        "evaluation",
         "memory",
         "allocators",
         "profiler_cost",
