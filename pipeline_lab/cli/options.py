@@ -13,14 +13,27 @@ def options(
     preset: Annotated[
         str | None, typer.Argument(help="Print this preset as JSON to edit, instead of the schema.", show_default=False)
     ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Print options for your own TFRecord files, by what they hold.", show_default=False
+        ),
+    ] = None,
     settings: SetOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Print the JSON schema of a run's options, or a preset as JSON to edit and pass to `run --options`."""
+    """Print the JSON schema of a run's options, or a preset (or your records) as JSON to edit and pass to `run --options`."""
     from pipeline_lab.options.run import options_schema
     from pipeline_lab.runs.saved_presets import find_any_preset
     from pipeline_lab.runs.store import open_store
 
+    if records is not None:
+        if preset is not None:
+            raise typer.BadParameter("name a preset or --records, not both.")
+        from pipeline_lab.runs.found_features import suggest_options
+
+        typer.echo(apply_settings(suggest_options(records), settings).to_json(), nl=False)
+        return
     if preset is None:
         if settings:
             raise typer.BadParameter("--set changes a preset; name one, such as `options baseline`.")

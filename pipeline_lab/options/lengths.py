@@ -4,6 +4,7 @@ import math
 
 from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import BatchStage, BucketStage, PipelineOptions
+from pipeline_lab.options.records_workload import RecordsWorkload
 from pipeline_lab.options.workload import SyntheticWorkload, WorkloadModel
 
 
@@ -23,7 +24,9 @@ def check_lengths(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
     Raises:
         ValueError: One of them is used.
     """
-    if has_varied_lengths(workload):
+    if has_varied_lengths(workload) or (
+        isinstance(workload, RecordsWorkload) and workload.has_varied_features and not pipeline.is_vectorised("parse")
+    ):
         _check_varied(workload, pipeline)
     else:
         for mode in _modes(pipeline):

@@ -25,6 +25,7 @@ from pipeline_lab.options.workload import (
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
+    RecordsWorkload,
     SparseWorkload,
     Workload,
     WorkloadModel,
@@ -57,6 +58,8 @@ class RunOptions(Options):
                 _check_images(images, self.pipeline)
             case FeaturesWorkload() as features:
                 _check_features(features, [stage.stage for stage in self.pipeline.stages])
+            case RecordsWorkload() as records:
+                records.check()
             case GeneratorWorkload() as generator:
                 _check_generator(generator, self.pipeline)
             case ModuleWorkload() as module:
@@ -90,7 +93,9 @@ class RunOptions(Options):
             return workload.examples_per_generator
         if isinstance(workload, AudioWorkload):
             return workload.clips_per_class if workload.data == "tones" else None
-        if isinstance(workload, ModuleWorkload) or (isinstance(workload, ImagesWorkload) and not workload.is_made):
+        if isinstance(workload, ModuleWorkload | RecordsWorkload) or (
+            isinstance(workload, ImagesWorkload) and not workload.is_made
+        ):
             return None
         return workload.examples_per_file
 

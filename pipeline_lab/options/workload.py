@@ -10,6 +10,7 @@ from pipeline_lab.options.class_folders import check_folder
 from pipeline_lab.options.file_sizes import MAX_FILES as MAX_FILES
 from pipeline_lab.options.file_sizes import FileSizes as FileSizes
 from pipeline_lab.options.module_workload import ModuleWorkload
+from pipeline_lab.options.records_workload import RecordsWorkload as RecordsWorkload
 
 FLOAT_BYTES = 4
 
@@ -164,7 +165,13 @@ class SyntheticWorkload(Options):
 
 
 AssembledWorkload = (
-    ImagesWorkload | AudioWorkload | SparseWorkload | FeaturesWorkload | GeneratorWorkload | SyntheticWorkload
+    ImagesWorkload
+    | AudioWorkload
+    | SparseWorkload
+    | FeaturesWorkload
+    | RecordsWorkload
+    | GeneratorWorkload
+    | SyntheticWorkload
 )
 """Workloads whose pipeline the lab puts together from stages."""
 
@@ -177,6 +184,7 @@ WORKLOAD_TYPES: dict[str, type[WorkloadModel]] = {
     "audio": AudioWorkload,
     "sparse": SparseWorkload,
     "features": FeaturesWorkload,
+    "records": RecordsWorkload,
     "generator": GeneratorWorkload,
     "synthetic": SyntheticWorkload,
     "module": ModuleWorkload,
@@ -188,6 +196,7 @@ OWN_STAGES: dict[str, tuple[str, ...]] = {
     "audio": ("parse",),
     "sparse": ("parse",),
     "features": ("parse", "lookup"),
+    "records": ("parse",),
     "generator": (),
     "synthetic": ("map",),
     "module": (),

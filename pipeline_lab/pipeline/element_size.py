@@ -21,6 +21,7 @@ from pipeline_lab.options.workload import (
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
+    RecordsWorkload,
     SparseWorkload,
     SyntheticWorkload,
     WorkloadModel,
@@ -119,7 +120,7 @@ def _record_bytes(options: RunOptions) -> int | None:
             return vector_bytes + VARINT_BYTES * features.caption_words + 2 * RECORD_FRAME_BYTES
         case AudioWorkload() | ImagesWorkload(data="folder"):
             return PATH_BYTES
-        case ImagesWorkload(data="files") | ModuleWorkload():
+        case ImagesWorkload(data="files") | RecordsWorkload() | ModuleWorkload():
             return None
         case ImagesWorkload() as images:
             return round(_JPEG_SHARE[images.data] * CHANNELS * images.image_size**2) + RECORD_FRAME_BYTES

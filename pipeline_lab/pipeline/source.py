@@ -29,6 +29,7 @@ from pipeline_lab.options.workload import (
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
+    RecordsWorkload,
     SparseWorkload,
     SyntheticWorkload,
 )
@@ -41,6 +42,7 @@ from pipeline_lab.pipeline.generator_code import generator_source
 from pipeline_lab.pipeline.image_code import image_source
 from pipeline_lab.pipeline.module_code import module_source
 from pipeline_lab.pipeline.part_code import PartStage, part_lines
+from pipeline_lab.pipeline.records_code import records_source
 from pipeline_lab.pipeline.service_code import service_code, service_lines
 from pipeline_lab.pipeline.sparse_code import sparse_source
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
@@ -71,7 +73,8 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
 
 def needs_probe(options: RunOptions) -> bool:
     """Say whether the records carry no id of their own, so that only a rewritten reader can tell their origin."""
-    return isinstance(options.workload, ImagesWorkload) and options.workload.data == "files"
+    workload = options.workload
+    return isinstance(workload, RecordsWorkload) or (isinstance(workload, ImagesWorkload) and workload.data == "files")
 
 
 def _workload_source(workload: AssembledWorkload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
@@ -86,6 +89,8 @@ def _workload_source(workload: AssembledWorkload, pipeline: PipelineOptions, *, 
             return sparse_source(sparse, pipeline, read)
         case FeaturesWorkload() as features:
             return features_source(features, pipeline, read)
+        case RecordsWorkload() as records:
+            return records_source(records, pipeline, read, has_probe=has_probe)
         case GeneratorWorkload() as generator:
             return generator_source(generator, read)
         case SyntheticWorkload() as synthetic:

@@ -4,13 +4,16 @@ Every stage has a key that stays with it while it moves, so that the form's fiel
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
+from pipeline_lab.options.record_features import RecordFeature, format_features
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import ON_REQUEST, OWN_STAGES, WORKLOAD_TYPES
+from pipeline_lab.runs.found_features import suggest_label
 
 Document = dict[str, Any]
 
@@ -119,9 +122,18 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(own_kinds)]
     if kind in _OF_VARIED_LENGTH:  # its examples are decoded one by one
         place = min(place, next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place))
+    if kind == "records":  # features of any length are parsed in whole batches
+        place = 1 + next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place - 1)
     pairs = [(_suited(stage, kind), key) for stage, key in kept[:place] + own + kept[place:]]
     changed = replace(draft, document=document)
     return changed.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
+
+
+def with_features(draft: Draft, workload: Document, features: Sequence[RecordFeature]) -> Draft:
+    """Return the draft with the features that its records were found to hold."""
+    found = {"features": format_features(features), "label": suggest_label(features)}
+    document = {**draft.document, "workload": {**workload, **found}}
+    return replace(draft, document=document, generation=draft.generation + 1)
 
 
 def _suited(stage: Document, kind: str) -> Document:

@@ -9,7 +9,7 @@ from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import WORKLOAD_TYPES
-from pipeline_lab.ui import own_code, state
+from pipeline_lab.ui import own_code, record_features, state
 from pipeline_lab.ui.draft import (
     Document,
     Draft,
@@ -55,7 +55,10 @@ def _edit_workload(draft: Draft, key: str) -> Document:
             state.keep(change_workload(draft, kind))
             st.rerun()
         st.caption(escape(WORKLOAD_TYPES[workload["kind"]].__doc__ or ""))
-        return edit_fields(WORKLOAD_TYPES[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
+        edited = edit_fields(WORKLOAD_TYPES[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
+        if workload["kind"] == "records":
+            record_features.offer(draft, edited, key)
+        return edited
 
 
 def _offered(present: str) -> list[str]:

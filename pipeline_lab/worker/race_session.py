@@ -45,7 +45,8 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
     with contextlib.ExitStack() as stack:
         pipelines = [_open(job, stack) for job in jobs]
         files = [_prepare(job, pipeline) for job, pipeline in zip(jobs, pipelines, strict=True)]
-        stack.enter_context(damage_named([file for part in files for file in part]))
+        for job, part in zip(jobs, files, strict=True):
+            stack.enter_context(damage_named(job.options.workload, part))
         _enter("building", log, stop)
         arms = [
             _build(job, pipeline, part, device, stack, str(folder.scratch / f"cache-{number}"))

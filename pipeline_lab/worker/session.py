@@ -4,12 +4,12 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from pipeline_lab.options.workload import Workload
 from pipeline_lab.pipeline.source import has_files_of_its_own
 from pipeline_lab.runs.events import NoteEvent
 from pipeline_lab.runs.files import DataFile, write_files
@@ -20,7 +20,7 @@ from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.course import Course
-from pipeline_lab.worker.data.prepare import find_damage, find_tables
+from pipeline_lab.worker.data.prepare import find_damage, find_misfit, find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.evaluation import Evaluation
@@ -58,7 +58,7 @@ def run_session(job: Job) -> None:
         files = find_files(job, pipeline)
         tables = find_tables(options.workload, files)
         write_files(job.folder.files, files, tables)
-        with damage_named(files):
+        with damage_named(options.workload, files):
             build_and_train(job, device, pipeline, [file.path for file in files], tables)
 
 
@@ -161,18 +161,17 @@ def _running(record: RunRecord) -> RunRecord:
 
 
 @contextlib.contextmanager
-def damage_named(files: list[DataFile]) -> Iterator[None]:
-    """Turn TensorFlow's word for a wrong checksum, or for a file that cannot be decoded, into file and record."""
-    folders = [file for file in files if Path(file.path).is_dir()]
+def damage_named(workload: Workload, files: list[DataFile]) -> Iterator[None]:
+    """Turn TensorFlow's word for what is wrong with the data into file and record."""
     try:
         yield
-    except tf.errors.InvalidArgumentError:
-        damage = find_damage(folders)
+    except tf.errors.DataLossError:
+        damage = find_damage(files)
         if damage is None:
             raise
         raise damage from None
-    except tf.errors.DataLossError:
-        damage = find_damage(files)
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # its words about a binary record cannot be decoded
+        damage = find_misfit(workload, files)
         if damage is None:
             raise
         raise damage from None

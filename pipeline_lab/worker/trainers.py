@@ -11,6 +11,7 @@ from pipeline_lab.options.workload import (
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
+    RecordsWorkload,
     SparseWorkload,
     SyntheticWorkload,
 )
@@ -21,6 +22,7 @@ from pipeline_lab.worker.features_trainer import FeaturesTrainer
 from pipeline_lab.worker.image_trainer import ImageTrainer
 from pipeline_lab.worker.own_trainer import OwnTrainer
 from pipeline_lab.worker.placement import place
+from pipeline_lab.worker.records_trainer import RecordsTrainer
 from pipeline_lab.worker.sparse_trainer import SparseTrainer
 from pipeline_lab.worker.timers import GpuTimer, HostTimer, step_times
 from pipeline_lab.worker.trainer import Trainer
@@ -51,6 +53,8 @@ def make_trainer(
             return SparseTrainer(workload, training, placement)
         case FeaturesWorkload():
             return FeaturesTrainer(workload, options, tables)
+        case RecordsWorkload():
+            return RecordsTrainer(workload, training)
         case GeneratorWorkload() | SyntheticWorkload():
             times = step_times(workload)
             return GpuTimer(times) if is_gpu else HostTimer(times)

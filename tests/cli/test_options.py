@@ -6,6 +6,8 @@ from pipeline_lab.options.run import options_schema, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import wait
 from tests.cli.support import call
+from tests.runs.test_tfrecord import write_records
+from tests.support.examples import example, floats, int64s
 from tests.support.lab import Lab
 
 
@@ -23,6 +25,15 @@ def test_a_preset_is_printed_to_be_edited() -> None:
     assert read_options(call("options", "baseline").stdout) == BASELINE.options
     changed = call("options", "baseline", "--set", "training.steps=7", "--set", "name=mine").stdout
     assert (read_options(changed).training.steps, read_options(changed).name) == (7, "mine")
+
+
+def test_options_for_ones_own_records_go_by_what_they_hold(tmp_path: Path) -> None:
+    write_records(tmp_path / "a.tfrecord", [example(label=int64s(1), vector=floats(1, 2))])
+    printed = call("options", "--records", tmp_path / "*.tfrecord", "--set", "training.steps=7").stdout
+    assert read_options(printed).workload.features == "label:int64, vector:float32[2]"
+    assert read_options(printed).training.steps == 7
+    assert call("options", "--records", tmp_path / "none*").exit_code == 1
+    assert call("options", "baseline", "--records", tmp_path / "*").exit_code == 2
 
 
 def test_wrong_names_are_wrong_usage() -> None:

@@ -26,7 +26,7 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.options.workload import ImagesWorkload, RecordsWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from tests.support.option_strategies import RUN_OPTIONS
 
@@ -44,6 +44,12 @@ USER_VIEWS = RunOptions(
 IMAGE_FOLDER = RunOptions(
     workload=ImagesWorkload(data="folder", folder="/data/flowers"),
     pipeline=PipelineOptions(stages=(ReadStage(mode="sample"), BatchStage(size=4), ParseStage())),
+)
+RECORDS = RunOptions(
+    workload=RecordsWorkload(
+        pattern="/data/*.tfrecord", features="label:int64, vector:float32[8], tokens:int64[*]", label="label"
+    ),
+    pipeline=PipelineOptions(stages=(ReadStage(), BatchStage(size=4), ParseStage())),
 )
 EVERY_PART = RunOptions(
     workload=SyntheticWorkload(map_ms=0),
@@ -112,6 +118,7 @@ GOLDEN_OPTIONS = {
     "user-files": USER_FILES,
     "user-views": USER_VIEWS,
     "image-folder": IMAGE_FOLDER,
+    "records": RECORDS,
     "every-part": EVERY_PART,
     "stores-and-options": STORES_AND_OPTIONS,
 }
@@ -124,6 +131,10 @@ def test_source_is_the_golden_file(name: str, compare_golden: Callable[[Path, st
 
 def test_probed_source_is_the_golden_file(compare_golden: Callable[[Path, str], None]) -> None:
     compare_golden(GOLDEN / "user-files-probed.py.txt", render_source(USER_FILES, probe=True))
+
+
+def test_probed_source_of_records_is_the_golden_file(compare_golden: Callable[[Path, str], None]) -> None:
+    compare_golden(GOLDEN / "records-probed.py.txt", render_source(RECORDS, probe=True))
 
 
 @given(RUN_OPTIONS)

@@ -173,6 +173,16 @@ BUCKETS = st.lists(st.integers(1, 180), min_size=1, max_size=5, unique=True).fla
         }
     )
 )
+RECORD_WORKLOADS = st.fixed_dictionaries(
+    {
+        "kind": st.just("records"),
+        "pattern": st.text(min_size=1, max_size=40),
+        "features": st.sampled_from(
+            ["label:int64, vector:float32[8]", "label:int64, tokens:int64[*]", "label:int64, a \"':bytes"]
+        ),
+    },
+    optional={"label": st.just("label")},
+)
 SPARSE_WORKLOADS = st.fixed_dictionaries(
     {"kind": st.just("sparse"), "examples_per_file": SIZES, "features": st.integers(1, 40)}
 )
@@ -212,6 +222,7 @@ RUN_OPTIONS: st.SearchStrategy[RunOptions] = (
         _documents(AUDIO_WORKLOADS, _pipelines(PARSES, UNEQUAL_BATCHES)),
         _documents(AUDIO_WORKLOADS, _pipelines(PARSES, BUCKETS)),
         _documents(IMAGE_WORKLOADS, _pipelines(PARSES, VIEWS, BATCHES)),
+        _documents(RECORD_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(SPARSE_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(FEATURES_WORKLOADS, _pipelines(PARSES, BATCHES)),
         _documents(FEATURES_WORKLOADS, _pipelines(PARSES, LOOKUPS, BATCHES)),

@@ -3,6 +3,7 @@
 import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
+from pipeline_lab.options.record_features import parse_features
 from pipeline_lab.options.run import read_options
 from pipeline_lab.ui.draft import (
     add_stage,
@@ -12,6 +13,7 @@ from pipeline_lab.ui.draft import (
     remove_stage,
     stages_to_offer,
     start_draft,
+    with_features,
 )
 
 
@@ -66,7 +68,7 @@ def test_changing_a_draft_leaves_the_old_one_alone():
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
-@pytest.mark.parametrize("kind", ["images", "synthetic"])
+@pytest.mark.parametrize("kind", ["images", "synthetic", "audio"])
 def test_changing_the_workload_gives_valid_options(preset, kind):
     changed = change_workload(start_draft(preset.options, ""), kind)
     options = read_options(changed.document)
@@ -83,6 +85,26 @@ def test_own_stages_take_the_place_of_the_others():
         "batch",
         "prefetch",
     ]
+
+
+def test_clips_are_padded_and_parsed_before_the_batch():
+    audio = change_workload(draft_of("optimised"), "audio")
+    assert kinds(audio) == ["read", "shuffle", "repeat", "parse", "batch", "prefetch"]
+    assert audio.stages[4]["mode"] == "padded_batch"
+    assert "bucket_by_sequence_length" in stages_to_offer(remove_stage(audio, 4))
+    assert "bucket_by_sequence_length" not in stages_to_offer(audio)
+    bucketed = change_workload(draft_of("audio-bucketed"), "synthetic")
+    assert kinds(bucketed) == ["read", "shuffle", "repeat", "map", "batch", "prefetch"]
+
+
+def test_features_that_were_found_fill_the_form_anew():
+    records = change_workload(draft_of("synthetic"), "records")
+    assert kinds(records) == ["read", "repeat", "batch", "parse", "prefetch"]
+    workload = {**records.document["workload"], "pattern": "/data/*"}
+    filled = with_features(records, workload, parse_features("label:int64, tokens:int64[*]"))
+    options = read_options(filled.document)
+    assert (options.workload.label, options.workload.features) == ("label", "label:int64, tokens:int64[*]")
+    assert filled.generation == records.generation + 1
 
 
 def test_only_stages_that_may_be_added_are_offered():

@@ -227,7 +227,7 @@ def train(options: str, steps: int) -> dict[str, Any]:
         "losses": [loss for loss, _ in first],
         "accuracies": [accuracy for _, accuracy in first],
         "again": again[0],
-        "ids": [[int(each) for each in part] for part in trainer.parts(batch["id"])],
+        "ids": [[int(each) for each in part] for part in trainer.parts(batch["id"])] if "id" in batch else [],
     }
 
 

@@ -5,7 +5,7 @@ import pytest
 from pipeline_lab.errors import DataError
 from pipeline_lab.worker.data.user_files import find_user_files
 from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
-from tests.worker.test_tfrecord import write_records
+from tests.runs.test_tfrecord import write_records
 
 
 def test_files_come_in_the_order_of_their_names_with_their_records(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ import platformdirs
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.events import DataProgressEvent
 from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tfrecord import FRAME_BYTES
 from pipeline_lab.units import format_bytes
-from pipeline_lab.worker.data.tfrecord import FRAME_BYTES
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.stopping import StopRequest
 

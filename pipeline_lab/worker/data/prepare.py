@@ -8,11 +8,13 @@ import tensorflow as tf
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.options.record_features import RecordFeature
 from pipeline_lab.options.workload import (
     AssembledWorkload,
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
+    RecordsWorkload,
     SparseWorkload,
     SyntheticWorkload,
     Workload,
@@ -20,6 +22,7 @@ from pipeline_lab.options.workload import (
 from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.pipeline.image_code import IMAGE_ENDINGS
 from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.found_features import find_misfitting_record
 from pipeline_lab.worker.data import features
 from pipeline_lab.worker.data.audio import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.data.cache import Recipe, cached_files
@@ -51,6 +54,8 @@ def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest)
         return find_class_folders(workload.folder, IMAGE_ENDINGS, workload.classes, stop)
     if isinstance(workload, ImagesWorkload) and workload.pattern is not None:
         return find_user_files(workload.pattern, stop)
+    if isinstance(workload, RecordsWorkload):
+        return find_user_files(workload.pattern, stop)
     return cached_files(_recipe(workload), log, stop)
 
 
@@ -78,13 +83,26 @@ def _recipe(workload: ImagesWorkload | AudioWorkload | SparseWorkload | Features
             return synthetic_recipe(workload)
 
 
+def find_misfit(workload: Workload, files: Sequence[DataFile]) -> DataError | None:
+    """Name the first record or file of a user's that does not hold what the options expect of it."""
+    match workload:
+        case RecordsWorkload():
+            expected = workload.parsed_features
+        case ImagesWorkload(data="files"):
+            image, label = workload.image_feature, workload.label_feature
+            expected = (RecordFeature(image, "bytes", 1), RecordFeature(label, "int64", 1))
+        case AudioWorkload():
+            return next(filter(None, map(find_damaged_clip, files)), None)
+        case ImagesWorkload(data="folder"):
+            return next(filter(None, map(find_damaged_image, files)), None)
+        case _:
+            return None
+    return next(filter(None, (find_misfitting_record(Path(file.path), expected) for file in files)), None)
+
+
 def find_damage(files: Sequence[DataFile]) -> DataError | None:
-    """Name the first record whose checksum is wrong, by reading every file to its end; or the first damaged clip or image."""
+    """Name the first record whose checksum is wrong, by reading every file to its end."""
     for file in files:
-        if Path(file.path).is_dir():
-            if damage := find_damaged_clip(file) or find_damaged_image(file):
-                return damage
-            continue
         record = 0
         try:
             for _ in tf.data.TFRecordDataset(file.path):

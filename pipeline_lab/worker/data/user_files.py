@@ -1,11 +1,9 @@
 """A user's own TFRecord files: found by a glob, counted and checked before the job starts."""
 
-import glob
-from pathlib import Path
-
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.files import DataFile
-from pipeline_lab.worker.data.tfrecord import count_records
+from pipeline_lab.runs.found_features import matching_files
+from pipeline_lab.runs.tfrecord import count_records
 from pipeline_lab.worker.stopping import StopRequest
 
 
@@ -16,12 +14,7 @@ def find_user_files(pattern: str, stop: StopRequest) -> list[DataFile]:
         DataError: No file matches, one is damaged, or none holds a record.
         StopRequestedError: The job was stopped meanwhile.
     """
-    names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute pattern
-    paths = [path for name in names if (path := Path(name).absolute()).is_file()]
-    if not paths:
-        raise DataError(
-            f"No file matches {pattern!r}; give the full path of your TFRecord files, such as /data/train-*.tfrecord."
-        )
+    paths = matching_files(pattern)
     files = []
     for path in paths:
         stop.check()

@@ -4,8 +4,10 @@ A record is ``length: uint64, crc of length: uint32, data, crc of data: uint32``
 CRC-32C, rotated and shifted by a constant (TensorFlow's ``lib/io/record_writer.h``).
 """
 
+import itertools
 import mmap
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline_lab.errors import DataError
@@ -34,6 +36,31 @@ def count_records(path: Path) -> int:
         raise DataError(f"Cannot read the data file {path}: {error.strerror}.") from None
 
 
+def read_records(path: Path) -> Iterator[bytes]:
+    """Yield the records of a file, their checksums not looked at.
+
+    Raises:
+        DataError: The file is missing, or damaged; the text names the record.
+    """
+    try:
+        with path.open("rb") as file:
+            for record in itertools.count():
+                header = file.read(HEADER.size)
+                if not header:
+                    return
+                if len(header) < HEADER.size:
+                    raise DataError(_ending(path, record))
+                length, crc = HEADER.unpack(header)
+                if masked_crc(header[:8]) != crc:
+                    raise DataError(_damage(path, record, header))
+                content = file.read(length + FOOTER_BYTES)
+                if len(content) < length + FOOTER_BYTES:
+                    raise DataError(_ending(path, record))
+                yield content[:length]
+    except OSError as error:
+        raise DataError(f"Cannot read the data file {path}: {error.strerror}.") from None
+
+
 def masked_crc(data: bytes) -> int:
     """Return the checksum that a TFRecord stores for these bytes."""
     crc = 0xFFFFFFFF
@@ -47,18 +74,22 @@ def _count(path: Path, content: mmap.mmap) -> int:
     position, records = 0, 0
     while position < len(content):
         if position + HEADER.size > len(content):
-            raise DataError(f"{path} ends in the middle of record {records}; it was not written to its end.")
+            raise DataError(_ending(path, records))
         length, crc = HEADER.unpack_from(content, position)
         if masked_crc(content[position : position + 8]) != crc:
             raise DataError(_damage(path, records, content))
         position += FRAME_BYTES + length
         if position > len(content):
-            raise DataError(f"{path} ends in the middle of record {records}; it was not written to its end.")
+            raise DataError(_ending(path, records))
         records += 1
     return records
 
 
-def _damage(path: Path, record: int, content: mmap.mmap) -> str:
+def _ending(path: Path, record: int) -> str:
+    return f"{path} ends in the middle of record {record}; it was not written to its end."
+
+
+def _damage(path: Path, record: int, content: mmap.mmap | bytes) -> str:
     if content[:2] == _GZIP_MAGIC:
         return f"{path} is compressed; decompress it first, with `gunzip` for instance."
     if record == 0:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.worker.data.tfrecord import HEADER, count_records, masked_crc
+from pipeline_lab.runs.tfrecord import HEADER, count_records, masked_crc, read_records
 
 
 def write_records(path: Path, records: list[bytes]) -> Path:
@@ -24,6 +24,17 @@ def test_the_checksum_is_the_one_of_the_format() -> None:
 
 def test_records_of_any_length_are_counted(tmp_path: Path) -> None:
     assert count_records(write_records(tmp_path / "a", [b"", b"x", b"y" * 1000])) == 3
+
+
+def test_records_are_read_in_their_order(tmp_path: Path) -> None:
+    path = write_records(tmp_path / "a", [b"", b"x", b"y" * 1000])
+    assert list(read_records(path)) == [b"", b"x", b"y" * 1000]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="a ends in the middle of record 2"):
+        list(read_records(path))
+    path.write_bytes(b"not a TFRecord file")
+    with pytest.raises(DataError, match="is no TFRecord file"):
+        list(read_records(path))
 
 
 def test_an_empty_file_holds_no_record(tmp_path: Path) -> None:

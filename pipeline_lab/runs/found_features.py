@@ -1,0 +1,140 @@
+"""What a user's TFRecord files hold: read from their first records, and compared with what is expected of each."""
+
+import glob
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.pipeline import (
+    BatchStage,
+    ParseStage,
+    PipelineOptions,
+    PrefetchStage,
+    ReadStage,
+    RepeatStage,
+    ShuffleStage,
+)
+from pipeline_lab.options.record_features import RecordFeature, format_features
+from pipeline_lab.options.records_workload import RecordsWorkload
+from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
+from pipeline_lab.runs.tfrecord import read_records
+
+LOOKED_AT = 50
+"""Records of each file that are looked at."""
+MAX_FILES = 10
+LABEL = "label"
+
+
+def matching_files(pattern: str) -> list[Path]:
+    """Return the files that a pattern names, in the order of their names.
+
+    Raises:
+        DataError: There is none.
+    """
+    names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute pattern
+    paths = [path for name in names if (path := Path(name).absolute()).is_file()]
+    if not paths:
+        raise DataError(
+            f"No file matches {pattern!r}; give the full path of your TFRecord files, such as /data/train-*.tfrecord."
+        )
+    return paths
+
+
+def infer_features(pattern: str) -> tuple[RecordFeature, ...]:
+    """Say what the files of a pattern hold, from the first records of the first files.
+
+    A feature that some record lacks, or has more values of than another, is one of varying length.
+
+    Raises:
+        DataError: No file matches, one is damaged or holds no Examples, or records disagree about a type.
+    """
+    records = [
+        (path, number, _features_of(path, number, record))
+        for path in matching_files(pattern)[:MAX_FILES]
+        for number, record in enumerate(itertools.islice(read_records(path), LOOKED_AT))
+    ]
+    if not records:
+        raise DataError(f"The files that match {pattern!r} hold no record.")
+    names = dict.fromkeys(name for _, _, found in records for name in found)
+    return tuple(feature for name in names if (feature := _infer(name, records)) is not None)
+
+
+def suggest_options(pattern: str) -> RunOptions:
+    """Return options that read the files of a pattern and train on what they hold; a feature `label` is the label.
+
+    Raises:
+        DataError: As :func:`infer_features`.
+    """
+    features = infer_features(pattern)
+    stages = (
+        ReadStage(mode="interleave", shuffle_files=True),
+        ShuffleStage(buffer_size=1000),
+        RepeatStage(),
+        BatchStage(size=32),
+        ParseStage(num_parallel_calls="autotune"),
+        PrefetchStage(),
+    )
+    return RunOptions(
+        name="records",
+        workload=RecordsWorkload(pattern=pattern, features=format_features(features), label=suggest_label(features)),
+        pipeline=PipelineOptions(stages=stages),
+    )
+
+
+def suggest_label(features: Sequence[RecordFeature]) -> str | None:
+    """Return the name of the feature that looks like a label."""
+    return LABEL if len(features) > 1 and RecordFeature(LABEL, "int64", 1) in features else None
+
+
+def find_misfitting_record(path: Path, expected: Sequence[RecordFeature]) -> DataError | None:
+    """Name the first record of a file that does not hold what is expected of each."""
+    for number, record in enumerate(read_records(path)):
+        try:
+            found = _features_of(path, number, record)
+        except DataError as error:
+            return error
+        for feature in expected:
+            if (trouble := _trouble(feature, found.get(feature.name))) is not None:
+                return DataError(
+                    f"Record {number} of {path} {trouble}; write it again, or change which features are expected."
+                )
+    return None
+
+
+def _infer(name: str, records: Sequence[tuple[Path, int, dict[str, FoundFeature]]]) -> RecordFeature | None:
+    """Return a feature; None where it is empty in every record."""
+    kind, counts = None, set()
+    for path, number, found in records:
+        feature = found.get(name, FoundFeature(None, 0))
+        counts.add(feature.count)
+        if kind is not None and feature.kind not in (kind, None):
+            raise DataError(
+                f"The feature {name!r} is {feature.kind} in record {number} of {path}, but {kind} in those before; write "
+                "it with one type."
+            )
+        kind = kind or feature.kind
+    return None if kind is None else RecordFeature(name, kind, counts.pop() if len(counts) == 1 else None)
+
+
+def _features_of(path: Path, number: int, record: bytes) -> dict[str, FoundFeature]:
+    try:
+        return find_features(record)
+    except NoExampleError:
+        raise DataError(
+            f"Record {number} of {path} is no tf.train.Example; write Examples, or bring a module that reads your records."
+        ) from None
+
+
+def _trouble(feature: RecordFeature, found: FoundFeature | None) -> str | None:
+    """Say what is wrong with a feature of a record."""
+    if feature.length is None and (found is None or found.kind is None):
+        return None
+    if found is None:
+        return f"has no feature {feature.name!r}, which every record must hold"
+    if found.kind is not None and found.kind != feature.kind:
+        return f"holds the feature {feature.name!r} as {found.kind}, not as {feature.kind}"
+    if feature.length is not None and found.count != feature.length:
+        return f"holds {found.count} values of the feature {feature.name!r}, not {feature.length}"
+    return None

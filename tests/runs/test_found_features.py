@@ -1,0 +1,96 @@
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.record_features import RecordFeature, format_features, parse_features
+from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
+from pipeline_lab.runs.found_features import find_misfitting_record, infer_features, suggest_options
+from tests.runs.test_tfrecord import write_records
+from tests.support.examples import example, floats, int64s, strings
+
+WHOLE = example(label=int64s(3), tokens=int64s(1, 300, -1), vector=floats(0.5, 2), text=strings(b"a", b""))
+EXPECTED = parse_features("label:int64, vector:float32[2], tokens:int64[*]")
+
+
+def test_an_example_is_taken_apart() -> None:
+    assert find_features(WHOLE) == {
+        "label": FoundFeature("int64", 1),
+        "tokens": FoundFeature("int64", 3),
+        "vector": FoundFeature("float32", 2),
+        "text": FoundFeature("bytes", 2),
+    }
+    assert find_features(b"") == {}
+    assert find_features(example(none=b"", empty=int64s())) == {
+        "none": FoundFeature(None, 0),
+        "empty": FoundFeature("int64", 0),
+    }
+
+
+@given(st.binary(max_size=60))
+def test_other_bytes_are_no_example_but_never_a_crash(record: bytes) -> None:
+    with contextlib.suppress(NoExampleError):
+        find_features(record)
+
+
+@given(st.integers(0, len(WHOLE) - 1))
+def test_an_example_that_was_cut_is_none(length: int) -> None:
+    if length:
+        with pytest.raises(NoExampleError):
+            find_features(WHOLE[:length])
+
+
+def test_features_are_inferred_from_all_that_was_looked_at(tmp_path: Path) -> None:
+    write_records(tmp_path / "a", [WHOLE, example(label=int64s(1), vector=floats(1, 2), tokens=int64s(7))])
+    write_records(tmp_path / "b", [example(label=int64s(1), vector=floats(1, 2), rare=strings(b"x"), none=b"")])
+    found = format_features(infer_features(str(tmp_path / "*")))
+    assert found == "label:int64, tokens:int64[*], vector:float32[2], text:bytes[*], rare:bytes[*]"
+
+
+def test_options_are_suggested_that_run(tmp_path: Path) -> None:
+    write_records(tmp_path / "a", [WHOLE])
+    options = suggest_options(str(tmp_path / "*"))
+    assert options.workload.label == "label"
+    write_records(tmp_path / "a", [example(label=int64s(1))])
+    assert suggest_options(str(tmp_path / "*")).workload.label is None  # there would be nothing to tell it from
+
+
+def test_types_that_disagree_are_told_with_their_record(tmp_path: Path) -> None:
+    write_records(tmp_path / "a", [example(x=int64s(1)), example(x=floats(1))])
+    with pytest.raises(DataError, match=r"The feature 'x' is float32 in record 1 of .*a, but int64 in those before"):
+        infer_features(str(tmp_path / "*"))
+
+
+def test_files_without_examples_say_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No file matches"):
+        infer_features(str(tmp_path / "*"))
+    write_records(tmp_path / "a", [])
+    with pytest.raises(DataError, match=r"The files that match .* hold no record"):
+        infer_features(str(tmp_path / "*"))
+    write_records(tmp_path / "a", [WHOLE, b"\xff" * 20])
+    with pytest.raises(DataError, match=r"Record 1 of .*a is no tf.train.Example"):
+        infer_features(str(tmp_path / "*"))
+
+
+@pytest.mark.parametrize(
+    ("record", "trouble"),
+    [
+        (example(vector=floats(1, 2)), "has no feature 'label', which every record must hold"),
+        (example(label=floats(1), vector=floats(1, 2)), "holds the feature 'label' as float32, not as int64"),
+        (example(label=int64s(1), vector=floats(1)), "holds 1 values of the feature 'vector', not 2"),
+        (b"\xff" * 20, "is no tf.train.Example"),
+    ],
+)
+def test_the_record_that_does_not_fit_is_named(tmp_path: Path, record: bytes, trouble: str) -> None:
+    fits = example(label=int64s(1), vector=floats(1, 2))
+    path = write_records(tmp_path / "a", [WHOLE, fits, record])
+    assert str(find_misfitting_record(path, EXPECTED)).startswith(f"Record 2 of {path} {trouble}; ")
+    assert find_misfitting_record(write_records(tmp_path / "b", [WHOLE, fits]), EXPECTED) is None
+
+
+def test_a_feature_of_any_length_may_be_missing(tmp_path: Path) -> None:
+    path = write_records(tmp_path / "a", [example(label=int64s(1))])
+    assert find_misfitting_record(path, (RecordFeature("tokens", "int64", None),)) is None
