@@ -71,7 +71,7 @@ _DARK_CAUSES = {
 THEMES: dict[Mode, Theme] = {
     "light": Theme(
         paper="#ffffff",
-        ink="#1c232e",
+        ink="#10161f",
         muted="#5b6470",
         grid="#e6e8ec",
         shade="rgba(110,120,135,0.16)",
