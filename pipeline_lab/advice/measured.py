@@ -34,6 +34,8 @@ LEAST_SHARE = 0.5
 """Part of the cores that a fair scheduler gives a job that asks for it, however much others use while it does not."""
 NEVER_ASKED = 0.5
 """Elements for one batch below which an iterator is called unused: the cache above it is full."""
+BLOCK_STEPS = 10
+"""Neighbouring steps that count as one value, as in a race."""
 CONFIDENCE_95 = 1.96
 
 
@@ -127,17 +129,17 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
     if threads is None:
         return Unavailable(NO_THREADS)
     cores = float(model.cpu_budget) if isinstance(load, Unavailable) else load.cores
-    waited_ms, between_ms = _around_step_ms(job)
+    steps = _plain_steps(job)
     measured = Measured(
         options=options,
-        step_ms=calibration.step_ns / NS_PER_MS,
-        device_only_ms=min(calibration.device_only_ns, calibration.step_ns) / NS_PER_MS,
+        step_ms=steps.step_ms,
+        device_only_ms=min(calibration.device_only_ns / NS_PER_MS, steps.step_ms),
         stages=_without_turns(attribute(model.stages, options), options, threads),
         cores=cores,
         pool_threads=threads if options.pipeline.private_threadpool_size is None else max(1, int(cores)),
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
-        between_ms=between_ms,
-        waited_ms=waited_ms,
+        between_ms=steps.between_ms,
+        waited_ms=steps.waited_ms,
         records=_records(results, options),
         noise_percent=_noise_percent(job),
         caches_are_full=not _is_filling(model, options),
@@ -215,13 +217,31 @@ def idle_ms(cost: StageCost, options: RunOptions) -> float:
     return min(cost.ms_per_example, function_ms(cost.stage, options.workload)) if sleeps(options.workload) else 0.0
 
 
-def _around_step_ms(job: JobSteps) -> tuple[float, float]:
-    """Return the mean wait for a batch and the median time between two steps, of steps outside of profile windows."""
+@dataclass(frozen=True)
+class _Steps:
+    """The steps that no profile window touched, ms: a step, its wait for a batch, and the time between two."""
+
+    step_ms: float
+    waited_ms: float
+    between_ms: float
+
+
+def _plain_steps(job: JobSteps) -> _Steps:
+    """Sum up the steps outside of profile windows.
+
+    A step is the median of blocks' means: steps that are long and short in turn count as what they take together, and
+    one that was held up by something else does not count.
+    """
     plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
     if not plain.any():
         plain = ~tables.bools(job.table, "warmup")
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
-    return float(wait.mean()) / NS_PER_MS, max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS
+    blocks = np.array_split(step, max(1, len(step) // BLOCK_STEPS))
+    return _Steps(
+        float(np.median([block.mean() for block in blocks])) / NS_PER_MS,
+        float(wait.mean()) / NS_PER_MS,
+        max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS,
+    )
 
 
 def _noise_percent(job: JobSteps) -> float:

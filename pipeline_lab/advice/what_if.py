@@ -16,7 +16,8 @@ from pipeline_lab.advice.running import RunningStage, pool_threads, running_stag
 from pipeline_lab.advice.stage_times import stage_times
 from pipeline_lab.advice.terms import PROCESSOR, STEP, TURNS, Term, find_terms
 from pipeline_lab.advice.told import options_of
-from pipeline_lab.advice.workloads import change_of_step, find_unknown
+from pipeline_lab.advice.visits import examples_behind
+from pipeline_lab.advice.workloads import change_of_step, find_unknown, order_ms
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
@@ -138,14 +139,18 @@ def _order_stall(measured: Measured) -> OrderStall | None:
     return OrderStall(stage.stage.stage, measured.step_ms, stage.held_examples)
 
 
-def _order_terms(measured: Measured, running: Sequence[RunningStage]) -> list[Term]:
-    """Return the time that the order of a stage costs: the less, the more elements may wait behind a slow one."""
-    stall = measured.order_stall
-    return [
-        Term(f"order of {stall.stage}", stall.step_ms * min(1.0, stall.held_examples / stage.held_examples))
-        for stage in running
-        if stall is not None and stage.stage.stage == stall.stage and stage.keeps_order and not stage.is_skipped
-    ]
+def _order_terms(measured: Measured, running: Sequence[RunningStage], options: RunOptions) -> list[Term]:
+    """Return the time that keeping the order costs: the less, the more elements may wait behind a slow one."""
+    stall, behind, terms = measured.order_stall, examples_behind(options), []
+    for stage in running:
+        if not stage.keeps_order or stage.is_skipped:
+            continue
+        ms = order_ms(stage.stage.stage, options.workload, behind[stage.index], stage.held_examples)
+        if stall is not None and stall.stage == stage.stage.stage:
+            ms = stall.step_ms * min(1.0, stall.held_examples / stage.held_examples)
+        if ms:
+            terms.append(Term(f"order of {stage.stage.stage}", ms))
+    return terms
 
 
 def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable:
@@ -177,7 +182,7 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         step_cpu_ms = measured.step_cpu_ms * (device_ms / measured.device_only_ms if measured.device_only_ms else 1.0)
         cpu_ms = step_cpu_ms + sum(time.cpu_ms for time in times)
         terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ms / measured.free_cores))
-    terms += _order_terms(measured, running)
+    terms += _order_terms(measured, running, options)
     terms.sort(key=lambda term: -term.ms)
     return Prediction(
         step_ms=terms[0].ms,

@@ -24,6 +24,8 @@ SAME_STEP = frozenset({"steps", "seconds", "warmup_steps", "calibrate", "learnin
 CONSTANT_STEPS = (SyntheticWorkload, GeneratorWorkload)
 """Workloads whose step takes as long for a batch of any size."""
 
+CALL_MS = 0.2
+"""Time of a call that only waits, beside the wait: Python, or a dataset of one element (2.5 GHz core)."""
 VECTORISED_SAVES_MS = {"parse": 0.02, "augment": 0.12}
 """Overhead per example that goes when a function sees whole batches, ms: calls and operations that are made once for a
 batch. From runs of 32-pixel images on a 2.5 GHz core."""
@@ -76,6 +78,16 @@ def function_ms(stage: str, workload: WorkloadModel) -> float:
     return 0.0
 
 
+def order_ms(stage: str, workload: WorkloadModel, examples: float, held_examples: float) -> float:
+    """Return what it takes to hand on so many examples in order where some of them are known to be slow, ms.
+
+    One slow record in ``tail_every`` keeps the others waiting until it is done, unless that many may wait beside it.
+    """
+    if not isinstance(workload, SyntheticWorkload) or stage != "map" or not workload.tail_every:
+        return 0.0
+    return examples / workload.tail_every * workload.tail_ms * min(1.0, workload.tail_every / held_examples)
+
+
 def sleeps(workload: WorkloadModel) -> bool:
     """Say whether the times that a workload sets pass without a core."""
     return isinstance(workload, SyntheticWorkload) and workload.work == "sleep"
@@ -91,6 +103,8 @@ def changed_ms(cost: StageCost, before: RunOptions, after: RunOptions, *, exampl
     """
     old_ms, new_ms = function_ms(cost.stage, before.workload), function_ms(cost.stage, after.workload)
     beside_ms = max(0.0, cost.ms_per_example - old_ms)  # what a call takes beside the time that is set
+    if new_ms and not old_ms:
+        beside_ms += CALL_MS
     if old_ms or new_ms:
         calls = _yields(cost.stage, before.workload) * cost.examples_per_call
         return new_ms + beside_ms * calls / (_yields(cost.stage, after.workload) * examples_per_call)

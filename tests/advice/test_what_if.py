@@ -169,6 +169,18 @@ def test_slow_records_that_keep_their_order_are_found_and_their_order_can_be_giv
     assert predicted(options(mapped(8, deterministic=False), private_threadpool_size=16), explained).step_ms == STEP_MS
 
 
+def test_slow_records_that_are_told_keep_others_waiting_unless_they_fit_beside_them():
+    """One record in 16 takes 32 ms, so ten take 20; among 32 slots two of them run at once."""
+
+    def slow(calls: int, **more: Any) -> RunOptions:
+        return with_workload(options(mapped(calls, **more), private_threadpool_size=64), tail_every=16, tail_ms=32.0)
+
+    assert predicted(slow(8)).terms[0].name == "order of map"
+    assert predicted(slow(8)).step_ms == pytest.approx(20.0)
+    assert predicted(slow(32)).step_ms == pytest.approx(10.0)
+    assert predicted(slow(32, deterministic=False)).step_ms == STEP_MS
+
+
 # step time that was predicted from one run, and measured: real jobs on two cores, from the notes on tf.data
 MEASURED_MS = [
     ("one call", options(mapped(1)), {}, 19.1),

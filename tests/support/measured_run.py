@@ -36,7 +36,7 @@ def make_measured_run(
     for step in range(STEPS_OF_RUN):
         start = EPOCH + round(step * period_ms * MS)
         wait = round((period_ms - STEP_MS) * MS)
-        steps.append(step, step < WARMUP, start, wait, start + round(period_ms * MS), 1.0, 0.5, -1, 10**8)
+        steps.append(step, step < WARMUP, start, wait, start + round(period_ms * MS), 1.0, 0.5, -1, 10**8, 0)
         resources.append(start + MS, 10**8, 100 * CPU_MS / period_ms, 0.0, None, None, False)
     steps.close()
     resources.close()
