@@ -39,7 +39,7 @@ class Padding:
 
     @property
     def examples_per_step(self) -> float:
-        return self.examples / self.table.num_rows
+        return float(self.examples / self.table.num_rows)
 
 
 def measure(table: pa.Table) -> Padding:

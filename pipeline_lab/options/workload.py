@@ -9,7 +9,7 @@ from pipeline_lab.options.base import Options
 from pipeline_lab.options.class_folders import check_folder
 from pipeline_lab.options.file_sizes import MAX_FILES as MAX_FILES
 from pipeline_lab.options.file_sizes import FileSizes as FileSizes
-from pipeline_lab.options.module_workload import ModuleWorkload
+from pipeline_lab.options.module_workload import ModuleWorkload as ModuleWorkload
 from pipeline_lab.options.records_workload import RecordsWorkload as RecordsWorkload
 
 FLOAT_BYTES = 4

@@ -16,7 +16,9 @@ def _padding(options: RunOptions) -> Iterator[Finding]:
     workload = options.workload
     if not isinstance(workload, AudioWorkload):
         return
-    for index, stage in stages_of(options, BatchStage | BucketStage):
+    for index, stage in enumerate(options.pipeline.stages):
+        if not isinstance(stage, BatchStage | BucketStage):
+            continue
         share = predict_padding(stage, workload)
         if share is None:
             continue

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -11,7 +11,6 @@ from pipeline_lab.analysis.pipeline_stages import join_stages
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.comparison.differences import flatten, flatten_options
-from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.recorded_run import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section as ChartSection
@@ -103,7 +102,17 @@ def answer_of(diagnosis: Diagnosis) -> Answer:
     )
 
 
-def notes_of(subject: RecordedRun | Race, notes: str) -> tuple[Note, ...]:
+class Noted(Protocol):
+    """What has a name and the user's notes: a run, a race, a search."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def notes(self) -> str: ...
+
+
+def notes_of(subject: Noted, notes: str) -> tuple[Note, ...]:
     """Return the author's words: those of the report and those kept with the run or race."""
     both = (("Notes", notes), (f"Notes kept with {subject.name}", subject.notes))
     return tuple(Note(about, text) for about, text in both if text.strip())

@@ -7,7 +7,8 @@ import contextlib
 import re
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.presets import PRESETS, Preset
+from pipeline_lab.options.preset import Preset
+from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.run import RunOptions, read_options_file
 from pipeline_lab.runs.store import RunStore, write_whole
 

@@ -27,7 +27,8 @@ class Place:
 
 def find_places(steps: Sequence[Step]) -> tuple[Place, ...]:
     """Return the place of every configuration that raced, the fastest first, those that did not run last."""
-    measured, expected = {}, {}
+    measured: dict[str, float] = {}
+    expected: dict[str, float] = {}
     places: dict[str, Place] = {}
     for step in steps:
         if not isinstance(step, Raced):

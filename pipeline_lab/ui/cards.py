@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.options.presets import Preset
+from pipeline_lab.options.preset import Preset
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
@@ -54,7 +54,8 @@ def show_preset(store: RunStore, preset: Preset) -> None:
     question, _, setting = preset.question.partition("? ")
     with st.container(border=True, height="stretch", key=f"preset-{preset.name}"):
         st.markdown(f"**{preset.name}**  \n{question}?")
-        st.caption(setting)
+        if setting:
+            st.markdown(f":small[{setting}]")
         st.space("stretch")
         with st.container(horizontal=True):
             if st.button("Launch", key=f"launch-{preset.name}", type="primary", help=f"Launch {preset.name} now"):

@@ -35,9 +35,12 @@ class FitLoop:
 class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
     """What ``fit`` trains: the workload's step, in Keras' functions; see "Customizing what happens in fit()"."""
 
+    train_function: Any
+
     def __init__(self, notes: StepNotes) -> None:
         super().__init__()
-        self._notes, self._followed = notes, None
+        self._notes = notes
+        self._followed: Any = None
         self.follow: Follow = lambda _: None
         self.built = True
 

@@ -60,7 +60,7 @@ def hard_exits_told(tell: Tell) -> Iterator[None]:
     try:
         yield
     finally:
-        os._exit = leave
+        os._exit = leave  # type: ignore[assignment]  # what it was before
 
 
 class FirstBatch:

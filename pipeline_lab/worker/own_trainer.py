@@ -17,7 +17,7 @@ class OwnTrainer(OneDeviceTrainer):
 
     def __init__(self, pipeline: OwnPipeline) -> None:
         self._first_batch = pipeline.first_batch
-        self._model = getattr(pipeline.workload, "model", None)
+        self._model: Any = getattr(pipeline.workload, "model", None)  # of Keras, which has no types
         self._variables = list(getattr(pipeline.workload, "variables", ()))
         self._train: Callable[[Any], Any] = getattr(pipeline.workload, "step", None) or _take
         self._judge: Callable[[Any], Any] | None = None

@@ -87,8 +87,7 @@ class RayExecutor:
                 idle_since_s = time.monotonic() if running else idle_since_s
                 if time.monotonic() - idle_since_s > NO_MACHINE_S:
                     raise RunFailedError("No machine of the Ray cluster is left; start it again and resume the search.")
-                done, _ = self._ray.wait(list(running), timeout=POLL_S) if running else ((), time.sleep(POLL_S))
-                for answer in done:
+                for answer in self._wait(running):
                     trial, _ = running.pop(answer)
                     if not self._take(trial, answer, lost, watch):
                         waiting.appendleft(trial)
@@ -99,6 +98,14 @@ class RayExecutor:
     def close(self) -> None:
         """Leave the cluster; it goes on."""
         self._ray.shutdown()
+
+    def _wait(self, running: dict[Any, tuple[Trial, Node]]) -> Sequence[Any]:
+        """Return answers that have come; none of them within a moment."""
+        if not running:
+            time.sleep(POLL_S)
+            return ()
+        done: Sequence[Any] = self._ray.wait(list(running), timeout=POLL_S)[0]
+        return done
 
     def _fill(self, waiting: "deque[Trial]", running: dict[Any, tuple[Trial, Node]]) -> None:
         """Give every free machine a trial."""

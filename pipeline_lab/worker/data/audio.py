@@ -68,7 +68,8 @@ def make_clip(cycles_per_sample: float, samples: int, generator: np.random.Gener
     phase = generator.uniform(0, 2 * np.pi)
     tone = TONE * np.sin(2 * np.pi * cycles_per_sample * np.arange(samples) + phase)
     noisy = tone + generator.normal(0, NOISE, samples)
-    return np.clip(noisy, -32_768, 32_767).astype(np.int16)
+    clip: NDArray[np.int16] = np.clip(noisy, -32_768, 32_767).astype(np.int16)
+    return clip
 
 
 def check_clips(folders: Sequence[DataFile], rate_hz: int, stop: StopRequest) -> None:
