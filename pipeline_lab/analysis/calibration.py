@@ -34,6 +34,8 @@ class Calibration:
         step_ns: P, the median step as it ran, unprofiled.
         device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
             not noted.
+        page_cache: ``cold`` if D was timed on files read from the disk, ``warm`` if as the page cache held them; None where
+            that is not known.
     """
 
     device_only_ns: float
@@ -41,6 +43,7 @@ class Calibration:
     step_ns: float
     device_only_cpu_ns: float | None = None
     pipeline_only_cpu_ns: float | None = None
+    page_cache: str | None = None
 
     @property
     def utilisation_percent(self) -> float:
@@ -78,4 +81,5 @@ def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
         step_ns,
         device_only_cpu_ns=found[-1].device_only_cpu_ns,
         pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
+        page_cache=found[-1].page_cache,
     )

@@ -20,6 +20,7 @@ from pipeline_lab.analysis import (
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.evaluation import NO_EVALUATION, Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.gpu_clocks import NO_CLOCKS, GpuClocks
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
 from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
@@ -51,6 +52,7 @@ class JobResults:
     file_sampling: FileSampling | Unavailable
     padding: Padding | Unavailable
     evaluation: Evaluation | Unavailable
+    gpu_clocks: GpuClocks | Unavailable
     job_steps: JobSteps | Unavailable
     calibration: Calibration | Unavailable
     memory: Memory | Unavailable
@@ -69,6 +71,7 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
         file_sampling=sampling,
         padding=Unavailable(NO_PADDING),
         evaluation=Unavailable(NO_EVALUATION),
+        gpu_clocks=Unavailable(NO_CLOCKS),
         job_steps=Unavailable(NO_JOB_STEPS),
         calibration=Unavailable(NOT_CALIBRATED),
         memory=Unavailable(NO_MEMORY),

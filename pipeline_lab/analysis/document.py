@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,7 +38,10 @@ SCHEMA_VERSION = 1
 LONGEST = 20
 """Rows in each list of the longest waits or gaps."""
 
-NO_PAGE_CACHE = Unavailable("The calibration reads files as the page cache holds them; cold reading was not asked for.")
+NO_PAGE_CACHE = Unavailable(
+    "Whether the files came from the page cache or from the disk is not known: the run is an older one, or it asked for a "
+    "cold page cache and the system kept the files in it."
+)
 
 Result = TypeVar("Result")
 Document = dict[str, Any]
@@ -61,6 +65,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "tf_data": _part(diagnosis.tf_data, lambda found: write_tf_data(found, diagnosis.written)),
         "file_sampling": _part(diagnosis.file_sampling, _file_sampling),
         "padding": _part(diagnosis.padding, _padding),
+        "gpu_clocks": _part(diagnosis.gpu_clocks, asdict),
         "evaluation": _part(diagnosis.evaluation, _evaluation),
         "memory": _memory(diagnosis.memory, diagnosis.allocators),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),
@@ -207,7 +212,7 @@ def _calibration(calibration: Calibration) -> Document:
         "pipeline_only_ms": _ms(calibration.pipeline_only_ns),
         "step_ms": _ms(calibration.step_ns),
         "utilisation_percent": calibration.utilisation_percent,
-        "page_cache": NO_PAGE_CACHE.to_json(),
+        "page_cache": calibration.page_cache or NO_PAGE_CACHE.to_json(),
     }
 
 

@@ -20,6 +20,8 @@ from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 PROFILER_SLOWDOWN_PERCENT = 10.0
+SLOWED_PERCENT = 5.0
+"""Of the time in which a GPU held itself back, from which it is worth a finding."""
 
 
 def find_all(results: Results) -> tuple[Finding, ...]:
@@ -142,6 +144,21 @@ def _busy_machine(results: Results) -> Finding | None:
     )
 
 
+def _slowed_gpu(results: Results) -> Finding | None:
+    clocks = results.gpu_clocks
+    if isinstance(clocks, Unavailable) or clocks.slowed_percent is None or clocks.slowed_percent < SLOWED_PERCENT:
+        return None
+    return Finding(
+        "gpu-slowed",
+        f"The GPU held itself back because of heat or power for {format_percent(clocks.slowed_percent)} of the time: its "
+        "steps are slower than they could be, and unevenly so; cool it, or leave it more power.",
+        (
+            Evidence("median clock", f"{clocks.median_mhz:,} MHz"),
+            Evidence("lowest and highest", f"{clocks.lowest_mhz:,} and {clocks.highest_mhz:,} MHz"),
+        ),
+    )
+
+
 def _slowdown_percent(cost: ProfilerCost) -> float | None:
     if cost.profiled_step_ns is None or not cost.plain_step_ns:
         return None
@@ -170,5 +187,6 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     _shortened_windows,
     _profiler_overhead,
     _busy_machine,
+    _slowed_gpu,
 )
 """Every rule, in the order in which findings are shown."""

@@ -7,6 +7,7 @@ from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.gpu_clocks import GpuClocks
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
@@ -80,6 +81,7 @@ class Results:
     file_sampling: FileSampling | Unavailable
     padding: Padding | Unavailable
     evaluation: Evaluation | Unavailable
+    gpu_clocks: GpuClocks | Unavailable
     memory: Memory | Unavailable
     allocators: Allocators | Unavailable
     profiler_cost: ProfilerCost | Unavailable

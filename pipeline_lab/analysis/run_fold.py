@@ -11,6 +11,7 @@ from pipeline_lab.analysis import (
     calibration,
     evaluation,
     file_sampling,
+    gpu_clocks,
     job_load,
     job_steps,
     label_mix,
@@ -197,6 +198,7 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
                 job.reachable,
             )
         ),
+        gpu_clocks=attempt(lambda: gpu_clocks.measure(job.resources)),
         evaluation=attempt(lambda: job.evaluate(origin_ns)),
         padding=attempt(lambda: padding.measure(job.padding)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns, [*job.files, *job.tables])),

@@ -18,6 +18,7 @@ from pipeline_lab.analysis.allocators import Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.gpu_clocks import GpuClocks
 from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps, OperationTime
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
@@ -57,6 +58,7 @@ _CLASSES: dict[str, type[Any]] = {
         Evidence,
         FileSampling,
         Finding,
+        GpuClocks,
         IdleGaps,
         InputStalls,
         JobLoad,

@@ -61,6 +61,11 @@ class RaceOptions(Options):
                 )
             if not arm.is_assembled:  # only the race itself will tell
                 continue
+            if arm.training.page_cache == "cold":
+                raise ValueError(
+                    f"{arm_name(arm, number)} asks for a cold page cache, but the blocks of a race read the same files again "
+                    "and again; set training.page_cache to warm"
+                )
             if arm.training.evaluate_every is not None:
                 raise ValueError(
                     f"{arm_name(arm, number)} evaluates its model, which a race has no place for; leave "

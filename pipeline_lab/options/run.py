@@ -18,6 +18,7 @@ from pipeline_lab.options.lengths import check_lengths
 from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage, ViewsStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.training_rules import check_training
 from pipeline_lab.options.workload import (
     OWN_STAGES,
     AudioWorkload,
@@ -26,7 +27,6 @@ from pipeline_lab.options.workload import (
     ImagesWorkload,
     ModuleWorkload,
     RecordsWorkload,
-    SparseWorkload,
     Workload,
     WorkloadModel,
 )
@@ -65,7 +65,9 @@ class RunOptions(Options):
             case ModuleWorkload() as module:
                 _check_module(module, self.pipeline, self.training)
         check_lengths(self.workload, self.pipeline)
-        _check_training(self)
+        check_training(self.training, self.workload, self.pipeline)
+        if self.file_sizes == ():
+            raise ValueError("training.held_out_files leaves no file to train on; hold out fewer")
         _check_amount(self)
         return self
 
@@ -87,7 +89,12 @@ class RunOptions(Options):
 
     @property
     def file_sizes(self) -> tuple[int, ...] | None:
-        """Examples in each file or generator, or None for the user's own data."""
+        """Examples in each file or generator that trains, or None for the user's own data."""
+        sizes, held_out = self._all_file_sizes, self.training.held_out_files
+        return sizes[:-held_out] if sizes and held_out else sizes
+
+    @property
+    def _all_file_sizes(self) -> tuple[int, ...] | None:
         workload = self.workload
         if isinstance(workload, GeneratorWorkload):
             return workload.examples_per_generator
@@ -263,29 +270,6 @@ def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training:
             raise ValueError(f"training.{name} is up to the module's own code; pass it in workload.arguments")
     if training.loop != "custom":
         raise ValueError("a module's step is called one by one; set training.loop = custom")
-
-
-def _check_training(options: RunOptions) -> None:
-    """Refuse what the step or the data of the workload cannot do."""
-    workload, training = options.workload, options.training
-    if training.held_out_files and isinstance(workload, GeneratorWorkload | ModuleWorkload):
-        raise ValueError(f"the {workload.kind} workload has no files that training.held_out_files could hold out")
-    if options.file_sizes == ():
-        raise ValueError("training.held_out_files leaves no file to train on; hold out fewer")
-    if not isinstance(workload, ImagesWorkload):
-        for name, is_asked in (("xla", training.xla), ("accumulate", training.accumulate > 1)):
-            if is_asked:
-                raise ValueError(f"training.{name} is for the step of the images workload; leave it out")
-    if training.replicas == 1:
-        return
-    if not isinstance(workload, ImagesWorkload | SparseWorkload):
-        raise ValueError("replicas share the batches of the images and the sparse workload; set training.replicas to 1")
-    if training.xla:
-        raise ValueError("training.xla compiles the step of one device; set training.replicas to 1")
-    if options.pipeline.find("prefetch_to_device"):
-        raise ValueError(
-            "each batch is divided among the replicas, which prefetch_to_device does not know; use prefetch"
-        )
 
 
 def _check_features(workload: FeaturesWorkload, kinds: list[str]) -> None:

@@ -22,6 +22,8 @@ class TrainingOptions(Options):
     """Steps of one call from Python, for loops that take several; Keras calls it `steps_per_execution`."""
     calibrate: bool = True
     """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
+    page_cache: Literal["warm", "cold"] = "warm"
+    """`cold`: the data files are dropped from the system's page cache before they are read; `warm`: read as they lie."""
     checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     """Steps between two checkpoints of the model, written while training stands still; None writes none."""
     evaluate_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None

@@ -6,6 +6,7 @@ from typing import TypeVar
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.gpu_clocks import GpuClocks
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
@@ -34,6 +35,7 @@ def headline_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
         *_part(diagnosis.calibration, "Utilisation", _calibration_rows),
         *_part(diagnosis.file_sampling, "File sampling", _sampling_rows),
         *([] if isinstance(diagnosis.padding, Unavailable) else _padding_rows(diagnosis.padding)),
+        *([] if isinstance(diagnosis.gpu_clocks, Unavailable) else _clock_rows(diagnosis.gpu_clocks)),
         *([] if isinstance(diagnosis.evaluation, Unavailable) else _evaluation_rows(diagnosis.evaluation)),
         *_part(diagnosis.memory, "Memory", _memory_rows),
     )
@@ -134,6 +136,12 @@ def _evaluation_rows(evaluation: Evaluation) -> list[Row]:
         ("Evaluations", f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all; {way}"),
         *([("Last evaluation", ", ".join(found))] if found else []),
     ]
+
+
+def _clock_rows(clocks: GpuClocks) -> list[Row]:
+    slowed = clocks.slowed_percent
+    held = "" if slowed is None else f"; held back by heat or power for {format_percent(slowed)} of the time"
+    return [("GPU clock, median", f"{clocks.median_mhz:,} MHz ({clocks.lowest_mhz:,} to {clocks.highest_mhz:,}){held}")]
 
 
 def _padding_rows(padding: Padding) -> list[Row]:

@@ -64,7 +64,8 @@ class CaptureProgressEvent(Event):
 class CalibrationEvent(Event):
     """The step alone on a held batch (G) and the pipeline alone (D), ns per step; None where it was not measured.
 
-    ``…_cpu_ns`` is the processor time of the whole process meanwhile, ns per step.
+    ``…_cpu_ns`` is the processor time of the whole process meanwhile, ns per step. ``page_cache`` is ``warm`` or ``cold``,
+    None where a cold one was asked for and the system did not comply.
     """
 
     kind = "calibration"
@@ -75,6 +76,7 @@ class CalibrationEvent(Event):
     first_batch_ns: float | None
     device_only_cpu_ns: float | None = None
     pipeline_only_cpu_ns: float | None = None
+    page_cache: str | None = None
 
 
 @dataclass(frozen=True)

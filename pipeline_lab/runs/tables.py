@@ -58,6 +58,8 @@ RESOURCES = pa.schema(
         ("gpu_memory_bytes", pa.int64()),  # null without a GPU
         ("gpu_percent", pa.float32()),  # null without a GPU
         ("flushing", pa.bool_()),  # a profile window is being written
+        ("gpu_clock_mhz", pa.int32()),  # null without a GPU
+        ("gpu_slowed", pa.bool_()),  # heat or power hold the GPU back; null without one
     ]
 )
 """One row per half second or so."""
@@ -106,7 +108,7 @@ BLOCKS = pa.schema(
 )
 """One row per block of a race."""
 
-LATER = ("away_ns",)
+LATER = ("away_ns", "gpu_clock_mhz", "gpu_slowed")
 """Columns that came later; a table that was written without one is read with nulls in its place."""
 
 

@@ -4,38 +4,14 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from pipeline_lab.runs.tables import RESOURCES, TableWriter
 from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.gpu import Gpu
 from pipeline_lab.worker.memory import ResidentMemory
 from pipeline_lab.worker.processor_load import ProcessorLoad
 
 SAMPLE_PERIOD_S = 0.5
-
-
-class GpuLoad:
-    """Memory and load of the first GPU, or nothing where there is none."""
-
-    def __init__(self, *, is_gpu: bool) -> None:
-        self._device: Any = None
-        if is_gpu:
-            import pynvml
-
-            self._nvml = pynvml
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlInit()
-                self._device = pynvml.nvmlDeviceGetHandleByIndex(0)
-
-    def read(self) -> tuple[int | None, float | None]:
-        """Return used memory (bytes) and load (percent)."""
-        if self._device is None:
-            return None, None
-        try:
-            memory = self._nvml.nvmlDeviceGetMemoryInfo(self._device).used
-            return int(memory), float(self._nvml.nvmlDeviceGetUtilizationRates(self._device).gpu)
-        except self._nvml.NVMLError:
-            return None, None
 
 
 @contextlib.contextmanager
@@ -50,7 +26,7 @@ def sample_resources(
         on_sample: Told the resident memory (bytes) at each sample; says whether a window is being flushed.
         is_gpu: The job trains on a GPU.
     """
-    memory, processor, gpu = ResidentMemory(), ProcessorLoad(), GpuLoad(is_gpu=is_gpu)
+    memory, processor, gpu = ResidentMemory(), ProcessorLoad(), Gpu(is_gpu=is_gpu)
     end = threading.Event()
     errors: list[OSError] = []
 
@@ -61,7 +37,18 @@ def sample_resources(
                 is_flushing = on_sample(rss_bytes)
                 use = processor.lap()
                 own_percent, other_percent = (100 * each / use.elapsed_s for each in (use.own_s, use.others_s))
-                table.append(clock.now_ns(), rss_bytes, own_percent, other_percent, *gpu.read(), is_flushing)
+                seen = gpu.read()
+                table.append(
+                    clock.now_ns(),
+                    rss_bytes,
+                    own_percent,
+                    other_percent,
+                    seen.memory_bytes,
+                    seen.busy_percent,
+                    is_flushing,
+                    seen.clock_mhz,
+                    seen.is_slowed,
+                )
         except OSError as error:
             errors.append(error)
 

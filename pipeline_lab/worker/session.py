@@ -28,6 +28,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.job_data import JobData
 from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_loop, make_steps
+from pipeline_lab.worker.page_cache import cool
 from pipeline_lab.worker.pipeline_model import sample_model
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
@@ -75,9 +76,11 @@ def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[st
     steps = make_steps(job, trainer)
     if job.options.training.calibrate:
         job.enter("calibrating")
+        page_cache = cool(job, paths)
         event = calibrate(trainer, steps, lambda: trainer.distribute(data.calibration()), device.hold)
-        job.log.write(event)
+        job.log.write(replace(event, page_cache=page_cache))
     job.stop.check()
+    cool(job, paths)
     _train(job, device, trainer, steps, data, dataset)
 
 

@@ -124,6 +124,8 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
             "other_cpu_percent": [0.0, 0.0],
             "gpu_memory_bytes": [None, None],
             "gpu_percent": [None, None],
+            "gpu_clock_mhz": [None, None],
+            "gpu_slowed": [None, None],
             "flushing": [False, False],
         },
         schema=RESOURCES,

@@ -49,3 +49,15 @@ def _race(*arms: RunOptions) -> RaceOptions:
 def test_fit_cannot_take_turns() -> None:
     with pytest.raises(OptionsError, match=r"synthetic trains by Model\.fit, which cannot take turns"):
         _race(SYNTHETIC.options, set_option(SYNTHETIC.options, "training.loop", "keras_fit"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (("training.evaluate_every", "5"), "which a race has no place for"),
+        (("training.page_cache", "cold"), "again and again"),
+    ],
+)
+def test_a_race_neither_evaluates_nor_reads_cold(setting: tuple[str, str], sentence: str) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        _race(SYNTHETIC.options, set_option(SYNTHETIC.options, *setting))

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, GENERATOR, OPTIMISED, SYNTHETIC, UNEQUAL_FILES
+from pipeline_lab.options.presets import (
+    BASELINE,
+    FEATURES_LOOKUP,
+    GENERATOR,
+    OPTIMISED,
+    SYNTHETIC,
+    UNEQUAL_FILES,
+    find_preset,
+)
 from pipeline_lab.options.run import (
     SCHEMA_VERSION,
     RunOptions,
@@ -152,6 +160,7 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
         ("training.steps", "-5", "training.steps: input should be greater than or equal to 1, got '-5'"),
         ("training.steps", "many", "training.steps"),
         ("training.xla", "true", "training.xla is for the step of the images workload"),
+        ("training.held_out_files", "1", "training: held_out_files are for evaluations; set evaluate_every"),
         ("training.accumulate", "2", "training.accumulate is for the step of the images workload"),
         ("training.replicas", "2", "replicas share the batches of the images and the sparse workload"),
         ("training.steps_per_call", "4", "training: a custom loop calls every step itself"),
@@ -249,3 +258,22 @@ def test_names_do_not_go_to_a_device() -> None:
         set_options(
             GENERATOR.options, [("workload.ids", "strings"), ("pipeline.stages.3", '{"stage": "prefetch_to_device"}')]
         )
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "sentence"),
+    [
+        ("generator", [("training.page_cache", "cold")], "generators read no file that could be cold"),
+        ("generator", [("training.evaluate_every", "5"), ("training.held_out_files", "1")], "has no files that"),
+        ("evaluation-kept", [("training.held_out_files", "8")], "leaves no file to train on"),
+    ],
+)
+def test_data_that_cannot_be_cold_or_held_out_is_said(
+    preset: str, settings: list[tuple[str, str]], sentence: str
+) -> None:
+    with pytest.raises(OptionsError, match=sentence):
+        set_options(find_preset(preset).options, settings)
+
+
+def test_held_out_files_are_none_of_those_that_train() -> None:
+    assert find_preset("evaluation-kept").options.file_sizes == (256,) * 7

@@ -67,7 +67,7 @@ def _write_tables(folder: RunFolder) -> None:
         for index in range(4):
             samples.append(step, index % 2, (step * 2 + index // 2) % 40)
     resources = TableWriter(folder.resources, RESOURCES)
-    resources.append(EPOCH, 10**8, 100.0, 3.0, None, None, False)
+    resources.append(EPOCH, 10**8, 100.0, 3.0, None, None, False, None, None)
     for table in (steps, samples, resources):
         table.close()
 

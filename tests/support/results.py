@@ -14,6 +14,7 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.evaluation import measure as measure_evaluation
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
+from pipeline_lab.analysis.gpu_clocks import GpuClocks
 from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
@@ -500,6 +501,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "file_sampling": file_sampling(),
         "padding": padding(),
         "evaluation": evaluation(),
+        "gpu_clocks": GpuClocks(102, 1755, 1965, 1980, 2.0),
         "memory": memory(),
         "allocators": allocators(),
         "profiler_cost": profiler_cost(),
@@ -556,6 +558,7 @@ def bare_diagnosis() -> Diagnosis:
         "file_sampling",
         "padding",
         "evaluation",
+        "gpu_clocks",
         "memory",
         "allocators",
         "profiler_cost",

@@ -1,6 +1,8 @@
 import errno
+import sys
 import threading
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from pipeline_lab.runs.tables import RESOURCES, read_table
 from pipeline_lab.worker import probes
 from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.gpu import Gpu, GpuReading
 from pipeline_lab.worker.memory import ResidentMemory, return_free_memory
-from pipeline_lab.worker.probes import GpuLoad, open_resources, sample_resources
+from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.processor_load import ProcessorLoad, ProcessorUse
 
 
@@ -30,7 +33,67 @@ def test_load_is_split_into_own_and_others(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_without_a_gpu_its_columns_stay_empty() -> None:
-    assert GpuLoad(is_gpu=False).read() == (None, None)
+    assert Gpu(is_gpu=False).read() == GpuReading(None, None, None, None)
+
+
+def test_a_gpu_tells_its_load_its_clock_and_whether_heat_or_power_hold_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    gpu = Gpu(is_gpu=True)
+    assert gpu.read() == GpuReading(memory_bytes=3 * 10**9, busy_percent=87.0, clock_mhz=1980, is_slowed=False)
+    nvml.reasons = 0x04 | 0x20  # at its power limit, which is usual, and too hot, which is not
+    assert gpu.is_slowed() is True
+    nvml.fails = True
+    assert gpu.read() == GpuReading()
+
+
+def test_a_gpu_without_a_driver_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = FakeNvml()
+    nvml.fails = True
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    gpu = Gpu(is_gpu=True)
+    nvml.fails = False
+    assert gpu.read() == GpuReading()
+
+
+class FakeNvml(ModuleType):
+    """As much of NVML's Python binding as is used, with one GPU."""
+
+    NVML_CLOCK_SM = 1
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("pynvml")
+        self.reasons, self.fails = 0x01, False
+
+    def nvmlInit(self) -> None:  # noqa: N802, NVML's names
+        self._answer(None)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:  # noqa: N802
+        return str(self._answer(f"gpu {index}"))
+
+    def nvmlDeviceGetMemoryInfo(self, device: str) -> Any:  # noqa: N802
+        assert device == "gpu 0"
+        return self._answer(SimpleNamespace(used=3 * 10**9))
+
+    def nvmlDeviceGetUtilizationRates(self, device: str) -> Any:  # noqa: N802
+        assert device == "gpu 0"
+        return self._answer(SimpleNamespace(gpu=87))
+
+    def nvmlDeviceGetClockInfo(self, device: str, clock: int) -> Any:  # noqa: N802
+        assert (device, clock) == ("gpu 0", self.NVML_CLOCK_SM)
+        return self._answer(1980)
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, device: str) -> Any:  # noqa: N802
+        assert device == "gpu 0"
+        return self._answer(self.reasons)
+
+    def _answer(self, value: Any) -> Any:
+        if self.fails:
+            raise self.NVMLError("not supported")
+        return value
 
 
 def test_samples_are_taken_while_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,51 @@
+"""What of the training a workload's step and data cannot do."""
+
+from collections.abc import Iterator
+
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import (
+    GeneratorWorkload,
+    ImagesWorkload,
+    ModuleWorkload,
+    SparseWorkload,
+    WorkloadModel,
+)
+
+
+def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> None:
+    """Refuse training that does not fit.
+
+    Raises:
+        ValueError: The first thing that does not.
+    """
+    for trouble in (*_of_the_step(training, workload), *_of_replicas(training, workload, pipeline)):
+        raise ValueError(trouble)
+    for trouble in _of_the_data(training, workload):
+        raise ValueError(trouble)
+
+
+def _of_the_step(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+    if isinstance(workload, ImagesWorkload):
+        return
+    for name, is_asked in (("xla", training.xla), ("accumulate", training.accumulate > 1)):
+        if is_asked:
+            yield f"training.{name} is for the step of the images workload; leave it out"
+
+
+def _of_replicas(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> Iterator[str]:
+    if training.replicas == 1:
+        return
+    if not isinstance(workload, ImagesWorkload | SparseWorkload):
+        yield "replicas share the batches of the images and the sparse workload; set training.replicas to 1"
+    if training.xla:
+        yield "training.xla compiles the step of one device; set training.replicas to 1"
+    if pipeline.find("prefetch_to_device"):
+        yield "each batch is divided among the replicas, which prefetch_to_device does not know; use prefetch"
+
+
+def _of_the_data(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+    if training.page_cache == "cold" and isinstance(workload, GeneratorWorkload):
+        yield "generators read no file that could be cold; set training.page_cache to warm"
+    if training.held_out_files and isinstance(workload, GeneratorWorkload | ModuleWorkload):
+        yield f"the {workload.kind} workload has no files that training.held_out_files could hold out"
