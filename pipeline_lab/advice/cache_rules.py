@@ -8,7 +8,7 @@ from pipeline_lab.advice.footprint import amount_behind, example_bytes
 from pipeline_lab.advice.proposals import CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.running import FUNCTIONS, full_cache
 from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import AugmentStage, Stage
+from pipeline_lab.options.pipeline import AugmentStage, Stage, ViewsStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
@@ -93,6 +93,8 @@ _FIXED = frozenset(
 
 def is_random(stage: Stage, options: RunOptions) -> bool:
     """Say whether a function gives something else each time it sees the same example."""
+    if isinstance(stage, ViewsStage):
+        return True
     if isinstance(stage, AugmentStage):
         return bool(stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
     workload = options.workload

@@ -41,7 +41,12 @@ def with_cache(options: RunOptions, functions: Sequence[str], where: str | None)
 
 
 def with_whole_batches(options: RunOptions, functions: Sequence[str]) -> RunOptions | None:
-    """Return options in which these functions stand behind ``batch``, so that each call sees a whole batch."""
+    """Return options in which these functions stand behind ``batch``, so that each call sees a whole batch.
+
+    None where there is no ``batch``, or where views are made, which are examples of their own from then on.
+    """
+    if options.pipeline.find("batch") is None or "views" in functions:
+        return None
 
     def change(stages: Stages) -> Stages:
         moved = [stage for stage in stages if stage["stage"] in functions]

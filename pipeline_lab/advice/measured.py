@@ -20,6 +20,7 @@ from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
 
+ELSEWHERE = "Workers of tf.data service did the work, and what they took was not measured; record a run without the service stage."
 OWN_PIPELINE = (
     "The pipeline is made by your own module, and what a change of its code would bring cannot be told from options; race "
     "the module's arguments against each other."
@@ -117,6 +118,8 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
     """
     if not options.is_assembled:
         return Unavailable(OWN_PIPELINE)
+    if options.pipeline.find("service") is not None:
+        return Unavailable(ELSEWHERE)
     calibration, model, job = results.calibration, results.live_model, results.job_steps
     if isinstance(calibration, Unavailable):
         return calibration

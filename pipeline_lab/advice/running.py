@@ -14,6 +14,7 @@ from pipeline_lab.options.pipeline import (
     SaveStage,
     SnapshotStage,
     Stage,
+    ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import OWN_STAGES, SyntheticWorkload
@@ -165,6 +166,8 @@ def _reading(stage: ReadStage, threads: int, machine: Machine) -> tuple[float, f
 
 def _is_made_parallel(stage: Stage, options: RunOptions) -> bool:
     """Say whether TensorFlow makes a serial function parallel by itself: not if it is random or runs Python."""
+    if isinstance(stage, ViewsStage):
+        return False
     if isinstance(stage, AugmentStage):
         return not (stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
     workload = options.workload

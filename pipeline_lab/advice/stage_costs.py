@@ -10,6 +10,7 @@ from pipeline_lab.units import NS_PER_MS
 MAPS = frozenset({"Map", "ParallelMapV2"})
 BATCHED_MAP = "MapAndBatch"
 PREFETCH = "Prefetch"
+UNBATCH = "Unbatch"
 ROOTS = frozenset({"Root", "Model"})
 ARGUMENTS = frozenset({"TensorSlice", "Range", "FromTensor", "TensorDataset"})
 """What files or generators are named by; asked once for each of them, not for each record."""
@@ -19,7 +20,7 @@ ITERATORS: dict[str, frozenset[str]] = {
     "prefetch_to_device": frozenset({PREFETCH}),
     "batch": frozenset({"BatchV2", "ParallelBatch", "PaddedBatchV2", "Rebatch", "RebatchV2", BATCHED_MAP}),
     "rebatch": frozenset({"Rebatch", "RebatchV2"}),
-    "unbatch": frozenset({"Unbatch"}),
+    "unbatch": frozenset({UNBATCH}),
     "repeat": frozenset({"ForeverRepeat", "FiniteRepeat", "ShuffleAndRepeat"}),
     "shuffle": frozenset({"Shuffle", "ShuffleAndRepeat"}),
     "cache": frozenset({"MemoryCache", "FileCache"}),
@@ -28,10 +29,14 @@ ITERATORS: dict[str, frozenset[str]] = {
     "skip": frozenset({"FiniteSkip"}),
     "shard": frozenset({"Shard"}),
     "random_shard": frozenset({"FlatMap"}),
+    "bucket_by_sequence_length": frozenset({"GroupByWindow"}),
+    "views": frozenset({UNBATCH, *MAPS}),
     "snapshot": frozenset(),
     "save": frozenset(),
+    "service": frozenset(),
 }
-"""Kinds of iterators by the stage that they stand for; a stage that is not listed is a map."""
+"""Kinds of iterators by the stage that they stand for; all below one that is not named here is its own, and any stage that
+is not listed is a map."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,8 @@ def _assign(works: Sequence[StageWork], options: RunOptions) -> list[list[StageW
             is_fused = name == BATCHED_MAP and _iterators(stages[found - 1].stage) is MAPS
             last = left = found - 1 if is_fused else found
             own[last].append(works[index])
+            if stages[found].stage == "views" and name == UNBATCH:
+                left += 1  # a map that makes the views comes next
         elif name.endswith("Impl") and own[last]:
             own[last].append(works[index])
         else:

@@ -2,7 +2,7 @@
 
 import math
 
-from pipeline_lab.options.pipeline import FilterStage, RandomShardStage, ShardStage, SkipStage
+from pipeline_lab.options.pipeline import FilterStage, RandomShardStage, ShardStage, SkipStage, ViewsStage
 from pipeline_lab.options.run import RunOptions
 
 
@@ -30,6 +30,8 @@ def _asked_for_each(options: RunOptions, index: int) -> float:
         return float(stage.num_shards)
     if isinstance(stage, RandomShardStage):
         return 1.0 + (stage.num_shards - 1) / 2.0  # all before a stretch is read to reach it
+    if isinstance(stage, ViewsStage):
+        return 1.0 / stage.views
     if isinstance(stage, SkipStage) and (amounts := options.amounts) is not None:
         before, after = amounts[index - 1].elements, amounts[index].elements
         return before / after if math.isfinite(before) and after else 1.0

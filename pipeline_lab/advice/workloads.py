@@ -8,7 +8,7 @@ from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload, WorkloadModel
 
 _HOW_IT_RUNS = frozenset({"num_parallel_calls", "deterministic"})
-_NEEDS_MEASURING = frozenset({"snapshot", "save", "unbatch", "rebatch"})
+_NEEDS_MEASURING = frozenset({"snapshot", "save", "unbatch", "rebatch", "bucket_by_sequence_length", "service"})
 _HIDES_WORK = frozenset({"snapshot", "save"})
 
 KNOWN_TIMES = {
@@ -18,6 +18,8 @@ KNOWN_TIMES = {
     "generator": frozenset({"example_ms", "examples_at_once", "compute_ms", "examples_per_generator"}),
 }
 """Fields of a workload whose change has an effect that is known: they are times, or the length of an epoch."""
+OTHER_PRODUCERS = frozenset({"compute_ms", "examples_per_generator"})
+"""The same where threads or processes make a generator's examples: how long they take is not how long one waits."""
 ANY_WORKLOAD = frozenset({"examples_per_file"})
 SAME_STEP = frozenset({"steps", "seconds", "warmup_steps", "calibrate", "learning_rate", "seed", "timeout_s"})
 """Fields of the training that leave a step as long as it is."""
@@ -49,7 +51,8 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     if before.pipeline.find("service") or after.pipeline.find("service"):
         return "With tf.data service other processes prepare the data, and what they can do was not measured; race it."
     changed = _changed(old.model_dump(), new.model_dump())
-    unknown = sorted(set(changed) - KNOWN_TIMES.get(old.kind, ANY_WORKLOAD))
+    known = KNOWN_TIMES.get(old.kind, ANY_WORKLOAD) if makes_in_line(old) else OTHER_PRODUCERS
+    unknown = sorted(set(changed) - known)
     if unknown:
         return _not_from("workload", unknown)
     training = _changed(before.training.model_dump(), after.training.model_dump())
@@ -73,9 +76,14 @@ def function_ms(stage: str, workload: WorkloadModel) -> float:
             slow = 1.0 / workload.tail_every if workload.tail_every else 0.0
             return (1.0 - slow) * workload.map_ms + slow * workload.tail_ms
         return workload.read_ms if stage == "read" else 0.0
-    if isinstance(workload, GeneratorWorkload) and stage == "read":
+    if isinstance(workload, GeneratorWorkload) and stage == "read" and makes_in_line(workload):
         return workload.example_ms
     return 0.0
+
+
+def makes_in_line(workload: WorkloadModel) -> bool:
+    """Say whether a generator makes its examples itself, if the workload is one."""
+    return not isinstance(workload, GeneratorWorkload) or workload.producer == "in_line"
 
 
 def order_ms(stage: str, workload: WorkloadModel, examples: float, held_examples: float) -> float:

@@ -161,7 +161,7 @@ def _prefetch(options: RunOptions, key: str) -> Edit:
 
 def _whole_batches(options: RunOptions, key: str) -> Edit:
     single = _single(options)
-    if not single:
+    if not single or with_whole_batches(options, single) is None:
         return lambda changed: changed
     chosen = st.toggle(
         "Whole batches in one call", False, key=f"{key}.batches", help=f"Puts batch before {' and '.join(single)}."
