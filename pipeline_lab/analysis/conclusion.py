@@ -24,6 +24,7 @@ from pipeline_lab.analysis.gpu_clocks import NO_CLOCKS, GpuClocks
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
 from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
+from pipeline_lab.analysis.kept_outputs import NOT_KEPT, KeptOutputs
 from pipeline_lab.analysis.live_model import NO_MODEL, LiveModel
 from pipeline_lab.analysis.memory import NO_MEMORY, Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
@@ -51,6 +52,7 @@ class JobResults:
 
     file_sampling: FileSampling | Unavailable
     padding: Padding | Unavailable
+    kept_outputs: KeptOutputs | Unavailable
     evaluation: Evaluation | Unavailable
     gpu_clocks: GpuClocks | Unavailable
     job_steps: JobSteps | Unavailable
@@ -70,6 +72,7 @@ def without_job(sampling: FileSampling | Unavailable) -> JobResults:
     return JobResults(
         file_sampling=sampling,
         padding=Unavailable(NO_PADDING),
+        kept_outputs=Unavailable(NOT_KEPT),
         evaluation=Unavailable(NO_EVALUATION),
         gpu_clocks=Unavailable(NO_CLOCKS),
         job_steps=Unavailable(NO_JOB_STEPS),

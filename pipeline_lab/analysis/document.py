@@ -18,6 +18,7 @@ from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
@@ -67,6 +68,7 @@ def write_document(diagnosis: Diagnosis) -> Document:
         "padding": _part(diagnosis.padding, _padding),
         "gpu_clocks": _part(diagnosis.gpu_clocks, asdict),
         "evaluation": _part(diagnosis.evaluation, _evaluation),
+        "kept_outputs": _part(diagnosis.kept_outputs, _kept_outputs),
         "memory": _memory(diagnosis.memory, diagnosis.allocators),
         "profiler_cost": _part(diagnosis.profiler_cost, _profiler_cost),
         "findings": [_finding(finding) for finding in diagnosis.findings],
@@ -312,6 +314,15 @@ def _label_mix(mix: LabelMix) -> Document:
         "labels": mix.labels,
         "batch_total_variation": mix.batch_total_variation,
         "batch_total_variation_ideal": mix.batch_total_variation_ideal,
+    }
+
+
+def _kept_outputs(kept: KeptOutputs) -> Document:
+    return {
+        "step": kept.step,
+        "examples": kept.table.num_rows,
+        "right": kept.right,
+        "first": kept.table.slice(0, LONGEST).to_pylist(),
     }
 
 

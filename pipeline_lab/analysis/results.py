@@ -12,6 +12,7 @@ from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
@@ -80,6 +81,7 @@ class Results:
     tf_data: TfData | Unavailable
     file_sampling: FileSampling | Unavailable
     padding: Padding | Unavailable
+    kept_outputs: KeptOutputs | Unavailable
     evaluation: Evaluation | Unavailable
     gpu_clocks: GpuClocks | Unavailable
     memory: Memory | Unavailable

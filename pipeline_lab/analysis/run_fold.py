@@ -14,6 +14,7 @@ from pipeline_lab.analysis import (
     gpu_clocks,
     job_load,
     job_steps,
+    kept_outputs,
     label_mix,
     live_model,
     memory,
@@ -39,7 +40,7 @@ from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files, read_tables
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, PADDING, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, OUTPUTS, PADDING, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
 from pipeline_lab.trace.xplane import read_xplane
 
@@ -54,6 +55,7 @@ class JobTables:
     labels: pa.Table
     evaluated: pa.Table
     padding: pa.Table
+    outputs: pa.Table
     resources: pa.Table
     model: pa.Table | None
     written: WrittenPipeline | None
@@ -139,6 +141,7 @@ def read_job(folder: RunFolder) -> JobTables:
         labels=read_table(folder.labels, LABELS),
         evaluated=read_table(folder.evaluated, EVALUATED),
         padding=read_table(folder.padding, PADDING),
+        outputs=read_table(folder.outputs, OUTPUTS),
         resources=read_table(folder.resources, RESOURCES),
         model=read_table(folder.model, MODEL) if folder.model.exists() else None,
         written=read_written(folder.written),
@@ -201,6 +204,7 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         gpu_clocks=attempt(lambda: gpu_clocks.measure(job.resources)),
         evaluation=attempt(lambda: job.evaluate(origin_ns)),
         padding=attempt(lambda: padding.measure(job.padding)),
+        kept_outputs=attempt(lambda: kept_outputs.measure(job.outputs, job.files)),
         memory=attempt(lambda: memory.measure(steps, job.resources, events, origin_ns, [*job.files, *job.tables])),
         profiler_cost=attempt(lambda: profiler_cost.measure(events, steps, origin_ns)),
         outlier_steps=attempt(

@@ -23,6 +23,7 @@ from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps, Oper
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.memory import Memory
@@ -70,6 +71,7 @@ _CLASSES: dict[str, type[Any]] = {
         Operation,
         OperationTime,
         Padding,
+        KeptOutputs,
         PathShare,
         ProfilerCost,
         Salvage,

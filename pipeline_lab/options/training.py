@@ -34,6 +34,8 @@ class TrainingOptions(Options):
     """After an evaluation the training pipeline is built anew, as train-and-evaluate loops do, or goes on."""
     held_out_files: int = Field(0, ge=0, le=10_000)
     """Files, the last ones, that only evaluations read; with 0 they read those that train."""
+    keep_outputs_of_step: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
+    """Number of a step, the warm-up counted from 0, whose outputs are kept to look at, with the labels; None keeps none."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     precision: Literal["float32", "mixed_float16", "mixed_bfloat16"] = "float32"
     xla: bool = False
@@ -53,6 +55,18 @@ class TrainingOptions(Options):
             raise ValueError(
                 "a custom loop calls every step itself; for several steps per call choose loop = in_graph or keras_fit"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _kept_step_is_taken(self) -> "TrainingOptions":
+        kept = self.keep_outputs_of_step
+        if kept is None:
+            return self
+        if self.loop != "custom":
+            raise ValueError("keep_outputs_of_step needs a loop that calls the steps one by one; choose loop = custom")
+        if self.steps is not None and kept >= self.warmup_steps + self.steps:
+            last = self.warmup_steps + self.steps - 1
+            raise ValueError(f"keep_outputs_of_step is {kept}, but the last step is number {last}; choose one up to it")
         return self
 
     @model_validator(mode="after")

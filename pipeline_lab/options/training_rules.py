@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
+    FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
@@ -19,7 +21,11 @@ def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline:
     Raises:
         ValueError: The first thing that does not.
     """
-    for trouble in (*_of_the_step(training, workload), *_of_replicas(training, workload, pipeline)):
+    for trouble in (
+        *_of_the_step(training, workload),
+        *_of_outputs(training, workload),
+        *_of_replicas(training, workload, pipeline),
+    ):
         raise ValueError(trouble)
     for trouble in _of_the_data(training, workload):
         raise ValueError(trouble)
@@ -31,6 +37,15 @@ def _of_the_step(training: TrainingOptions, workload: WorkloadModel) -> Iterator
     for name, is_asked in (("xla", training.xla), ("accumulate", training.accumulate > 1)):
         if is_asked:
             yield f"training.{name} is for the step of the images workload; leave it out"
+
+
+def _of_outputs(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+    has_outputs = isinstance(workload, ImagesWorkload | AudioWorkload | FeaturesWorkload) and training.replicas == 1
+    if training.keep_outputs_of_step is not None and not has_outputs:
+        yield (
+            "training.keep_outputs_of_step is for steps that compute outputs, on one device: those of the images, audio and "
+            "features workloads; leave it out"
+        )
 
 
 def _of_replicas(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> Iterator[str]:

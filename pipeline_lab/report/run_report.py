@@ -180,6 +180,8 @@ def section_tables(section: ChartSection, diagnosis: Diagnosis) -> list[Table]:
         return [run_tables.idle_causes(diagnosis.idle_gaps), run_tables.longest_gaps(diagnosis.idle_gaps)]
     if section is ChartSection.SAMPLING and not isinstance(diagnosis.file_sampling, Unavailable):
         return [run_tables.files(diagnosis.file_sampling)]
+    if section is ChartSection.STEPS and not isinstance(diagnosis.kept_outputs, Unavailable):
+        return [run_tables.outputs(diagnosis.kept_outputs)]
     if section is ChartSection.MEMORY:
         stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
         held = [] if isinstance(stages, Unavailable) else [run_tables.buffers(stages)]

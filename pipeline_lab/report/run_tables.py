@@ -8,6 +8,7 @@ import pyarrow as pa
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.pipeline_stages import PipelineStage
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis
@@ -21,6 +22,7 @@ UNKNOWN = "–"
 MAX_LONGEST = 10
 MAX_FILES = 30
 MAX_WINDOWS = 20
+MAX_EXAMPLES = 40
 SHOWN_OPERATIONS = 3
 
 
@@ -196,6 +198,30 @@ def _held(start_ns: int | None, stop_ns: int | None) -> str:
     return UNKNOWN if start_ns is None or stop_ns is None else format_duration(start_ns + stop_ns)
 
 
+def outputs(kept: KeptOutputs) -> Table:
+    """List what the model made of each example of the batch that was kept, mistakes first."""
+    rows = sorted(kept.table.to_pylist(), key=lambda row: bool(row["right"]))
+    shown = tuple(
+        (
+            UNKNOWN if row["file"] is None else PurePath(row["file"]).name,
+            _count(row["record"]),
+            str(row["label"]),
+            str(row["prediction"]),
+            "yes" if row["right"] else "no",
+            row["outputs"],
+        )
+        for row in rows[:MAX_EXAMPLES]
+    )
+    return Table(
+        f"Outputs of step {kept.step}: {format_count(kept.right)} of {format_count(len(rows))} right",
+        ("File", "Record", "Label", "Prediction", "Right", "Outputs"),
+        shown,
+        numeric=(1, 2, 3),
+        note=_left_out(len(shown), len(rows), "examples"),
+        folded=True,
+    )
+
+
 def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
     """Return every table of a diagnosis by name, whole; a part that was not measured has none."""
     found: dict[str, pa.Table] = {}
@@ -213,6 +239,7 @@ def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
         ("sampling_coverage", diagnosis.file_sampling, "coverage"),
         ("sampling_epochs", diagnosis.file_sampling, "epochs"),
         ("padding", diagnosis.padding, "table"),
+        ("outputs", diagnosis.kept_outputs, "table"),
         ("evaluations", diagnosis.evaluation, "passes"),
         ("memory", diagnosis.memory, "table"),
         ("windows", diagnosis.profiler_cost, "windows"),

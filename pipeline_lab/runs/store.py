@@ -73,6 +73,11 @@ class RunFolder:
         return self.path / "evaluated.arrows"
 
     @property
+    def outputs(self) -> Path:
+        """What the model made of each example of a chosen step."""
+        return self.path / "outputs.arrows"
+
+    @property
     def names(self) -> Path:
         """The names that the examples carry, where they have any."""
         return self.path / "names.arrows"

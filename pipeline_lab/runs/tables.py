@@ -116,6 +116,18 @@ NAMES = pa.schema([("step", pa.int32()), ("name", pa.string())])
 """One row per example that reached the model and has a name of its own, in the order of :data:`SAMPLES`."""
 
 
+OUTPUTS = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("file", pa.int32()),  # as in SAMPLES, like the record; null without the sample probe
+        ("record", pa.int32()),
+        ("label", pa.int64()),
+        ("outputs", pa.list_(pa.float32())),  # logits, one per class; a single score where there are two
+    ]
+)
+"""One row per example of the step whose outputs were to be kept."""
+
+
 class TableWriter:
     """Append rows to an Arrow stream; rows are buffered and written as batches.
 

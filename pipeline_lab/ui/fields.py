@@ -60,6 +60,7 @@ _LABELS = {
     "max_seconds": "Race for at most (s)",
     "warmup_seconds": "Warm up for at most (s)",
     "checkpoint_every": "Checkpoint every … steps",
+    "keep_outputs_of_step": "Keep the outputs of step …",
     "evaluate_every": "Evaluate every … steps",
     "evaluate_steps": "Batches of an evaluation",
     "evaluation": "Training pipeline after it",
@@ -70,6 +71,7 @@ _LABELS = {
 _LEFT_EMPTY = {
     "fail_if_slower_percent": "never",
     "checkpoint_every": "never",
+    "keep_outputs_of_step": "none",
     "evaluate_every": "never",
     "crop": "no crop",
     "count": "without end",

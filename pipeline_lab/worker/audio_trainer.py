@@ -23,6 +23,7 @@ class AudioTrainer(OneDeviceTrainer):
 
     def __init__(self, workload: AudioWorkload, training: TrainingOptions) -> None:
         keras.mixed_precision.set_global_policy(training.precision)
+        self._keeps_outputs = training.keep_outputs_of_step is not None
         classes = workload.classes if workload.data == "folder" else len(workload.clips_per_class)
         bins = workload.frame_samples // 2 + 1
         self._frames = keras.Sequential(
@@ -42,10 +43,11 @@ class AudioTrainer(OneDeviceTrainer):
 
     def evaluate(self, batch: Batch) -> Any:
         """Return what a step would, and leave the network as it is."""
-        return self._judge(batch["spectrum"], batch["length"], batch["label"])
+        loss, accuracy, _ = self._judge(batch["spectrum"], batch["length"], batch["label"])
+        return loss, accuracy
 
     def read(self, result: Any) -> tuple[float, float]:
-        loss, accuracy = result
+        loss, accuracy, *_ = result
         return float(loss), float(accuracy)
 
     def weights(self) -> list[Any]:
@@ -53,16 +55,16 @@ class AudioTrainer(OneDeviceTrainer):
 
     def _train_on(self, spectrum: Any, length: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            loss, accuracy = self._judge_on(spectrum, length, labels)
+            loss, accuracy, logits = self._judge_on(spectrum, length, labels)
             scaled_loss = self._optimizer.scale_loss(loss)
         self._optimizer.apply(tape.gradient(scaled_loss, self._weights), self._weights)
-        return loss, accuracy
+        return (loss, accuracy, logits) if self._keeps_outputs else (loss, accuracy)
 
     def _judge_on(self, spectrum: Any, length: Any, labels: Any) -> Any:
         logits = self._classify(self._mean_over_frames(spectrum, length))
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         is_right = tf.equal(tf.argmax(logits, axis=-1), labels)
-        return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32))
+        return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32)), logits
 
     def _mean_over_frames(self, spectrum: Any, length: Any) -> Any:
         """Return the mean of what the layers make of a clip's own frames, shape (batch, units)."""

@@ -23,6 +23,7 @@ class FeaturesTrainer(OneDeviceTrainer):
 
     def __init__(self, workload: FeaturesWorkload, options: RunOptions, tables: Sequence[DataFile]) -> None:
         self._learning_rate = options.training.learning_rate
+        self._keeps_outputs = options.training.keep_outputs_of_step is not None
         size, width = workload.embedding_size, workload.vector_size
         self._words = tf.Variable(tf.random.normal([workload.vocabulary_size, size], stddev=size**-0.5))
         self._projection = tf.Variable(tf.random.normal([width, size], stddev=width**-0.5))
@@ -35,10 +36,11 @@ class FeaturesTrainer(OneDeviceTrainer):
         return self._train(*self._inputs(batch))
 
     def evaluate(self, batch: Batch) -> Any:
-        return self._judge(*self._inputs(batch))
+        loss, accuracy, _ = self._judge(*self._inputs(batch))
+        return loss, accuracy
 
     def read(self, result: Any) -> tuple[float, float]:
-        loss, accuracy = result
+        loss, accuracy, *_ = result
         return float(loss), float(accuracy)
 
     def weights(self) -> list[Any]:
@@ -50,19 +52,19 @@ class FeaturesTrainer(OneDeviceTrainer):
     def _train_on(self, captions: Any, images: Any, labels: Any) -> Any:
         weights = self.weights()
         with tf.GradientTape() as tape:
-            loss, accuracy = self._judge_on(captions, images, labels)
+            loss, accuracy, scores = self._judge_on(captions, images, labels)
         for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
             if isinstance(gradient, tf.IndexedSlices):
                 weight.scatter_sub(tf.IndexedSlices(self._learning_rate * gradient.values, gradient.indices))
             else:
                 weight.assign_sub(self._learning_rate * gradient)
-        return loss, accuracy
+        return (loss, accuracy, scores) if self._keeps_outputs else (loss, accuracy)
 
     def _judge_on(self, captions: Any, images: Any, labels: Any) -> Any:
         labels = tf.cast(labels, tf.float32)
         scores = self._scores(captions, images)
         loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, scores))
-        return loss, tf.reduce_mean(tf.cast(tf.equal(scores > 0, labels > 0), tf.float32))
+        return loss, tf.reduce_mean(tf.cast(tf.equal(scores > 0, labels > 0), tf.float32)), scores
 
     def _scores(self, captions: Any, images: Any) -> Any:
         """Return one score per caption and its image, shape (batch,).

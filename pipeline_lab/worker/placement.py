@@ -127,7 +127,7 @@ class PlacedTrainer(ABC):
         return self._judge(batch)
 
     def read(self, result: Any) -> tuple[float, float]:
-        loss, accuracy = result
+        loss, accuracy, *_ = result
         return float(loss), float(accuracy)
 
     @abstractmethod

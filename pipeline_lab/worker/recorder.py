@@ -1,5 +1,6 @@
 """Rows of the steps and samples tables, written for every step, profiled or not."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -8,12 +9,12 @@ from numpy.typing import NDArray
 
 from pipeline_lab.options.lengths import has_varied_lengths
 from pipeline_lab.options.workload import GeneratorWorkload
-from pipeline_lab.runs.tables import LABELS, NAMES, PADDING, SAMPLES, STEPS, TableWriter
+from pipeline_lab.runs.tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.steps import TakenStep
-from pipeline_lab.worker.trainer import Batch, Trainer
+from pipeline_lab.worker.trainer import Batch, Trainer, outputs_of
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -54,6 +55,8 @@ class StepRecorder:
         workload = job.options.workload
         has_names = has_ids and isinstance(workload, GeneratorWorkload) and workload.ids == "strings"
         self._names = TableWriter(job.folder.names, NAMES) if has_names else None
+        self._kept_step, self._outputs = job.options.training.keep_outputs_of_step, job.folder.outputs
+        self._has_ids = has_ids
         self._pending: tuple[StepPlace, TakenStep] | None = None
 
     def record(self, place: StepPlace, taken: TakenStep) -> None:
@@ -102,6 +105,8 @@ class StepRecorder:
 
     def _finish(self, place: StepPlace, taken: TakenStep) -> None:
         loss, accuracy = self._trainer.read(taken.result)
+        if place.step == self._kept_step:
+            self._keep_outputs(taken)
         self._steps.append(
             place.step,
             place.is_warmup,
@@ -114,6 +119,20 @@ class StepRecorder:
             place.rss_bytes,
             place.away_ns,
         )
+
+    def _keep_outputs(self, taken: TakenStep) -> None:
+        """Keep what the step's forward pass made of each example."""
+        outputs = np.asarray(outputs_of(taken.result), np.float32)
+        (labels,) = read_parts(self._trainer, taken.batch["label"])
+        ids = read_parts(self._trainer, taken.batch["id"])[0] if self._has_ids else None
+        with contextlib.closing(TableWriter(self._outputs, OUTPUTS)) as table:
+            table.extend(
+                [self._kept_step] * len(outputs),
+                [None] * len(outputs) if ids is None else (ids >> FILE_SHIFT).tolist(),
+                [None] * len(outputs) if ids is None else (ids & RECORD_MASK).tolist(),
+                labels.tolist(),
+                outputs.reshape(len(outputs), -1).tolist(),
+            )
 
 
 def read_parts(trainer: Trainer, value: Any) -> list[IntArray]:

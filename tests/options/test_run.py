@@ -277,3 +277,10 @@ def test_data_that_cannot_be_cold_or_held_out_is_said(
 
 def test_held_out_files_are_none_of_those_that_train() -> None:
     assert find_preset("evaluation-kept").options.file_sizes == (256,) * 7
+
+
+def test_only_steps_that_compute_outputs_can_keep_them() -> None:
+    assert set_option(BASELINE.options, "training.keep_outputs_of_step", "3").training.keep_outputs_of_step == 3
+    for options in (SYNTHETIC.options, set_option(BASELINE.options, "training.replicas", "2")):
+        with pytest.raises(OptionsError, match="for steps that compute outputs, on one device"):
+            set_option(options, "training.keep_outputs_of_step", "3")

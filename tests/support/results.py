@@ -19,6 +19,8 @@ from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, G
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
+from pipeline_lab.analysis.kept_outputs import KeptOutputs
+from pipeline_lab.analysis.kept_outputs import measure as measure_outputs
 from pipeline_lab.analysis.label_mix import LabelMix
 from pipeline_lab.analysis.live_model import STAGE_TIMELINE, LiveModel, StageWork
 from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
@@ -48,7 +50,7 @@ from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggest
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.events import EvaluationEvent
 from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import EVALUATED, PADDING
+from pipeline_lab.runs.tables import EVALUATED, OUTPUTS, PADDING
 from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
 
 MS = 1_000_000
@@ -500,6 +502,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "tf_data": tf_data(),
         "file_sampling": file_sampling(),
         "padding": padding(),
+        "kept_outputs": kept_outputs(),
         "evaluation": evaluation(),
         "gpu_clocks": GpuClocks(102, 1755, 1965, 1980, 2.0),
         "memory": memory(),
@@ -534,6 +537,13 @@ def evaluation(passes: int = 8) -> Evaluation:
     return measure_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)
 
 
+def kept_outputs(examples: int = 60) -> KeptOutputs:
+    """Build the outputs of step 12: two classes, every fifth example is taken for the other one."""
+    rows = [(12, n % 4, n, n % 2, [0.5, 1.5] if (n % 2) != (n % 5 == 0) else [1.5, 0.5]) for n in range(examples)]
+    table = pa.table(dict(zip(OUTPUTS.names, zip(*rows, strict=True), strict=True)), schema=OUTPUTS)
+    return measure_outputs(table, [DataFile(f"/data/train-{index}.tfrecord", 1000, 1) for index in range(4)])
+
+
 def padding(batches: int = 205) -> Padding:
     """Build the padding of batches of 10 examples and 1,000 frames, from 40 to 44 % of it."""
     rows = [(step, 10, 1000, 400 + 10 * (step % 5)) for step in range(batches)]
@@ -557,6 +567,7 @@ def bare_diagnosis() -> Diagnosis:
         "tf_data",
         "file_sampling",
         "padding",
+        "kept_outputs",
         "evaluation",
         "gpu_clocks",
         "memory",

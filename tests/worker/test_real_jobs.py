@@ -8,7 +8,9 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage, RepeatStage, ShuffleStage
@@ -28,7 +30,7 @@ from pipeline_lab.runs.events import (
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record, this_process, update_record
-from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
 from tests.worker.fakes import make_folder
 
 pytestmark = pytest.mark.tensorflow
@@ -42,7 +44,7 @@ IMAGES = RunOptions(
     pipeline=PipelineOptions(
         stages=(ReadStage(), ShuffleStage(buffer_size=100), RepeatStage(), ParseStage(), BatchStage(size=10))
     ),
-    training=TrainingOptions(steps=12, warmup_steps=2),
+    training=TrainingOptions(steps=12, warmup_steps=2, keep_outputs_of_step=7),
     profiling=PROFILING,
 )
 SYNTHETIC = find_preset("synthetic").options
@@ -61,6 +63,11 @@ def _start(record: RunRecord) -> RunRecord:
 
 def _phases(folder: RunFolder) -> list[str]:
     return [event.phase for event in read_events(folder.events) if isinstance(event, PhaseEvent)]
+
+
+def _cross_entropy(logits: Any, labels: list[int]) -> float:
+    chosen = logits[range(len(labels)), labels]
+    return float((np.log(np.exp(logits).sum(axis=1)) - chosen).mean())
 
 
 def test_an_images_job_leaves_a_whole_run(tmp_path: Path) -> None:
@@ -104,6 +111,15 @@ def test_an_images_job_leaves_a_whole_run(tmp_path: Path) -> None:
     assert [file.records for file in read_files(folder.files)] == [40, 60]
     assert read_table(folder.resources, RESOURCES).num_rows >= 0
     assert not folder.scratch.exists()
+
+    kept = read_table(folder.outputs, OUTPUTS)
+    assert kept["step"].to_pylist() == [7] * 10
+    assert list(zip(kept["file"].to_pylist(), kept["record"].to_pylist(), strict=True)) == records[70:80]
+    logits = np.array(kept["outputs"].to_pylist())
+    assert logits.shape == (10, 10)
+    right = (logits.argmax(axis=1) == np.array(kept["label"].to_pylist())).mean()
+    assert steps["accuracy"].to_pylist()[7] == pytest.approx(right)
+    assert steps["loss"].to_pylist()[7] == pytest.approx(_cross_entropy(logits, kept["label"].to_pylist()), rel=1e-4)
 
     record = read_record(folder)
     assert record.status.state is RunState.RUNNING  # the end is the supervisor's to write
