@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.analysis.live_model import StageWork
+from pipeline_lab.options.pipeline import BatchStage, Stage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.units import NS_PER_MS
 
@@ -96,7 +97,9 @@ def _assign(works: Sequence[StageWork], options: RunOptions) -> list[list[StageW
             continue
         found = next((at for at in range(left - 1, 0, -1) if name in _iterators(stages[at].stage)), None)
         if found is not None:
-            is_fused = name == BATCHED_MAP and _iterators(stages[found - 1].stage) is MAPS
+            is_fused = (
+                name == BATCHED_MAP and _iterators(stages[found - 1].stage) is MAPS and not _is_ragged(stages[found])
+            )
             last = left = found - 1 if is_fused else found
             own[last].append(works[index])
             if stages[found].stage == "views" and name == UNBATCH:
@@ -108,6 +111,11 @@ def _assign(works: Sequence[StageWork], options: RunOptions) -> list[list[StageW
             own[stored] += _subtree(works, index)
             break
     return own
+
+
+def _is_ragged(stage: Stage) -> bool:
+    """Say whether a batch has a map of its own, which TensorFlow fuses with it: it makes examples fit for ragged ones."""
+    return isinstance(stage, BatchStage) and stage.mode == "ragged_batch"
 
 
 def _iterators(stage: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.written import WrittenPipeline
 from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.statistics.sampling import total_variation
 from pipeline_lab.units import format_count, format_percent
@@ -27,6 +28,9 @@ LOW_COVERAGE_PERCENT = 90.0
 """Of the records, after an epoch's worth of samples."""
 
 REPEATED_PERCENT = 1.0
+
+BUCKETS = ("GroupByWindowDataset", "GroupByWindowDatasetV2")
+"""Datasets that put examples of about one length together."""
 
 MUCH_PADDING_PERCENT = 40.0
 """Of the elements that the steps were sent."""
@@ -146,6 +150,8 @@ def duplicates(results: Results) -> Finding | None:
     sampling = results.file_sampling
     if isinstance(sampling, Unavailable) or not sampling.duplicates or sampling.visible_percent is not None:
         return None
+    if _goes_by_length(results.written):
+        return None
     percent = 100.0 * sampling.duplicates / tables.ints(sampling.table, "samples").sum()
     if percent < REPEATED_PERCENT:
         return None
@@ -155,6 +161,11 @@ def duplicates(results: Results) -> Finding | None:
         "wait; repeat behind the shuffle, and not inside an interleave.",
         (Evidence("repeated examples", format_count(sampling.duplicates)),),
     )
+
+
+def _goes_by_length(written: WrittenPipeline | Unavailable) -> bool:
+    """Say whether examples wait in a bucket for others of their length, which lets one epoch run into the next."""
+    return not isinstance(written, Unavailable) and any(stage.op in BUCKETS for stage in written.stages)
 
 
 def padding_waste(results: Results) -> Finding | None:

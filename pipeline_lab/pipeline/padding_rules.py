@@ -7,6 +7,7 @@ from pipeline_lab.options.pipeline import BatchStage, BucketStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.clip_lengths import predict_padding
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
+from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_percent
 
 MUCH_PADDING_PERCENT = 25.0
@@ -38,6 +39,26 @@ def _padding(options: RunOptions) -> Iterator[Finding]:
         )
 
 
+def _kept_padding(options: RunOptions) -> Iterator[Finding]:
+    workload = options.workload
+    if not isinstance(workload, AudioWorkload):
+        return
+    padded = [
+        (index, share)
+        for index, stage in stages_of(options, BatchStage | BucketStage)
+        if (share := predict_padding(stage, workload))
+    ]
+    for index, stage in enumerate(options.pipeline.stages):
+        if padded and index > padded[0][0] and isinstance(stage, StoreStage):
+            yield Finding(
+                "kept-padding",
+                Weight.ADVICE,
+                index,
+                f"The {stage.stage} comes after the batch, so about {format_percent(100 * padded[0][1])} of what it keeps "
+                "is padding, and every epoch has the batches of the first; put it behind parse.",
+            )
+
+
 def _dropped_lengths(options: RunOptions) -> Iterator[Finding]:
     for index, stage in stages_of(options, BucketStage):
         before = options.amounts[index - 1] if options.amounts and index else None
@@ -51,4 +72,4 @@ def _dropped_lengths(options: RunOptions) -> Iterator[Finding]:
             )
 
 
-PADDING_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (_padding, _dropped_lengths)
+PADDING_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (_padding, _kept_padding, _dropped_lengths)

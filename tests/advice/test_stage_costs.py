@@ -8,6 +8,7 @@ from pipeline_lab.advice.running import FUNCTIONS
 from pipeline_lab.advice.stage_costs import ITERATORS, StageCost, attribute
 from pipeline_lab.analysis.live_model import StageWork
 from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
+from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from tests.support.measured import options
@@ -145,3 +146,21 @@ def test_a_map_of_the_readers_own_is_no_stage():
         what,
     )
     assert by_stage(found)["read"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("preset", "batching"),
+    [("audio-padded", "PaddedBatchV2"), ("audio-bucketed", "GroupByWindow"), ("audio-ragged", "MapAndBatch")],
+)
+def test_padding_buckets_and_ragged_batches_are_told_from_parsing(preset: str, batching: str):
+    iterators = (
+        (batching, 1, 32.0),
+        ("ParallelMapV2", 32, 3.0),
+        ("ShuffleAndRepeat", 32, 0.0),
+        ("Interleave", 32, 1.0),
+    )
+    costs = by_stage(attribute(chain(("Prefetch", 1, 0.0), *iterators), find_preset(preset).options))
+    made_by = (
+        "bucket_by_sequence_length" if preset == "audio-bucketed" else "batch"
+    )  # ragged: its map is the batch's own
+    assert {stage: ms for stage, ms in costs.items() if ms} == {"read": 1.0, "parse": 3.0, made_by: 1.0}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_RAGGED
-from pipeline_lab.options.run import RunOptions, set_option, set_options
+from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
 from pipeline_lab.pipeline.clip_lengths import padding_share
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight
@@ -54,3 +54,14 @@ def test_an_order_that_goes_by_the_lengths_is_not_predicted() -> None:
     clips = np.full(8, 40)
     assert predict_order(AUDIO_PADDED.options.pipeline, clips, 10, cores=2) is not None
     assert predict_order(AUDIO_BUCKETED.options.pipeline, clips, 10, cores=2) is None
+
+
+def test_what_is_kept_behind_the_batch_is_mostly_padding() -> None:
+    document = AUDIO_PADDED.options.model_dump(mode="json")
+    stages = document["pipeline"]["stages"]
+    document["pipeline"]["stages"] = [stages[0], stages[3], stages[4], {"stage": "cache"}, stages[2]]
+    (found,) = findings(read_options(document), "kept-padding")
+    assert (found.stage, found.weight) == (3, Weight.ADVICE)
+    assert "about 69.9 % of what it keeps is padding" in found.sentence
+    document["pipeline"]["stages"] = [stages[0], stages[3], {"stage": "cache"}, stages[4], stages[2]]
+    assert not findings(read_options(document), "kept-padding")

@@ -24,7 +24,7 @@ def find_class_folders(folder: str, endings: Sequence[str], classes: int, stop: 
         DataError: There is no such folder, it has no subfolder or more than classes, or one holds none of the files.
         StopRequestedError: The job was stopped meanwhile.
     """
-    path = Path(folder).absolute()
+    path = Path(folder).expanduser().absolute()
     if not path.is_dir():
         raise DataError(f"There is no folder {path}; give the one with a subfolder for each class.")
     subfolders = sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
