@@ -20,7 +20,13 @@ from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 
 def training_presets(optimised: RunOptions) -> tuple[Preset, ...]:
     """Return these presets; those that train on images do so behind the ``optimised`` pipeline."""
-    return (_in_graph_loop(), _keras_fit(optimised), _evaluation("rebuild"), _evaluation("keep"))
+    return (
+        _in_graph_loop(),
+        _keras_fit(optimised),
+        _changing_shapes(),
+        _evaluation("rebuild"),
+        _evaluation("keep"),
+    )
 
 
 def _in_graph_loop() -> Preset:
@@ -35,6 +41,27 @@ def _in_graph_loop() -> Preset:
     question = (
         "What does a loop inside the graph save? Steps of 1 ms with 100 tiny operations, 16 of them in one call; set "
         "`training.loop` to custom and `training.steps_per_call` to 1 to have Python call each operation of each step."
+    )
+    return Preset(options.name, question, options)
+
+
+def _changing_shapes() -> Preset:
+    options = RunOptions(
+        name="changing-shapes",
+        workload=SyntheticWorkload(varied_lengths=True, map_ms=0.0, compute_ms=5.0),
+        pipeline=PipelineOptions(
+            stages=(
+                ReadStage(),
+                RepeatStage(),
+                MapStage(),
+                BatchStage(size=16, mode="padded_batch"),
+                PrefetchStage(buffer_size=4),
+            )
+        ),
+    )
+    question = (
+        "What if every batch has another shape? Records of varied length are padded to the longest of their batch, and "
+        "TensorFlow traces the step again for each shape; with `training.loop` in_graph it is traced once, for any length."
     )
     return Preset(options.name, question, options)
 

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.evaluation import Evaluation
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.profiling import ProfilingOptions
@@ -102,3 +106,55 @@ def test_a_judged_batch_teaches_nothing(ask_tensorflow: Ask) -> None:
     first, again, trained = ask_tensorflow("judge", options=IMAGES.to_json())
     assert first == again
     assert trained != first
+
+
+def test_shapes_that_change_are_traced_again_unless_the_loop_is_in_the_graph(
+    ask_tensorflow: Ask, tmp_path: Path
+) -> None:
+    varied = [("workload.varied_lengths", "true"), ("pipeline.batch.mode", "padded_batch")]
+    retraced = {}
+    for loop, per_call in (("custom", 1), ("in_graph", 4)):
+        options = _with_loop(SHORT, loop, per_call, *varied, ("training.calibrate", "false"))
+        found = diagnose(_run(ask_tensorflow, tmp_path / loop, options).path).retraces
+        assert isinstance(found, Retraces)
+        retraced[loop] = found.steps
+    assert retraced["custom"] > 0
+    assert retraced["in_graph"] == 0
+
+
+@pytest.mark.parametrize(("evaluation", "loop", "per_call"), [("rebuild", "custom", 1), ("keep", "keras_fit", 5)])
+def test_a_pipeline_that_starts_over_shows_the_same_examples_again(
+    ask_tensorflow: Ask, tmp_path: Path, evaluation: str, loop: str, per_call: int
+) -> None:
+    settings = [
+        ("pipeline.shuffle.buffer_size", "1"),
+        ("workload.examples_per_file", "60,60,20"),
+        ("training.steps", "18"),
+        ("training.evaluate_every", "5"),
+        ("training.evaluate_steps", "2"),
+        ("training.evaluation", evaluation),
+        ("training.held_out_files", "1"),
+        ("training.calibrate", "false"),
+        ("profiling.every_steps", "20"),
+    ]
+    folder = _run(ask_tensorflow, tmp_path, _with_loop(IMAGES, loop, per_call, *settings))
+    diagnosis = diagnose(folder.path)
+    sampling, found, job = diagnosis.file_sampling, diagnosis.evaluation, diagnosis.job_steps
+    assert isinstance(sampling, FileSampling)
+    assert isinstance(found, Evaluation)
+    assert isinstance(job, JobSteps)
+    assert job.table.num_rows == 20
+    is_rebuilt = evaluation == "rebuild"
+    # batches of ten: with its buffer of one, a life of five steps reaches 51 of 120 examples
+    assert sampling.table.column("samples").to_pylist() == ([200, 0] if is_rebuilt else [120, 80])
+    assert sampling.reachable_percent == (pytest.approx(100 * 51 / 120) if is_rebuilt else None)
+    predicted = sampling.coverage.column("predicted_percent").to_pylist()
+    assert predicted == sampling.coverage.column("records_percent").to_pylist(), "nothing is random here"
+    assert found.passes.column("step").to_pylist() == [5, 10, 15, 20]
+    assert found.sampling is not None
+    assert found.sampling.table.column("samples").to_pylist() == [80], (
+        "twenty examples of the held-out file, four times"
+    )
+    assert 0 < (found.last_loss or 0) < 10
+    away_ns = read_table(folder.steps, STEPS)["away_ns"].to_pylist()
+    assert [step for step in range(20) if away_ns[step]] == [5, 10, 15]
