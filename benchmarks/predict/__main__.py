@@ -7,6 +7,7 @@ beyond the races' own intervals of 10 % (median) and 25 % (90th percentile).
 import argparse
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.predict.plan import plans
@@ -29,10 +30,12 @@ def main() -> int:
             for change in plan.changes
             if (plan.name, change.name) not in done and _is_wanted(f"{plan.name}, {change.name}", arguments.only)
         )
-        if not wanted:
+        if not wanted and not arguments.suggestions:
             continue
         limits = Race(pairs=arguments.pairs, max_seconds=arguments.seconds)
-        for outcome in record(type(plan)(plan.name, plan.baseline, wanted), RunStore(folder / "runs"), output, limits):
+        chosen = replace(plan, changes=wanted)
+        runs = RunStore(folder / "runs")
+        for outcome in record(chosen, runs, output, limits, suggested=arguments.suggestions):
             outcomes.append(outcome)
             predicted = "–" if outcome.predicted is None else f"{outcome.predicted:.2f}"
             raced = "–" if not outcome.is_known else f"{outcome.ratio:.2f} ({outcome.low:.2f} to {outcome.high:.2f})"
@@ -44,6 +47,9 @@ def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.predict", description=__doc__)
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="changes whose name contains the text"
+    )
+    parser.add_argument(
+        "--suggestions", action="store_true", help="race what the lab suggests for the three runs instead"
     )
     parser.add_argument("--pairs", type=int, default=12, help="rounds of each race")
     parser.add_argument("--seconds", type=float, default=90.0, help="longest race")

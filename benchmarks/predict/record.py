@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.predict.plan import Change, Plan
+from pipeline_lab import analyze
 from pipeline_lab.advice.what_if import Measured, Prediction, measure_run, predict
 from pipeline_lab.comparison.racing import race
 from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.options.run import read_options
 from pipeline_lab.runs.run import run
 from pipeline_lab.runs.store import RunStore
 
@@ -47,12 +49,23 @@ class Race:
     max_seconds: float = 90.0
 
 
-def record(plan: Plan, store: RunStore, output: Path, limits: Race) -> Iterator[Outcome]:
-    """Yield the outcome of each change as soon as its race is over; they are also added to ``output``."""
-    measured = measure_run(run(plan.baseline, store).folder)
+def record(plan: Plan, store: RunStore, output: Path, limits: Race, *, suggested: bool) -> Iterator[Outcome]:
+    """Yield the outcome of each change as soon as its race is over; they are also added to ``output``.
+
+    Args:
+        plan: What to change.
+        store: Where runs and races go.
+        output: Lines of JSON.
+        limits: Of the races.
+        suggested: Race what the lab suggests for the run instead of the plan's changes.
+    """
+    folder = run(plan.baseline, store).folder
+    measured = measure_run(folder)
     if isinstance(measured, Unavailable):
         raise SystemExit(f"{plan.name}: {measured.reason}")
     print(_describe(plan, measured), flush=True)
+    if suggested:
+        plan = replace(plan, changes=_suggestions(folder.path))
     for first in range(0, len(plan.changes), limits.arms):
         changes = plan.changes[first : first + limits.arms]
         predictions = [predict(measured, change.options) for change in changes]
@@ -60,6 +73,12 @@ def record(plan: Plan, store: RunStore, output: Path, limits: Race) -> Iterator[
             with output.open("a") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
             yield outcome
+
+
+def _suggestions(path: Path) -> tuple[Change, ...]:
+    """Return what the lab suggests for a run, where options do it."""
+    found = [each for each in analyze(path).verdict.suggestions if each.options is not None]
+    return tuple(Change(each.change, read_options({**each.options, "name": each.change[:200]})) for each in found)
 
 
 def read(output: Path) -> list[Outcome]:

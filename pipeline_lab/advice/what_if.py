@@ -172,15 +172,14 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         ran_parallel=_made_parallel(measured),
         caches_are_full=measured.caches_are_full or not _is_same_job(options, measured.options),
     )
-    change = change_of_step(measured.options, options, measured.device_only_ms)
+    change = change_of_step(measured.options, options, measured.device_only_ms, measured.step_cpu_ms or 0.0)
     device_ms = max(0.0, measured.device_only_ms + change.device_ms)
     ceiling_ms = max(LEAST_MS, device_ms + max(0.0, measured.between_ms + change.between_ms))
     times = stage_times(running, measured, options)
     threads = pool_threads(options, measured.machine)
     terms = find_terms(times, options, ceiling_ms=ceiling_ms, threads=threads)
     if measured.step_cpu_ms is not None:
-        step_cpu_ms = measured.step_cpu_ms * (device_ms / measured.device_only_ms if measured.device_only_ms else 1.0)
-        cpu_ms = step_cpu_ms + sum(time.cpu_ms for time in times)
+        cpu_ms = max(0.0, measured.step_cpu_ms + change.cpu_ms) + sum(time.cpu_ms for time in times)
         terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ms / measured.free_cores))
     terms += _order_terms(measured, running, options)
     terms.sort(key=lambda term: -term.ms)

@@ -37,10 +37,17 @@ VECTORISED_LEAST = 0.3
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of the parts that are no stage: additions in ms for one step."""
+    """What becomes of the parts that are no stage: additions in ms for one step.
+
+    Attributes:
+        device_ms: To the step on a held batch.
+        between_ms: To the time between two steps.
+        cpu_ms: To the processor time of both.
+    """
 
     device_ms: float
     between_ms: float
+    cpu_ms: float
 
 
 def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
@@ -60,13 +67,26 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     return _not_from("training", unknown) if unknown else _unknown_function(before, after)
 
 
-def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float) -> Change:
-    """Return what is added to the step by another batch size, ``compute_ms`` or ``python_ms``."""
+def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float, cpu_ms: float) -> Change:
+    """Return what is added to the step by another batch size, ``compute_ms`` or ``python_ms``.
+
+    Args:
+        before, after: The options that were measured, and those to predict for.
+        device_only_ms: G, the step on a held batch.
+        cpu_ms: Processor time of what is not the pipeline.
+    """
     old, new = before.workload, after.workload
     between = _number(new, "python_ms") - _number(old, "python_ms")
     if isinstance(old, CONSTANT_STEPS):
-        return Change(_number(new, "compute_ms") - _number(old, "compute_ms"), between)
-    return Change(device_only_ms * (after.pipeline.batch_size / before.pipeline.batch_size - 1.0), between)
+        device = _number(new, "compute_ms") - _number(old, "compute_ms")
+        return Change(device, between, device if computes_on_a_core(old) else 0.0)
+    larger = after.pipeline.batch_size / before.pipeline.batch_size - 1.0
+    return Change(device_only_ms * larger, between, cpu_ms * larger)
+
+
+def computes_on_a_core(workload: WorkloadModel) -> bool:
+    """Say whether the time that a workload sets for its step keeps a core busy."""
+    return isinstance(workload, SyntheticWorkload) and workload.work == "spin"
 
 
 def function_ms(stage: str, workload: WorkloadModel) -> float:

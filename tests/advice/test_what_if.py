@@ -94,6 +94,12 @@ def test_times_of_the_workload_are_added():
     assert predicted(with_workload(options(), python_ms=30.0)).step_ms == 35.0
 
 
+def test_a_longer_step_that_sleeps_takes_no_more_processor_time():
+    run = measured(other_cores=2.0, step_cpu_ms=30.0)
+    found = predicted(with_workload(options(), compute_ms=50.0), run)
+    assert {term.name: term.ms for term in found.terms}["processor"] == 15.0
+
+
 def test_what_a_call_takes_beside_its_set_time_goes_with_whole_batches():
     run = measured()
     stages = [replace(cost, ms_per_example=3.0) if cost.stage == "map" else cost for cost in run.stages]
