@@ -1,0 +1,78 @@
+"""Conduct the same search on this machine and on a Ray cluster of two nodes, one of which is killed in the middle.
+
+A program of its own, so that Ray's processes and threads end with it. Prints one JSON object: the winner of each search,
+and how many trials were sent out, how many were lost, and how many came back.
+"""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from ray.cluster_utils import Cluster
+
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.executors.executor import Executor
+from pipeline_lab.tuning.executors.local import LocalExecutor
+from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
+from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.search import search
+from tests.support.worlds import predicted, true_ms, tune_options
+
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+OPTIONS = tune_options(max_configurations=4)
+
+
+class LosingExecutor(RayExecutor):
+    """Loses a node as soon as both are at work."""
+
+    def __init__(self, store: RunStore, address: str, lose: Any) -> None:
+        super().__init__(store, address)
+        self.sent, self._at_work, self._lose = 0, 0, lose
+
+    def _start(self, task: Any, document: dict[str, Any], node: Any) -> Any:
+        started = super()._start(task, document, node)
+        if task.__name__ == "measure":
+            self.sent += 1
+            self._at_work += 1
+            if self._at_work == 3:  # the start ran alone; the first race of two arms each is out on both nodes
+                threading.Timer(0.5, self._lose).start()
+        return started
+
+
+def conduct(store: RunStore, executor: Executor) -> Tuning:
+    folder = store.create(OPTIONS, render_source(OPTIONS.start))
+    search(folder, OPTIONS, store, executor, lambda: False, predicted(true_ms))
+    return read_tuning(folder)
+
+
+def main() -> None:
+    root = Path(sys.argv[1])
+    local = conduct(RunStore(root / "local"), LocalExecutor(RunStore(root / "local")))
+    os.environ["PLANTED_SECONDS"] = "1.5"
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    second = cluster.add_node(**NODE)
+    cluster.wait_for_nodes()
+    store = RunStore(root / "cluster")
+    executor = LosingExecutor(store, cluster.address, lambda: cluster.remove_node(second, allow_graceful=False))
+    try:
+        found = conduct(store, executor)
+    finally:
+        executor.close()
+        cluster.shutdown()
+    answer = {
+        "local": local.winner_name,
+        "cluster": found.winner_name,
+        "machines": executor.machines,
+        "sent": executor.sent,
+        "trials": len(found.trials),
+        "runs": sorted(record.status.state.value for record in store.runs() if record.kind != "tune"),
+    }
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
