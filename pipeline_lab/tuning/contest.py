@@ -12,7 +12,7 @@ from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, Standing
-from pipeline_lab.tuning.meeting import Meeting
+from pipeline_lab.tuning.meeting import Candidate, Meeting
 from pipeline_lab.tuning.space import START, Configuration, make_space
 from pipeline_lab.tuning.trials import Trials
 from pipeline_lab.tuning.words import end_sentence
@@ -84,7 +84,10 @@ class Contest:
         races: list[str] = []
 
         def meet(leader: str, others: Sequence[str], pairs: int) -> Mapping[str, Ratio | None]:
-            candidates = {name: _unprofiled(self._known[name].options) for name in others}
+            candidates = {
+                name: Candidate(_unprofiled(self._known[name].options), self.expected_ratio(name, leader))
+                for name in others
+            }
             title, first = f"round {number}, {len(others) + 1} arms", _unprofiled(self._known[leader].options)
             met = self._meeting.race(title, first, candidates, pairs, SCREENING_ALPHA)
             races[:] = met.races
@@ -110,7 +113,7 @@ class Contest:
         met = self._meeting.race(
             "the winner against the start",
             self.space.start.options,
-            {winner.name: winner.options},
+            {winner.name: Candidate(winner.options, self.expected_ratio(winner.name, START))},
             self.options.pairs,
             LAST_ALPHA,
         )

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.comparison.race import Candidate, read_race
+from pipeline_lab.comparison.race import Candidate as Raced
+from pipeline_lab.comparison.race import read_race
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions
@@ -18,6 +19,19 @@ MOST_CANDIDATES = 7
 WARMUP_S = 30.0
 LONGEST_RACE_S = 600.0
 SHORTEST_RACE_S = 15.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What meets the leader.
+
+    Attributes:
+        options: What runs.
+        predicted: Its time over the leader's as the model has it; None where it was not asked.
+    """
+
+    options: RunOptions
+    predicted: float | None
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,12 @@ class Meeting:
         self._options, self._trials, self._store = options, trials, store
 
     def race(
-        self, title: str, leader: RunOptions, candidates: Mapping[str, RunOptions], pairs: int, alpha: float
+        self,
+        title: str,
+        leader: RunOptions,
+        candidates: Mapping[str, Candidate],
+        pairs: int,
+        alpha: float,
     ) -> Met:
         """Race a leader against candidates, on as many machines as there are.
 
@@ -60,9 +79,9 @@ class Meeting:
         return Met({**met.ratios, **again.ratios}, (*met.races, *again.races))
 
     def _race_groups(
-        self, title: str, leader: RunOptions, groups: Sequence[Mapping[str, RunOptions]], pairs: int, alpha: float
+        self, title: str, leader: RunOptions, groups: Sequence[Mapping[str, Candidate]], pairs: int, alpha: float
     ) -> Met:
-        asked = [self._plan(title, (leader, *group.values()), pairs, alpha) for group in groups]
+        asked = [self._plan(title, leader, list(group.values()), pairs, alpha) for group in groups]
         lines = self._trials.run(asked)
         ratios: dict[str, Ratio | None] = {}
         for group, line in zip(groups, lines, strict=True):
@@ -70,7 +89,10 @@ class Meeting:
             ratios |= dict(zip(group, found if found else [None] * len(group), strict=True))
         return Met(ratios, tuple(line.run for line in lines))
 
-    def _plan(self, title: str, arms: tuple[RunOptions, ...], pairs: int, alpha: float) -> RaceOptions:
+    def _plan(
+        self, title: str, leader: RunOptions, candidates: Sequence[Candidate], pairs: int, alpha: float
+    ) -> RaceOptions:
+        arms = (leader, *(each.options for each in candidates))
         left_s = max(0.0, self._options.budget_s - self._trials.spent_s)
         document = {
             "name": f"{self._options.label[:150]}: {title}",
@@ -82,6 +104,7 @@ class Meeting:
             "max_seconds": min(LONGEST_RACE_S, max(SHORTEST_RACE_S, left_s / 2)),
             "warmup_seconds": WARMUP_S,
             "seed": self._options.seed,
+            "predicted_ratios": [each.predicted for each in candidates],
         }
         return read_race_options(document)
 
@@ -94,14 +117,14 @@ class Meeting:
             return None
 
 
-def _divide(candidates: Mapping[str, RunOptions], machines: int) -> list[dict[str, RunOptions]]:
+def _divide(candidates: Mapping[str, Candidate], machines: int) -> list[dict[str, Candidate]]:
     """Deal the candidates out, so that each machine gets good and less good ones."""
     groups = max(math.ceil(len(candidates) / MOST_CANDIDATES), min(machines, len(candidates)))
     names = list(candidates)
     return [{name: candidates[name] for name in names[first::groups]} for first in range(groups)]
 
 
-def _ratio(candidate: Candidate) -> Ratio:
+def _ratio(candidate: Raced) -> Ratio:
     """Return what a race says of a candidate; before its first look the estimate of its pairs, and nothing is excluded."""
     result = candidate.standing.result
     if result is not None:

@@ -222,3 +222,11 @@ def test_exploring_resumes_with_the_same_proposals(lab: Lab) -> None:
     again = World(lab.store)
     assert _decisions(lab.search(options, again, folder=folder)) == _decisions(whole)
     assert len(again.measured) == len(whole.trials) - 2
+
+
+def test_races_keep_what_was_predicted_of_them(lab: Lab) -> None:
+    world = World(lab.store)
+    lab.search(tune_options(), world)
+    first, *_, last = races(world)
+    assert first.predicted_ratios == pytest.approx([1.0] * (len(first.arms) - 1), rel=0.1)
+    assert last.predicted_ratios == pytest.approx((best_ms() / true_ms(NAIVE),))

@@ -4,7 +4,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 
-from pipeline_lab.errors import StoreError
+from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.launcher import cancel, launch, launch_race
@@ -39,7 +39,11 @@ class LocalExecutor:
         for trial in trials:
             folder = self._find(trial.begun_as)
             if folder is None:
-                folder = _launch(self._store, trial.options)
+                try:
+                    folder = _launch(self._store, trial.options)
+                except OptionsError as error:  # it does not fit into this machine, for one
+                    watch.ended(trial, Finished("", platform.node(), 0.0, str(error)))
+                    continue
                 watch.begun(trial, folder.id)
             watch.ended(trial, _finish(folder, watch.should_stop))
 
