@@ -33,8 +33,15 @@ STEPS = pa.schema(
 SAMPLES = pa.schema([("step", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
 """One row per example that reached the model: index into ``files.json`` and record number inside the file."""
 
-EVALUATED = pa.schema([("pass", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
-"""One row per example of an evaluation pass; passes count from 0."""
+EVALUATED = pa.schema(
+    [
+        ("pass", pa.int32()),  # 0, 1, 2, …
+        ("file", pa.int32()),
+        ("record", pa.int32()),
+        ("name", pa.string()),  # of the example, null where it has none
+    ]
+)
+"""One row per example of an evaluation pass."""
 
 LABELS = pa.schema([("step", pa.int32()), ("label", pa.int64()), ("examples", pa.int32())])
 """One row per step and label in its batch; no rows where the examples have no label."""

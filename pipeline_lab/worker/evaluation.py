@@ -11,7 +11,7 @@ from pipeline_lab.runs.events import EvaluationEvent, PhaseEvent
 from pipeline_lab.runs.tables import TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.recorder import read_parts
+from pipeline_lab.worker.recorder import read_names, read_parts
 from pipeline_lab.worker.trainer import Batch, Trainer
 
 
@@ -80,4 +80,5 @@ class Evaluation:
             return
         ids = np.concatenate(read_parts(self._trainer, batch["id"]))
         files = (ids >> FILE_SHIFT) + self._first_file
-        self._table.extend([self._passes] * len(ids), files.tolist(), (ids & RECORD_MASK).tolist())
+        names = read_names(self._trainer, batch) or [None] * len(ids)
+        self._table.extend([self._passes] * len(ids), files.tolist(), (ids & RECORD_MASK).tolist(), names)

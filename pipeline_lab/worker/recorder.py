@@ -84,8 +84,8 @@ class StepRecorder:
             values, counts = np.unique(labels[0], return_counts=True)
             self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
         if self._names is not None:
-            names = np.concatenate([np.asarray(part).reshape(-1) for part in self._trainer.parts(batch["name"])])
-            self._names.extend([step] * len(names), [name.decode() for name in names.tolist()])
+            names = read_names(self._trainer, batch)
+            self._names.extend([step] * len(names), names)
         self._record_padding(step, batch)
 
     def _record_padding(self, step: int, batch: Batch) -> None:
@@ -138,3 +138,10 @@ class StepRecorder:
 def read_parts(trainer: Trainer, value: Any) -> list[IntArray]:
     """Return one entry of a batch as arrays, shape (examples,) each, one per replica."""
     return [np.asarray(part).reshape(-1) for part in trainer.parts(value)]
+
+
+def read_names(trainer: Trainer, batch: Batch) -> list[str]:
+    """Return the names that a batch's examples carry; none where they have none."""
+    if "name" not in batch:
+        return []
+    return [name.decode() for part in trainer.parts(batch["name"]) for name in np.asarray(part).reshape(-1).tolist()]

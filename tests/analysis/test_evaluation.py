@@ -22,7 +22,7 @@ def passes(*losses: float | None) -> list[EvaluationEvent]:
 
 def examples(*rows: tuple[int, int, int]) -> pa.Table:
     """Return the examples of passes as (pass, file, record)."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(EVALUATED.names)
+    columns = list(zip(*((*row, None) for row in rows), strict=True)) or [()] * len(EVALUATED.names)
     return pa.table(dict(zip(EVALUATED.names, columns, strict=True)), schema=EVALUATED)
 
 

@@ -531,7 +531,7 @@ def evaluation(passes: int = 8) -> Evaluation:
         )
         for one in range(passes)
     ]
-    rows = [(one, 1, record) for one in range(passes) for record in range(32)]
+    rows = [(one, 1, record, None) for one in range(passes) for record in range(32)]
     evaluated = pa.table(dict(zip(EVALUATED.names, zip(*rows, strict=True), strict=True)), schema=EVALUATED)
     files = [DataFile("train-0.tfrecord", 640, 10_000), DataFile("train-1.tfrecord", 320, 5_000)]
     return measure_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)

@@ -28,12 +28,13 @@ from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.runs.tables import MODEL, TableWriter
+from pipeline_lab.runs.tables import EVALUATED, MODEL, TableWriter, read_table
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.data import prepare
 from pipeline_lab.worker.data.images import cifar_images, digit_images, random_images
+from pipeline_lab.worker.evaluation import Evaluation
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import explain_failure
 from pipeline_lab.worker.job import Job
@@ -83,6 +84,19 @@ def processes_of(options: str) -> dict[str, int]:
     while (left := len(multiprocessing.active_children())) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     return {"while it ran": running, "behind it": left}
+
+
+def evaluate_names(options: str) -> list[dict[str, Any]]:
+    """Evaluate once, and return what was noted of the examples."""
+    parsed = read_options(options)
+    with tempfile.TemporaryDirectory() as path:
+        folder = RunFolder(Path(path))
+        job = Job(folder, parsed, EventLog(folder.events), StopRequest(), Clock())
+        with contextlib.closing(TableWriter(folder.evaluated, EVALUATED)) as table:
+            trainer = make_trainer(parsed, is_gpu=False)
+            Evaluation(job, trainer, lambda: _dataset(parsed, False), table, 0).run(1)
+        rows: list[dict[str, Any]] = read_table(folder.evaluated, EVALUATED).to_pylist()
+    return rows
 
 
 def kill_a_process(options: str) -> str:
@@ -414,6 +428,7 @@ TASKS = {
         files_of,
         ids_of,
         images_of,
+        evaluate_names,
         kill_a_process,
         names_of,
         processes_of,

@@ -359,11 +359,7 @@ def test_names_come_through_unharmed_and_in_order(ask_tensorflow: Ask, producer:
     workload |= {"producer": producer, "ids": "strings"}
     stages = [{"stage": "read"}, {"stage": "batch", "size": 5, "drop_remainder": False}]
     options = read_options({"workload": workload, "pipeline": {"stages": stages}})
-    expected = [
-        hashlib.sha256(f"{generator}/{number}".encode()).hexdigest()[:16]
-        for generator, count in enumerate(SIZES)
-        for number in range(count)
-    ]
+    expected = [name_of(generator, number) for generator, count in enumerate(SIZES) for number in range(count)]
     assert ask_tensorflow("names_of", options=options.to_json()) == expected
 
 
@@ -378,3 +374,17 @@ def test_a_process_that_is_killed_is_an_error_and_no_standstill(ask_tensorflow: 
     options = _json(workload, ReadStage(), RepeatStage(), BatchStage(size=4))
     explained = ask_tensorflow("kill_a_process", options=options)
     assert explained.startswith("A process that makes examples ended all at once")
+
+
+def test_names_go_through_an_evaluation_unharmed(ask_tensorflow: Ask) -> None:
+    workload = {"kind": "generator", "examples_per_generator": [3, 2], "example_ms": 0, "ids": "strings"}
+    stages = [{"stage": "read"}, {"stage": "batch", "size": 5}]
+    options = read_options({"workload": {**workload, "compute_ms": 0}, "pipeline": {"stages": stages}})
+    places = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert ask_tensorflow("evaluate_names", options=options.to_json()) == [
+        {"pass": 0, "file": file, "record": record, "name": name_of(file, record)} for file, record in places
+    ]
+
+
+def name_of(generator: int, number: int) -> str:
+    return hashlib.sha256(f"{generator}/{number}".encode()).hexdigest()[:16]
