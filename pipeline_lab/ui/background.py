@@ -26,6 +26,7 @@ def renew_spare() -> None:
 
 def _prepare() -> None:
     import_module("pipeline_lab.analysis.saved")
+    import_module("pipeline_lab.advice.suggestions")
     with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again
         uploads.discard_stale()
     _ask_for_spare()

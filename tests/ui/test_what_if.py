@@ -73,3 +73,17 @@ def test_a_run_that_measured_too_little_says_so(open_page, run_store, monkeypatc
     run.model.unlink()
     app = open_page("run", run=run.id, section="What if")
     assert "Nothing can be predicted from this run." in written(app)
+
+
+def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_store):
+    run = make_measured_run(run_store)
+    diagnose_saved(run.path)
+    app = open_page("new_run", **{"from": f"run:{run.id}"})
+    assert not app.exception
+    assert "**20 ms** a step, as much time for each example as in synthetic" in written(app)
+    app.button(key="forecast-race").click().run()
+    assert any(record.kind is RunKind.RACE for record in run_store.runs())
+
+
+def test_the_form_says_nothing_where_no_run_can_tell(open_page):
+    assert "predicted" not in written(open_page("new_run"))

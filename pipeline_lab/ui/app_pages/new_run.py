@@ -8,7 +8,7 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.room import check_room
 from pipeline_lab.runs.saved_presets import all_presets
-from pipeline_lab.ui import advice, cache, form, keep_options, links, origin, own_code, race_form, state
+from pipeline_lab.ui import advice, cache, forecast, form, keep_options, links, origin, own_code, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
 st.title("New run", anchor=False)
@@ -60,6 +60,7 @@ with right:
     if shown is not None:
         if options is None:
             st.caption("Advice and source of the form before it stopped being ready:")
+        forecast.show(cache.store(), shown)
         advice.show_advice(shown)
         st.markdown("**pipeline.py** — the file that will run")
         st.code(render_source(shown), language="python", height=640)

@@ -1,0 +1,115 @@
+"""Beside the form: what its options are predicted to take, from the latest run that can tell."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from pipeline_lab.errors import OptionsError, PipelineLabError
+from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.runs.launcher import launch_race
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui import links
+from pipeline_lab.ui.text import escape
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+
+if TYPE_CHECKING:
+    from pipeline_lab.advice.what_if import Measured, Prediction
+
+MOST_RUNS = 5
+"""Runs that are asked before giving up; each that was not asked before has to be loaded."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A prediction, and the run that it was made from."""
+
+    run: RunRecord
+    measured: "Measured"
+    prediction: "Prediction"
+
+
+def show(store: RunStore, options: RunOptions) -> None:
+    """Show the prediction with a button to race it; nothing where no run of the store can tell."""
+    found = find(store, options)
+    if found is None:
+        return
+    binding, *others = found.prediction.terms
+    gain = found.prediction.gain_percent(found.measured)
+    against = (
+        f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than in {found.run.name}"
+    )
+    behind = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
+    st.markdown(
+        f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
+        f"{escape(binding.name)}{escape(behind)}."
+    )
+    if st.button(
+        f"Race it against {escape(found.run.name)}", key="forecast-race", help="The prediction is kept with the race."
+    ):
+        from pipeline_lab.advice.forecasts import plan_race
+
+        try:
+            race = launch_race(store, plan_race(found.measured, [options]))
+        except PipelineLabError as error:
+            st.error(escape(str(error)))
+        else:
+            links.open_run(race.id)
+
+
+def find(store: RunStore, options: RunOptions) -> Forecast | None:
+    """Return the prediction of the latest run of the store that can tell what these options take."""
+    from pipeline_lab.advice.what_if import predict
+    from pipeline_lab.errors import Unavailable
+
+    for run, path in _candidates(store, options):
+        measured = _measured(path, (path / "run.json").stat().st_mtime_ns)
+        if measured is None:
+            continue
+        prediction = predict(measured, options)
+        if not isinstance(prediction, Unavailable):
+            return Forecast(run, measured, prediction)
+    return None
+
+
+def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecord, Path]]:
+    """Yield the latest finished runs whose options lie near enough."""
+    from pipeline_lab.advice.workloads import find_unknown
+
+    asked = 0
+    for run in store.runs():
+        if run.kind is not RunKind.RUN or run.status.state is not RunState.DONE or asked >= MOST_RUNS:
+            continue
+        if (run.options or {}).get("workload", {}).get("kind") != options.workload.kind:
+            continue
+        try:
+            told = read_options(run.options or {})
+        except OptionsError:
+            continue
+        if find_unknown(told, options) is None:
+            asked += 1
+            yield run, store.folder(run.id).path
+
+
+@lru_cache(maxsize=32)
+def _measured(path: Path, _changed_ns: int) -> "Measured | None":
+    """Return what a run measured, if it was diagnosed already; that is not worth waiting for here."""
+    from pipeline_lab.advice.told import options_of
+    from pipeline_lab.advice.what_if import measure
+    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.runs.store import RunFolder
+
+    diagnosis, options = SavedDiagnosis(path).load_latest(), options_of(RunFolder(path))
+    if diagnosis is None or isinstance(options, Unavailable):
+        return None
+    measured = measure(diagnosis, options)
+    return None if isinstance(measured, Unavailable) else measured
+
+
+def _ms(value: float) -> str:
+    return format_duration(value * NS_PER_MS)
