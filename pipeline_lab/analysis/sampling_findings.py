@@ -148,7 +148,7 @@ def low_coverage(results: Results) -> Finding | None:
 def duplicates(results: Results) -> Finding | None:
     """Say that records were used again before their epoch was over."""
     sampling = results.file_sampling
-    if isinstance(sampling, Unavailable) or not sampling.duplicates or sampling.visible_percent is not None:
+    if isinstance(sampling, Unavailable) or not sampling.duplicates or _sees_a_part(sampling):
         return None
     if _goes_by_length(results.written):
         return None
@@ -187,7 +187,12 @@ def padding_waste(results: Results) -> Finding | None:
 def _of_samples(sampling: FileSampling | Unavailable) -> FileSampling | None:
     if isinstance(sampling, Unavailable) or sampling.basis != "samples" or sampling.total_variation is None:
         return None
-    return sampling if sampling.visible_percent is None else None
+    return None if _sees_a_part(sampling) else sampling
+
+
+def _sees_a_part(sampling: FileSampling) -> bool:
+    """Say whether the pipeline leaves out a part of the data for good: it is that which is worth saying, not what follows."""
+    return sampling.visible_percent is not None or sampling.reachable_percent is not None
 
 
 def _is_uneven(sampling: FileSampling) -> bool:

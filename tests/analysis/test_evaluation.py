@@ -1,12 +1,17 @@
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis import evaluation
 from pipeline_lab.analysis.file_reads import FileReads
+from pipeline_lab.analysis.file_sampling import within_reach
+from pipeline_lab.analysis.findings import find_all
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.events import EvaluationEvent
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import EVALUATED
+from tests.support import results
 
 FILES = [DataFile("a", 30, 1), DataFile("b", 30, 1), DataFile("c", 4, 1)]
 SECOND = 10**9
@@ -55,3 +60,19 @@ def test_reads_of_held_out_files_are_left_out():
     reads = FileReads({"a": 5, "c": 7}, {}, {("a", 1): 5, ("c", 1): 7})
     left = reads.without(FILES[2:])
     assert (left.by_file, left.by_step) == ({"a": 5}, {("a", 1): 5})
+
+
+def test_a_pipeline_that_starts_over_is_told_once_and_not_by_what_follows_from_it():
+    uneven = replace(results.file_sampling(), total_variation=0.4, total_variation_ideal=0.01, duplicates=3000)
+    kinds = [finding.kind for finding in find_all(results.diagnosis(file_sampling=uneven))]
+    assert {"sampling-skew", "duplicates"} <= set(kinds)
+    limited = within_reach(uneven, int(0.6 * sum(uneven.table.column("records").to_pylist())))
+    found = {finding.kind: finding.sentence for finding in find_all(results.diagnosis(file_sampling=limited))}
+    assert not {"sampling-skew", "weak-shuffle", "duplicates"} & set(found)
+    assert "at most 60 % of the data can be seen" in found["low-coverage"]
+
+
+def test_a_reach_that_covers_the_data_is_no_limit():
+    whole = results.file_sampling()
+    assert within_reach(whole, 10**9) is whole
+    assert within_reach(whole, None) is whole

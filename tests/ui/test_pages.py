@@ -208,7 +208,7 @@ def test_every_section_has_its_charts(open_page, run_store):
         app = open_page("run", run=folder.id, section=section)
         assert not app.exception
         charts[section] = len(app.get("plotly_chart"))
-    assert charts == {"Idle gaps": 5, "File sampling": 5, "Memory": 2, "Steps and loss": 3}
+    assert charts == {"Idle gaps": 5, "File sampling": 6, "Memory": 2, "Steps and loss": 4}
 
 
 @pytest.mark.usefixtures("diagnosis")
