@@ -20,6 +20,7 @@ from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 if TYPE_CHECKING:
     from pipeline_lab.advice.what_if import Measured, Prediction
 
+SAME_PERCENT = 0.1
 MOST_RUNS = 5
 """Runs that are asked before giving up; each that was not asked before has to be loaded."""
 
@@ -40,9 +41,8 @@ def show(store: RunStore, options: RunOptions) -> None:
         return
     binding, *others = found.prediction.terms
     gain = found.prediction.gain_percent(found.measured)
-    against = (
-        f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than in {found.run.name}"
-    )
+    than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than"
+    against = f"{'as much time for each example as' if abs(gain) < SAME_PERCENT else than} in {found.run.name}"
     behind = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
     st.markdown(
         f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
