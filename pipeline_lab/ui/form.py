@@ -57,7 +57,7 @@ def _edit_workload(draft: Draft, key: str) -> Document:
         st.caption(escape(WORKLOAD_TYPES[workload["kind"]].__doc__ or ""))
         edited = edit_fields(WORKLOAD_TYPES[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
         if workload["kind"] == "records":
-            record_features.offer(draft, edited, key)
+            record_features.show(draft, edited, key)
         return edited
 
 

@@ -1,16 +1,20 @@
-"""Fill the features of the records workload from the files themselves."""
+"""What a user's records hold, in the form: read from the files themselves by a button, and listed below it."""
+
+import contextlib
 
 import streamlit as st
 
 from pipeline_lab.errors import DataError
+from pipeline_lab.options.record_features import RecordFeature, parse_features
+from pipeline_lab.report.content import Table
 from pipeline_lab.runs.found_features import infer_features
-from pipeline_lab.ui import state
+from pipeline_lab.ui import contents, state
 from pipeline_lab.ui.draft import Document, Draft, with_features
 from pipeline_lab.ui.text import escape
 
 
-def offer(draft: Draft, workload: Document, key: str) -> None:
-    """Show a button that reads the first records of the files; what is wrong with them is said below it."""
+def show(draft: Draft, workload: Document, key: str) -> None:
+    """Offer to read the first records of the files; list the features, or say what is wrong with the files."""
     is_named = bool(workload["pattern"])
     if st.button("Read the features from the files", key=f"{key}.infer", disabled=not is_named) and is_named:
         try:
@@ -20,3 +24,11 @@ def offer(draft: Draft, workload: Document, key: str) -> None:
             return
         state.keep(with_features(draft, workload, features))
         st.rerun()
+    with contextlib.suppress(ValueError):  # the form says what is wrong with the text
+        if features := parse_features(workload["features"]):
+            st.markdown(contents.write_table(_table(features)))
+
+
+def _table(features: tuple[RecordFeature, ...]) -> Table:
+    rows = tuple((each.name, each.kind, "any number" if each.length is None else str(each.length)) for each in features)
+    return Table("Features", ("Feature", "Type", "Values per record"), rows, numeric=(2,))

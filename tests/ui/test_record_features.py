@@ -20,6 +20,7 @@ def test_features_are_read_from_the_files(open_page, tmp_path: Path):
     _button(app).click().run()
     assert next(each for each in app.text_input if each.label == "Features").value == "label:int64, vector:float32[2]"
     assert not app.error
+    assert "| vector | float32 | 2 |" in "".join(each.value for each in app.markdown)
 
 
 def _button(app):
