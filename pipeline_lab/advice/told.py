@@ -1,9 +1,13 @@
 """What a run was told, where it was told anything."""
 
+from typing import TYPE_CHECKING
+
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
-from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
+
+if TYPE_CHECKING:
+    from pipeline_lab.options.run import RunOptions
 
 NO_OPTIONS = (
     "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
@@ -11,7 +15,7 @@ NO_OPTIONS = (
 )
 
 
-def options_of(folder: RunFolder) -> RunOptions | Unavailable:
+def options_of(folder: RunFolder) -> "RunOptions | Unavailable":
     """Return what a run was told; why not, where it is a log or a race, or somebody else's job."""
     if not folder.record.is_file():
         return Unavailable(NO_OPTIONS)
@@ -19,6 +23,8 @@ def options_of(folder: RunFolder) -> RunOptions | Unavailable:
         record = read_record(folder)
         if record.kind is not RunKind.RUN or record.options is None:
             return Unavailable(NO_OPTIONS)
+        from pipeline_lab.options.run import read_options  # loads pydantic, which logs need not wait for
+
         return read_options(record.options)
     except (OptionsError, StoreError) as error:
         return Unavailable(str(error))

@@ -15,7 +15,6 @@ from pipeline_lab.analysis import (
     step_breakdown,
     steps,
     stragglers,
-    tf_data,
 )
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.evaluation import NO_EVALUATION, Evaluation
@@ -33,6 +32,7 @@ from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Results, Source
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_phases import NO_EPOCHS, StepPhases
+from pipeline_lab.analysis.tf_data import fold as pipeline_fold
 from pipeline_lab.analysis.trace_parts import Axis, attempt, fold
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.analysis.written_words import NOT_WRITTEN
@@ -117,7 +117,7 @@ def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
     stalls = fold(input_stalls.merge, [part.input_stalls for part in parts])
     breakdown = fold(step_breakdown.merge, [part.step_breakdown for part in parts])
     gaps = fold(merge_gaps, [part.idle_gaps for part in parts])
-    pipeline = fold(tf_data.merge, [part.tf_data for part in parts])
+    pipeline = fold(pipeline_fold.merge, [part.tf_data for part in parts])
     traced = fold(retracing.merge, [part.retraces for part in parts])
     memory_used = fold(allocators.merge, [part.allocators for part in parts])
     results = Results(

@@ -14,7 +14,6 @@ from pipeline_lab.analysis import (
     step_breakdown,
     steps,
     tables,
-    tf_data,
 )
 from pipeline_lab.analysis.activity import Activity
 from pipeline_lab.analysis.allocators import Allocators
@@ -24,6 +23,7 @@ from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.tf_data import fold as pipeline_fold
 from pipeline_lab.analysis.tf_data.results import TfData
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Salvage, Trace
@@ -114,7 +114,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.analyse(activity, found),
         retraces=found if isinstance(found, Unavailable) else retracing.analyse(activity, found),
         idle_gaps=attempt(lambda: idle_gaps.analyse(activity)),
-        tf_data=attempt(lambda: tf_data.analyse(activity, None if isinstance(found, Unavailable) else found)),
+        tf_data=attempt(lambda: pipeline_fold.analyse(activity, None if isinstance(found, Unavailable) else found)),
         allocators=attempt(lambda: allocators.analyse(trace)),
         reads=file_reads.analyse(trace, None if isinstance(found, Unavailable) else found),
     )

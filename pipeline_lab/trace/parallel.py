@@ -1,18 +1,31 @@
 """Work on several lines at once: compiled loops hold no GIL, so that threads use all cores."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+_THREAD_NAME = "on-all-cores"
+
 
 def on_all_cores(work: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
-    """Do every job, as many at a time as there are cores; return the results in the order of the jobs."""
+    """Do every job, as many at a time as there are cores; return the results in the order of the jobs.
+
+    A job that asks for the same gets its own jobs done one after another: the cores are busy already.
+    """
+    waiting = list(jobs)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if cores == 1:
-        return list(map(work, jobs))
-    with ThreadPoolExecutor(cores) as pool:
-        return list(pool.map(work, jobs))
+    if cores == 1 or len(waiting) < 2 or threading.current_thread().name.startswith(_THREAD_NAME):
+        return list(map(work, waiting))
+    return list(_pool(cores, os.getpid()).map(work, waiting))
+
+
+@lru_cache(maxsize=1)
+def _pool(cores: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
+    """Keep the threads: an analysis asks for them a hundred times."""
+    return ThreadPoolExecutor(cores, thread_name_prefix=_THREAD_NAME)

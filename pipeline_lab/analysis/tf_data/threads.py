@@ -1,6 +1,7 @@
 """The events of a trace that belong to tf.data, thread by thread, as columns: the ground of every analysis here."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,15 +80,22 @@ class Threads:
     def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, NDArray[np.bool_]]:
         """Return a stat of these rows, and which of them have it."""
         values, known = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
-        thread = self.thread_of(rows)
 
-        def read(number: int) -> None:
-            at = np.flatnonzero(thread == number)
+        def read(part: tuple[int, slice | IntArray]) -> None:
+            number, at = part
             events = self.event[rows[at]].astype(np.int64)
             values[at], known[at] = self.lines[number].stats.ints(events, stat)
 
-        on_all_cores(read, np.unique(thread).tolist())
+        on_all_cores(read, self._by_thread(rows))
         return values, known
+
+    def _by_thread(self, rows: IntArray) -> list[tuple[int, slice | IntArray]]:
+        """Return the numbers of the threads that have any of these rows, and where in ``rows`` those lie."""
+        if not (rows[1:] < rows[:-1]).any():  # in order, as nearly always: each thread's lie together
+            cuts = np.searchsorted(rows, self.bounds).tolist()
+            return [(number, slice(*ends)) for number, ends in enumerate(pairwise(cuts)) if ends[0] < ends[1]]
+        thread = self.thread_of(rows)
+        return [(number, np.flatnonzero(thread == number)) for number in np.unique(thread).tolist()]
 
 
 def read_threads(host: Plane | None) -> Threads:

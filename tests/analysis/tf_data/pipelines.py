@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pipeline_lab.analysis import tf_data
 from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.tf_data import fold as tf_data
 from pipeline_lab.analysis.tf_data.results import CriticalPath, Stage, TfData
 from pipeline_lab.trace.schema import Trace
 from tests.support.traces import WAIT, Event, LineSpec, host, line, trace
