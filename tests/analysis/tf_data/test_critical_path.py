@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.analysis import input_stalls, steps, tf_data
+from pipeline_lab.analysis import input_stalls, steps
 from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.tf_data import fold as tf_data
 from pipeline_lab.analysis.tf_data.results import CriticalPath
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from tests.analysis.tf_data.pipelines import (

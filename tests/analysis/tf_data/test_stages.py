@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis import tables, tf_data
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import Activity
 from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.tf_data import fold as tf_data
 from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, StageOrigin, Tally
 from pipeline_lab.analysis.trace_parts import analyse_trace
 from pipeline_lab.trace.sources import open_traces
