@@ -45,8 +45,8 @@ def _kept_padding(options: RunOptions) -> Iterator[Finding]:
         return
     padded = [
         (index, share)
-        for index, stage in stages_of(options, BatchStage | BucketStage)
-        if (share := predict_padding(stage, workload))
+        for index, stage in enumerate(options.pipeline.stages)
+        if isinstance(stage, BatchStage | BucketStage) and (share := predict_padding(stage, workload))
     ]
     for index, stage in enumerate(options.pipeline.stages):
         if padded and index > padded[0][0] and isinstance(stage, StoreStage):

@@ -1,7 +1,7 @@
 """Evaluation passes between the training steps: a pipeline of their own, and a step that leaves the model as it is."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,5 +80,5 @@ class Evaluation:
             return
         ids = np.concatenate(read_parts(self._trainer, batch["id"]))
         files = (ids >> FILE_SHIFT) + self._first_file
-        names = read_names(self._trainer, batch) or [None] * len(ids)
+        names: Sequence[str | None] = read_names(self._trainer, batch) or [None] * len(ids)
         self._table.extend([self._passes] * len(ids), files.tolist(), (ids & RECORD_MASK).tolist(), names)
