@@ -9,17 +9,18 @@ from pipeline_lab.options.pipeline import (
     ParseStage,
     PrefetchStage,
     PrefetchToDeviceStage,
+    ReadStage,
     RepeatStage,
     ShuffleStage,
     Stage,
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload
+from pipeline_lab.options.workload import AudioWorkload, FeaturesWorkload, ImagesWorkload
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk
-from pipeline_lab.units import format_bytes
+from pipeline_lab.units import format_bytes, format_count
 
 
 def _frozen_augmentation(options: RunOptions) -> Iterator[Finding]:
@@ -134,6 +135,33 @@ def _early_lookup(options: RunOptions) -> Iterator[Finding]:
         )
 
 
+def _class_by_class(options: RunOptions) -> Iterator[Finding]:
+    """Say what reading in order means where every class lies in a folder of its own, of a size that is not known yet."""
+    read, workload = options.pipeline.find("read"), options.workload
+    if (
+        not isinstance(read, ReadStage)
+        or not read.is_in_order
+        or not isinstance(workload, AudioWorkload | ImagesWorkload)
+    ):
+        return
+    if workload.data != "folder":
+        return
+    buffers = [stage.buffer_size for _, stage in stages_of(options, ShuffleStage)]
+    yield Finding(
+        "class-by-class",
+        Weight.ADVICE if buffers else Weight.PROBLEM,
+        0,
+        "Each class lies in a folder of its own, and folders are read one after the other: "
+        + (
+            f"unless the shuffle buffer of {format_count(max(buffers))} covers several classes, batches hold one or two "
+            "of them; "
+            if buffers
+            else "without a shuffle every batch holds one class; "
+        )
+        + "set mode = interleave or sample.",
+    )
+
+
 def _missing_prefetch(options: RunOptions) -> Iterator[Finding]:
     stages = options.pipeline.stages
     last = len(stages) - 1
@@ -216,6 +244,7 @@ ORDER_RULES: tuple[Callable[[RunOptions], Iterator[Finding]], ...] = (
     _shuffled_batches,
     _decoded_shuffle,
     _early_lookup,
+    _class_by_class,
     _missing_prefetch,
     _serial_stages,
     _small_pool,

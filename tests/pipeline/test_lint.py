@@ -250,3 +250,17 @@ def test_a_cache_behind_views_freezes_their_crops() -> None:
     finding = _find(_options(READ, PARSE, ViewsStage(), CACHE, SHUFFLE, REPEAT, BATCH, PREFETCH), "frozen-augmentation")
     assert "random crops" in finding.sentence
     assert finding.sentence.endswith("put the cache before views.")
+
+
+def test_folders_of_classes_that_are_read_one_after_the_other() -> None:
+    workload = ImagesWorkload(data="folder", folder="/data/pets")
+    orders = {
+        "problem": (READ, PARSE, BATCH),
+        "advice": (READ, SHUFFLE, PARSE, BATCH),
+        "": (ReadStage(mode="interleave"), PARSE, BATCH),
+    }
+    for weight, stages in orders.items():
+        options = RunOptions(workload=workload, pipeline=PipelineOptions(stages=stages))
+        found = [each.weight.value for each in lint_pipeline(options) if each.kind == "class-by-class"]
+        assert found == ([weight] if weight else [])
+    assert "class-by-class" not in {each.kind for each in lint_pipeline(_options(READ, PARSE, BATCH))}
