@@ -38,8 +38,8 @@ def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, t
 
 _CONSTANT = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Load the table that lies beside the files; it becomes a constant in the graph of the pipeline."""
-    table = np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy"))
+    """Open the table that lies beside the files; it becomes a constant in the graph of the pipeline."""
+    table = np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy"), mmap_mode="r")
 
     def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {**example, "vector": tf.gather(table, example["image"])}
@@ -47,11 +47,18 @@ def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, t
     return look_up
 '''
 
+_LOAD = '''
+@functools.cache
+def load_table(path: str) -> tf.Variable:
+    """Load a table into a variable, once, however often the pipeline is built."""
+    with tf.device("/CPU:0"):
+        return tf.Variable(np.load(path, mmap_mode="r"), trainable=False)
+'''
+
 _VARIABLE = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Load the table that lies beside the files into a variable."""
-    with tf.device("/CPU:0"):
-        table = tf.Variable(np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy")), trainable=False)
+    """Look up in the table that lies beside the files."""
+    table = load_table(os.path.join(os.path.dirname(files[0]), "vectors.npy"))
 
     def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {**example, "vector": tf.gather(table, example["image"])}
@@ -61,10 +68,9 @@ def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, t
 
 _SHARDED = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Load the parts of the table that lie beside the files into a variable each; the rows go on from part to part."""
+    """Look up in the parts of the table that lie beside the files; the rows go on from part to part."""
     names = sorted(tf.io.gfile.glob(os.path.join(os.path.dirname(files[0]), "vectors-*.npy")))
-    with tf.device("/CPU:0"):
-        parts = [tf.Variable(np.load(name), trainable=False) for name in names]
+    parts = [load_table(name) for name in names]
 
     def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {**example, "vector": tf.nn.embedding_lookup(parts, example["image"])}
@@ -91,13 +97,19 @@ def features_source(workload: FeaturesWorkload, pipeline: PipelineOptions, read:
         "}": True,
     }
     parse = _PARSE_BATCH if pipeline.is_vectorised("parse") else _PARSE
-    functions = [parse.strip(), *([_LOOK_UP[workload.layout].strip()] if looks_up else [])]
-    imports = {"import os": looks_up, "from collections.abc import Callable": looks_up, "import numpy as np": looks_up}
+    loads = looks_up and workload.layout in ("variable", "sharded")
+    functions = [parse, *([_LOAD] if loads else []), *([_LOOK_UP[workload.layout]] if looks_up else [])]
+    imports = {
+        "import functools": loads,
+        "import os": looks_up,
+        "from collections.abc import Callable": looks_up,
+        "import numpy as np": looks_up,
+    }
     return WorkloadSource(
         about=(
             f'Elements are batches of {{"caption", "{what}", "label", "id"}}; label 1: the caption fits its image.',
         ),
-        code=Code(wanted(imports), wanted(constants), tuple(functions)),
+        code=Code(wanted(imports), wanted(constants), tuple(text.strip() for text in functions)),
         read=tuple(read_lines(read, PerFile.PLAIN)),
         functions={"lookup": "look_up_in(files)"},
     )

@@ -16,6 +16,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.catalogue import Section
 from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
@@ -34,15 +35,38 @@ def headline_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
         *_part(diagnosis.idle_gaps, "Device idle", _gap_rows),
         *_part(diagnosis.calibration, "Utilisation", _calibration_rows),
         *_part(diagnosis.file_sampling, "File sampling", _sampling_rows),
-        *([] if isinstance(diagnosis.padding, Unavailable) else _padding_rows(diagnosis.padding)),
-        *([] if isinstance(diagnosis.gpu_clocks, Unavailable) else _clock_rows(diagnosis.gpu_clocks)),
-        *([] if isinstance(diagnosis.evaluation, Unavailable) else _evaluation_rows(diagnosis.evaluation)),
+        *_measured(diagnosis.padding, _padding_rows),
+        *_measured(diagnosis.gpu_clocks, _clock_rows),
+        *_measured(diagnosis.evaluation, _evaluation_rows),
         *_part(diagnosis.memory, "Memory", _memory_rows),
     )
 
 
+def section_rows(section: Section, diagnosis: Diagnosis) -> tuple[Row, ...]:
+    """Return name and value of the measured numbers that belong to a section of the run's page."""
+    match section:
+        case Section.STALLS:
+            return (*_measured(diagnosis.input_stalls, _stall_rows),)
+        case Section.PIPELINE:
+            return (*_measured(diagnosis.calibration, _calibration_rows),)
+        case Section.GAPS:
+            return (*_measured(diagnosis.idle_gaps, _gap_rows), *_measured(diagnosis.gpu_clocks, _clock_rows))
+        case Section.SAMPLING:
+            sampling = _measured(diagnosis.file_sampling, _sampling_rows)
+            return (*sampling, *_measured(diagnosis.padding, _padding_rows))
+        case Section.MEMORY:
+            return (*_measured(diagnosis.memory, _memory_rows),)
+        case Section.STEPS:
+            steps = _measured(diagnosis.job_steps, _job_rows)
+            return (*steps, *_measured(diagnosis.evaluation, _evaluation_rows))
+
+
 def _part(part: Part | Unavailable, name: str, rows: Callable[[Part], list[Row]]) -> list[Row]:
     return [(name, f"{NOT_MEASURED}: {part.reason}")] if isinstance(part, Unavailable) else rows(part)
+
+
+def _measured(part: Part | Unavailable, rows: Callable[[Part], list[Row]]) -> list[Row]:
+    return [] if isinstance(part, Unavailable) else rows(part)
 
 
 def _job_rows(job: JobSteps) -> list[Row]:

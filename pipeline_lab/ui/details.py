@@ -8,6 +8,7 @@ import streamlit as st
 from pipeline_lab.analysis.inputs import opened_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.report.numbers import section_rows
 from pipeline_lab.report.run_report import section_tables
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder
@@ -38,6 +39,15 @@ def show(record: RunRecord, folder: RunFolder) -> None:
         st.subheader("Environment", anchor=False)
         st.table({"value": {name: _plain(value) for name, value in record.environment.items()}})
     show_files(folder)
+
+
+def show_numbers(section: Section, diagnosis: Diagnosis) -> None:
+    """Show the numbers of a section side by side."""
+    rows = section_rows(section, diagnosis)
+    if rows:
+        with st.grid("auto", min_column_width=190, gap="small"):
+            for name, value in rows:
+                st.markdown(f":gray[{escape(name)}]  \n**{escape(value)}**")
 
 
 def show_tables(section: Section, diagnosis: Diagnosis) -> None:

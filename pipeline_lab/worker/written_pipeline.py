@@ -113,6 +113,8 @@ def _input_names(node: Any) -> list[str]:
 def _held_bytes(dataset: Any) -> int:
     """Return the size of the tensors that a dataset and its functions hold, bytes."""
     own = list(getattr(dataset, "_tensors", ()))
-    own += [tensor for function in dataset._functions() for tensor in function.function.captured_inputs]
+    for wrapped in dataset._functions():
+        own += wrapped.function.captured_inputs
+        own += [op.outputs[0] for op in wrapped.function.graph.get_operations() if op.type == "Const"]
     size_bytes: int = sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in own)
     return size_bytes + sum(_held_bytes(below) for below in dataset._inputs())

@@ -54,6 +54,7 @@ tabs = st.tabs([*Section, *others], on_change="rerun", key=jump.SECTION, bind="q
 for section, tab in zip(Section, tabs, strict=False):
     if tab.open:
         with tab:
+            details.show_numbers(section, diagnosis)
             charts.show_section(section, diagnosis)
             longest.show(section, diagnosis)
             details.show_tables(section, diagnosis)
