@@ -1,15 +1,11 @@
 """Follow the model: profile the leader, predict the whole space, race what is near the best, go on from the winner."""
 
-import numpy as np
-
 from pipeline_lab.advice.what_if import Measured, Prediction
-from pipeline_lab.errors import RunFailedError, Unavailable
-from pipeline_lab.runs.files import read_files
+from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.statistics.record_stream import IntArray
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.history import Pick, Profiled, Proposed
-from pipeline_lab.tuning.limits import Limits, Sampling
+from pipeline_lab.tuning.limits import Limits
 from pipeline_lab.tuning.modelling import Model, look_ahead
 from pipeline_lab.tuning.picking import Predicted, pick
 from pipeline_lab.tuning.space import Configuration
@@ -21,19 +17,23 @@ MOST_PICKS = 6
 BYTES_PER_MB = 1_000_000
 
 
+class NoModelError(PipelineLabError):
+    """The model has no answer where a search begins."""
+
+
 class Climb:
     """A search that the model leads."""
 
     def __init__(self, contest: Contest, model: Model) -> None:
         self._contest, self._model = contest, model
         self._limits = Limits()
-        self._sampling: Sampling | None = None
 
     def run(self) -> str:
         """Search until nothing better is in sight or the budget is spent, and return why, as a sentence.
 
         Raises:
-            RunFailedError: The start does not run, or the model cannot explain it.
+            RunFailedError: The start does not run.
+            NoModelError: The model cannot predict from it.
         """
         contest = self._contest
         for number in range(1, contest.options.max_configurations + 1):
@@ -74,8 +74,8 @@ class Climb:
             assert isinstance(found, Unavailable)
             self._contest.history.add(Profiled(leader.name, folder.id, None, None, "", found.reason))
             return found
-        if self._sampling is None:
-            self._learn_limits(folder)
+        if leader is self._contest.space.start:
+            self._limits = self._find_limits(folder)
         if not isinstance(found.memory_bytes, Unavailable):
             self._contest.costs[leader.name] = (float(found.memory_bytes), float(found.threads))
         binds = _binds(found)
@@ -85,25 +85,21 @@ class Climb:
 
     def _without_model(self, missing: Unavailable) -> str:
         if self._contest.best is self._contest.space.start:
-            raise RunFailedError(
-                f"The model cannot predict from the start, so only exploring can search here: {missing.reason}"
-            )
+            raise NoModelError(missing.reason)
         return f"The model cannot predict from the winner: {missing.reason}"
 
-    def _learn_limits(self, folder: RunFolder) -> None:
+    def _find_limits(self, folder: RunFolder) -> Limits:
         options, environment = self._contest.options, read_record(folder).environment
         memory = environment.get("memory_bytes")
         half_bytes = int(memory) // 2 if memory else None
         wanted_bytes = options.max_memory_mb * BYTES_PER_MB if options.max_memory_mb else half_bytes
-        self._limits = Limits(wanted_bytes, options.max_threads)
-        cores = max(1, int(environment.get("machine_cores") or 1))
-        self._sampling = Sampling(options.start, _records(folder), cores)
+        return Limits(wanted_bytes, options.max_threads)
 
     def _propose(self, number: int, measured: Measured, now: Prediction) -> list[Configuration]:
         """Return what is worth a race against what is predicted to be the best so far, the most promising first."""
         contest = self._contest
-        assert self._sampling is not None
-        outlook = look_ahead(contest.space, measured, self._model, self._limits, self._sampling)
+        assert contest.sampling is not None
+        outlook = look_ahead(contest.space, measured, self._model, self._limits, contest.sampling)
         worthwhile = [
             one
             for one in outlook.allowed
@@ -128,9 +124,3 @@ def _binds(prediction: Prediction) -> str:
 def _describe(one: Predicted) -> Pick:
     options = one.configuration.options.model_dump(mode="json")
     return Pick(one.configuration.name, options, one.step_ms, one.memory_bytes, one.threads)
-
-
-def _records(folder: RunFolder) -> IntArray | None:
-    """Return the records of each file that a run read, shape (files,); None if they were not counted."""
-    records = [file.records for file in read_files(folder.files)]
-    return np.array(records, dtype=np.int64) if records and all(records) else None

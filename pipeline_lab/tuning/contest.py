@@ -6,12 +6,17 @@ Who wins is for races to say. What the winner gained is measured against the sta
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.options.tune import TuneOptions
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.files import read_files
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.statistics.record_stream import IntArray
 from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, Standing
+from pipeline_lab.tuning.limits import Sampling
 from pipeline_lab.tuning.meeting import Candidate, Meeting
 from pipeline_lab.tuning.space import START, Configuration, make_space
 from pipeline_lab.tuning.trials import Trials
@@ -41,6 +46,8 @@ class Contest:
         """Memory (bytes) and threads that the model expects of a configuration, by name."""
         self.measured = {START}
         """Names of the configurations that ran, or were to run."""
+        self.sampling: Sampling | None = None
+        """How the start mixes its examples; known once it ran, None for a pipeline that is not assembled."""
         self._known: dict[str, Configuration] = {START: self.space.start}
         self._meeting = Meeting(options, trials, store)
 
@@ -68,7 +75,11 @@ class Contest:
         (line,) = self.trials.run([_alone(configuration.options, self.options)])
         if line.failure:
             raise RunFailedError(f"The pipeline did not run ({configuration.name}): {line.failure}")
-        return self.store.folder(line.run)
+        folder = self.store.folder(line.run)
+        if self.sampling is None and self.options.start.is_assembled:
+            cores = max(1, int(read_record(folder).environment.get("machine_cores") or 1))
+            self.sampling = Sampling(self.options.start, _records(folder), cores)
+        return folder
 
     def race(self, number: int, arms: Sequence[Configuration], rungs: Sequence[int] = RUNGS) -> None:
         """Find the best of some configurations, the first of which leads at first; it leads the contest from then on.
@@ -172,6 +183,12 @@ class Contest:
             return (math.inf, math.inf, turned)
         memory_bytes, threads = self.costs[name]
         return (memory_bytes // MEMORY_STEP_BYTES, threads, turned)
+
+
+def _records(folder: RunFolder) -> IntArray | None:
+    """Return the records of each file that a run read, shape (files,); None if they were not counted."""
+    records = [file.records for file in read_files(folder.files)]
+    return np.array(records, dtype=np.int64) if records and all(records) else None
 
 
 def _alone(options: RunOptions, search: TuneOptions) -> RunOptions:

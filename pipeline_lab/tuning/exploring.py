@@ -6,13 +6,12 @@ a resumed search asks and tells the same again, for the sampler's seed and the a
 """
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline_lab.tuning.climbing import Climb
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.history import Pick, Proposed, Raced
 from pipeline_lab.tuning.knobs import Knob
-from pipeline_lab.tuning.modelling import Model
 from pipeline_lab.tuning.space import START, Configuration
 
 if TYPE_CHECKING:
@@ -21,31 +20,30 @@ if TYPE_CHECKING:
 BATCH = 3
 """Configurations of a round, beside the leader."""
 RUNGS = (12,)
-MOST_MISSES = 50
+MOST_MISSES = 300
 """Proposals in a row that are no valid pipeline, or known already, before the space counts as used up."""
 
 
 class Exploration:
     """A search that Optuna leads."""
 
-    def __init__(self, contest: Contest, model: Model) -> None:
+    def __init__(self, contest: Contest) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._contest, self._model = contest, model
+        self._contest = contest
         sampler = optuna.samplers.TPESampler(seed=contest.options.seed, n_startup_trials=5)
         self._study = optuna.create_study(sampler=sampler, direction="minimize")
         self._distributions = {knob.name: _distribution(knob) for knob in contest.space.knobs}
         self._ratio = {START: 1.0}
 
-    def run(self) -> str:
+    def run(self, seeds: Sequence[Configuration]) -> str:
         """Search until the budget is spent, and return why it ended, as a sentence.
 
-        Raises:
-            RunFailedError: The start does not run.
+        Args:
+            seeds: What to try first, as the model proposes; empty where it has no answer.
         """
         contest = self._contest
-        seeds = Climb(contest, self._model).suggest(BATCH)
         for one in seeds:
             self._study.enqueue_trial(self._parameters(one))
         self._study.add_trial(self._told(contest.space.start, 0.0))
@@ -58,7 +56,7 @@ class Exploration:
             if not asked:
                 return "Everything that can be proposed was tried."
             picks = tuple(Pick(one.name, one.options.model_dump(mode="json")) for one, _ in asked)
-            source = "the model and Optuna" if number == 1 and seeds else "Optuna"
+            source = "the model and Optuna" if number == 1 and seeds else "Optuna, from what raced so far"
             contest.history.add(Proposed(number, len(asked), {}, picks, f"{len(asked)} proposed by {source}."))
             leader = contest.best
             contest.race(number, [leader, *(one for one, _ in asked)], RUNGS)
@@ -76,12 +74,23 @@ class Exploration:
             setting = [_value(knob, trial.params[knob.name]) for knob in self._contest.space.knobs]
             configuration = self._contest.space.at(setting)
             taken = {*self._contest.measured, *(one.name for one, _ in asked)}
-            if configuration is None or configuration.name in taken:
+            if configuration is None or configuration.name in taken or not self._may_run(configuration):
                 self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
                 misses += 1
             else:
                 asked.append((configuration, trial))
+                misses = 0
         return asked
+
+    def _may_run(self, configuration: Configuration) -> bool:
+        """Say whether a configuration keeps the limits that can be told without a model.
+
+        What a cache would take is not among them, so no cache is tried that the start does not have.
+        """
+        sampling, start = self._contest.sampling, self._contest.space.start
+        if sampling is not None and sampling.is_worse(configuration.options):
+            return False
+        return _has_cache(start) or not _has_cache(configuration)
 
     def _tell(self, asked: "list[tuple[Configuration, optuna.trial.Trial]]", leader: Configuration) -> None:
         """Tell the log of each configuration's time over the start's, through the leader of its race."""
@@ -105,6 +114,10 @@ class Exploration:
         import optuna
 
         return optuna.trial.create_trial(params=self._parameters(one), distributions=self._distributions, value=value)
+
+
+def _has_cache(configuration: Configuration) -> bool:
+    return configuration.options.pipeline.find("cache") is not None
 
 
 def _distribution(knob: Knob) -> "optuna.distributions.BaseDistribution":

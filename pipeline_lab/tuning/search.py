@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.tuning.climbing import Climb
+from pipeline_lab.tuning.climbing import Climb, NoModelError
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Executor, SearchStoppedError
-from pipeline_lab.tuning.exploring import Exploration
+from pipeline_lab.tuning.exploring import BATCH, Exploration
 from pipeline_lab.tuning.history import History
 from pipeline_lab.tuning.modelling import Model
 from pipeline_lab.tuning.trials import Ledger, Trials
@@ -32,16 +32,24 @@ def search(
         model: What predicts; None for the real one.
 
     Raises:
-        PipelineLabError: The start does not run, or nothing can be predicted from it.
+        PipelineLabError: The start does not run.
         SearchStoppedError: It was asked to stop; the best so far is written down.
     """
     executor.check(options.start)
     trials = Trials(Ledger(folder.trials), executor, should_stop)
     contest = Contest(options, trials, History(folder.history), store)
-    explores = options.explore or not options.start.is_assembled  # the model knows nothing of a user's own code
-    proposer = Exploration(contest, model or Model()) if explores else Climb(contest, model or Model())
     try:
-        contest.meet_the_start(proposer.run())
+        contest.meet_the_start(_look_for_better(contest, Climb(contest, model or Model())))
     except SearchStoppedError as stopped:
         contest.end(str(stopped))
         raise
+
+
+def _look_for_better(contest: Contest, climb: Climb) -> str:
+    """Follow the model, or explore where that is asked for or the model has no answer; return why it ended."""
+    if contest.options.explore:
+        return Exploration(contest).run(climb.suggest(BATCH))
+    try:
+        return climb.run()
+    except NoModelError:
+        return Exploration(contest).run(())

@@ -152,9 +152,14 @@ def test_a_start_that_does_not_run_ends_the_search_with_the_reason(lab: Lab) -> 
         lab.search(tune_options(), World(lab.store, breaks=lambda _: True))
 
 
-def test_a_start_that_the_model_does_not_understand_is_for_exploring(lab: Lab) -> None:
-    with pytest.raises(RunFailedError, match=r"only exploring can search here: The step holds Python's lock"):
-        lab.search(tune_options(), World(lab.store), blind())
+def test_a_start_that_the_model_does_not_understand_is_explored(lab: Lab) -> None:
+    found = lab.search(tune_options(), World(lab.store), blind())
+    profiled, proposed = found.steps[:2]
+    assert isinstance(profiled, Profiled)
+    assert profiled.sentence == "The step holds Python's lock."
+    assert isinstance(proposed, Proposed)
+    assert proposed.sentence == "3 proposed by Optuna, from what raced so far."
+    assert true_ms(found.winner) < true_ms(NAIVE)
 
 
 @pytest.mark.parametrize("trials", [1, 3])
@@ -230,3 +235,14 @@ def test_races_keep_what_was_predicted_of_them(lab: Lab) -> None:
     first, *_, last = races(world)
     assert first.predicted_ratios == pytest.approx([1.0] * (len(first.arms) - 1), rel=0.1)
     assert last.predicted_ratios == pytest.approx((best_ms() / true_ms(NAIVE),))
+
+
+def test_exploring_keeps_the_mixing_and_tries_no_cache(lab: Lab) -> None:
+    options = tune_options(explore=True, max_configurations=5, only={})
+    world = World(lab.store, seconds=1.0)
+    lab.search(options, world, blind())
+    arms = {arm.name: arm for race in races(world) for arm in race.arms}
+    assert len(arms) == 5
+    assert not any(
+        "cache" in name or "files at once" in name for name in arms
+    )  # the lengths of the files are not known
