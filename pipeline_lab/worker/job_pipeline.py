@@ -37,9 +37,9 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
     def tell(error: OwnCodeError) -> None:
         report_failure(job.folder, job.log, error)
 
-    with hard_exits_told(tell):
+    with hard_exits_told(job.stop.request):
         own = open_own(job.folder.source, workload, tell)
-        with errors_told(own.home):
+        with errors_told(own.home, own.maker):
             yield own
 
 

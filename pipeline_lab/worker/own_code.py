@@ -53,13 +53,17 @@ class OwnPipeline:
         Raises:
             OwnCodeError: It cannot be built, or is none.
         """
-        self.first_batch.expect(_place_of(self.workload.make_dataset, self.home))
+        self.first_batch.expect(self.maker)
         with errors_told(self.home):
             dataset = self.build()
         if not isinstance(dataset, tf.data.Dataset):
-            place = _place_of(self.workload.make_dataset, self.home)
-            raise OwnCodeError(f"make_dataset{place} returned {_kind(dataset)}; it should return a tf.data.Dataset.")
+            raise OwnCodeError(f"{self.maker} returned {_kind(dataset)}; it should return a tf.data.Dataset.")
         return dataset
+
+    @property
+    def maker(self) -> str:
+        """What makes the dataset, with its file and line where they are known."""
+        return f"make_dataset{_place_of(self.workload.make_dataset, self.home)}"
 
     @property
     def files(self) -> list[DataFile]:

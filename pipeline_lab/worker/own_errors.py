@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from pipeline_lab.errors import OwnCodeError, PipelineLabError
 from pipeline_lab.units import NS_PER_S, format_duration
-from pipeline_lab.worker.code_places import explain, place_of_frame
+from pipeline_lab.worker.code_places import explain, name_place, place_of_frame
 from pipeline_lab.worker.failures import is_disk_full
 from pipeline_lab.worker.stopping import StopRequestedError
 
@@ -18,12 +18,17 @@ SUBJECT = "Your code"
 Tell = Callable[[OwnCodeError], None]
 
 
+_leave: Callable[[int], NoReturn] = os._exit
+"""Python's own, whatever stands in its place while somebody else's code runs."""
+
+
 @contextlib.contextmanager
-def errors_told(home: Path) -> Iterator[None]:
+def errors_told(home: Path, maker: str = "") -> Iterator[None]:
     """Turn whatever the block raises into a sentence that names the user's file and line.
 
     Args:
         home: The folder below which code is the user's.
+        maker: What to look into where an operation of TensorFlow fails, which knows no line of Python.
     """
     try:
         yield
@@ -32,35 +37,45 @@ def errors_told(home: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if is_disk_full(error) or type(error).__name__ == "ResourceExhaustedError":
             raise
-        raise OwnCodeError(explain(error, home, SUBJECT)) from error
+        told = explain(error, home, SUBJECT)
+        if maker and not name_place(error, home):
+            told = f"{told.rstrip('.')}; look into {maker} and into the step."
+        raise OwnCodeError(told) from error
 
 
 @contextlib.contextmanager
-def hard_exits_told(tell: Tell) -> Iterator[None]:
+def hard_exits_told(stop: Callable[[], None]) -> Iterator[None]:
     """Keep ``os._exit`` from ending the job without a word, while the block runs.
 
-    On the main thread it raises, so that everything recorded is written. On another thread it tells why and leaves.
+    It raises instead, so that everything recorded is written, and the job fails with a sentence that names the line.
     Processes that the user's code forks leave as they always did.
+
+    Args:
+        stop: Asks the job to end, for a call on a thread whose errors nobody would see.
     """
-    leave: Callable[[int], NoReturn] = os._exit
     process = os.getpid()
+    left: list[OwnCodeError] = []
 
     def leave_in_order(status: int) -> NoReturn:
         if os.getpid() != process:
-            leave(status)
+            _leave(status)
         frame = sys._getframe(1)
         place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-        error = OwnCodeError(f"{SUBJECT} left by os._exit({status}) at {place}.")
-        if threading.current_thread() is threading.main_thread():
-            raise error
-        tell(error)
-        leave(status or 1)
+        left.append(OwnCodeError(f"{SUBJECT} left by os._exit({status}) at {place}."))
+        stop()
+        raise left[0]
 
-    os._exit = leave_in_order
+    before, os._exit = os._exit, leave_in_order
     try:
         yield
+    except BaseException:
+        if left:
+            raise left[0] from None
+        raise
     finally:
-        os._exit = leave  # type: ignore[assignment]  # what it was before
+        os._exit = before
+    if left:
+        raise left[0]
 
 
 class FirstBatch:
@@ -81,28 +96,26 @@ class FirstBatch:
         """Start to wait; a second call does nothing.
 
         Args:
-            maker: Where the dataset is made, as " (file, line n)".
+            maker: What makes the dataset, with its file and line.
         """
         if not self._is_expected and self._limit_s is not None:
             self._is_expected = True
-            leave: Callable[[int], NoReturn] = os._exit
-            threading.Thread(
-                target=self._wait, args=(maker, self._limit_s, leave), name="first batch", daemon=True
-            ).start()
+            waiting = (maker, self._limit_s)
+            threading.Thread(target=self._wait, args=waiting, name="first batch", daemon=True).start()
 
     def came(self) -> None:
         self._came.set()
 
-    def _wait(self, maker: str, limit_s: float, leave: Callable[[int], NoReturn]) -> None:
+    def _wait(self, maker: str, limit_s: float) -> None:
         if self._came.wait(limit_s):
             return
         limit = format_duration(limit_s * NS_PER_S)
         place = self._place()
-        where = f"Python stands at {place}" if place else f"no Python code of yours runs; look into make_dataset{maker}"
+        where = f"Python stands at {place}" if place else f"no Python code of yours runs; look into {maker}"
         self._tell(
             OwnCodeError(f"No batch came within {limit}: {where}. Raise workload.first_batch_s if it takes long.")
         )
-        leave(1)
+        _leave(1)
 
     def _place(self) -> str:
         """Say where the user's code stands; threads of the pipeline come before the one that waits for them."""

@@ -18,6 +18,10 @@ class StopRequest:
         """Let SIGTERM set the request; call on the main thread."""
         signal.signal(signal.SIGTERM, self._set)
 
+    def request(self) -> None:
+        """Ask the job to stop."""
+        self.is_set = True
+
     def check(self) -> None:
         """Leave the preparation of a job that nobody wants any more.
 
@@ -28,4 +32,4 @@ class StopRequest:
             raise StopRequestedError
 
     def _set(self, _signal: int, _frame: FrameType | None) -> None:
-        self.is_set = True
+        self.request()

@@ -1,8 +1,10 @@
 """Jobs whose dataset and step come from a module of the user's: good ones train, bad ones end with file and line."""
 
+import contextlib
 import math
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import STEPS, read_table
 from pipeline_lab.runs.written import read_written
+from pipeline_lab.worker import own_errors
 from pipeline_lab.worker.own_errors import FirstBatch, errors_told, hard_exits_told
 
 STEP = """
@@ -76,6 +79,18 @@ BAD = {
         "        return tf.data.Dataset.from_generator(self.yield_one, output_signature=tf.TensorSpec([], tf.int64))\n"
         "    def yield_one(self):\n        yield 1\n        raise RuntimeError('the camera is off')",
         "bad_generator.py, line 7 with RuntimeError: the camera is off",
+    ),
+    "operation": (
+        "import tensorflow as tf\nclass make:\n    def make_dataset(self):\n"
+        "        return tf.data.Dataset.from_tensors(b'no image').map(tf.io.decode_image).batch(1)",
+        "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required; look into make_dataset "
+        "(bad_operation.py, line 3) and into the step.",
+    ),
+    "worker": (
+        "import os\nimport tensorflow as tf\nclass make:\n    def make_dataset(self):\n"
+        "        return tf.data.Dataset.from_generator(self.work, output_signature=tf.TensorSpec([], tf.int64))\n"
+        "    def work(self):\n        yield 1\n        os._exit(0)",
+        "Your code left by os._exit(0) at bad_worker.py, line 8.",
     ),
     "result": (
         "import tensorflow as tf\nclass make:\n    def make_dataset(self):\n        return tf.data.Dataset.range(9)\n"
@@ -160,22 +175,22 @@ def test_a_module_or_preset_that_is_not_there_is_said(ask_tensorflow, tmp_path):
 
 def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_path, monkeypatch):
     path, left, said = tmp_path / "endless.py", threading.Event(), []
-    monkeypatch.setattr(os, "_exit", lambda _: left.set())
+    monkeypatch.setattr(own_errors, "_leave", lambda _: left.set())
     path.write_text("def search(found):\n    while not found.is_set():\n        found.wait(0.01)\n")
     scope: dict[str, Any] = {}
     exec(compile(path.read_text(), str(path), "exec"), scope)
     found = threading.Event()
-    thread = threading.Thread(target=scope["search"], args=(found,))
+    thread = threading.Thread(target=scope["search"], args=(found,), daemon=True)
     thread.start()
     watch = FirstBatch(0.05, tmp_path, said.append)
-    watch.expect(" (endless.py, line 1)")
+    watch.expect("make_dataset (endless.py, line 1)")
     assert left.wait(10)
     found.set()
     thread.join()
     assert "No batch came within 50 ms: Python stands at endless.py, line " in str(said[0])
 
     left.clear()
-    FirstBatch(0.05, tmp_path, said.append).expect(" (endless.py, line 1)")
+    FirstBatch(0.05, tmp_path, said.append).expect("make_dataset (endless.py, line 1)")
     assert left.wait(10)
     assert "no Python code of yours runs; look into make_dataset (endless.py, line 1)" in str(said[1])
 
@@ -188,16 +203,23 @@ def test_a_first_batch_that_came_ends_nothing(tmp_path):
     assert not said
 
 
-def test_another_thread_that_leaves_is_told_and_leaves(monkeypatch):
-    left: list[int] = []
-    said: list[OwnCodeError] = []
-    monkeypatch.setattr(os, "_exit", left.append)
-    with hard_exits_told(said.append):
-        thread = threading.Thread(target=lambda: os._exit(0))
+def test_a_thread_that_leaves_stops_the_job_with_its_line():
+    asked, before = [], os._exit
+    with pytest.raises(OwnCodeError, match=r"left by os._exit\(0\) at test_own_code.py, line "):
+        _leave_on_a_thread(lambda: asked.append(True))
+    assert asked == [True]
+    assert os._exit is before
+
+
+def _leave_on_a_thread(stop: Callable[[], None]) -> None:
+    def leave() -> None:
+        with contextlib.suppress(OwnCodeError):
+            os._exit(0)
+
+    with hard_exits_told(stop):
+        thread = threading.Thread(target=leave)
         thread.start()
         thread.join()
-    assert left == [1]
-    assert "os._exit(0) at test_own_code.py, line " in str(said[0])
 
 
 def test_what_is_no_fault_of_the_code_passes(tmp_path):
