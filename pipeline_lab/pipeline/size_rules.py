@@ -27,6 +27,9 @@ from pipeline_lab.pipeline.part_code import PartStage
 from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_bytes, format_count, format_percent
 
+LARGE_CONSTANT_BYTES = 50_000_000
+"""A constant of 328 MB took 75 s and 5 GB before the first batch (measured with TensorFlow 2.21)."""
+
 
 def _weak_shuffle(options: RunOptions) -> Iterator[Finding]:
     read, file_sizes = options.pipeline.find("read"), options.file_sizes
@@ -223,6 +226,14 @@ def _table_of_vectors(options: RunOptions) -> Iterator[Finding]:
     elif workload.layout == "lookup":
         sentence = f"The table of vectors takes {table} on disk; of it, memory holds what was read lately."
         yield Finding("table", Weight.FACT, place_of(options, LookupStage), sentence)
+    elif workload.layout == "constant" and workload.table_bytes > LARGE_CONSTANT_BYTES:
+        yield Finding(
+            "large-constant",
+            Weight.ADVICE,
+            place_of(options, LookupStage),
+            f"The table is a constant of {table}, which TensorFlow copies over and over while it builds the pipeline: that "
+            "takes many times its size in memory, and minutes; a variable is not copied.",
+        )
     elif workload.held_bytes:
         sentence = f"The table of vectors takes {table} on disk, and as much memory while the job runs."
         yield Finding("table", Weight.FACT, place_of(options, LookupStage), sentence)

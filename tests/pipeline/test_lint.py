@@ -264,3 +264,11 @@ def test_folders_of_classes_that_are_read_one_after_the_other() -> None:
         found = [each.weight.value for each in lint_pipeline(options) if each.kind == "class-by-class"]
         assert found == ([weight] if weight else [])
     assert "class-by-class" not in {each.kind for each in lint_pipeline(_options(READ, PARSE, BATCH))}
+
+
+def test_a_large_constant_is_advised_against() -> None:
+    stages = (READ, PARSE, REPEAT, BATCH, LookupStage(), PREFETCH)
+    large = _captions(*stages, layout="constant", captions_per_image=1)
+    assert _find(large, "large-constant").stage == 4
+    assert "65.5 MB" in _find(large, "large-constant").sentence
+    assert _find(_captions(*stages, layout="constant"), "table").weight is Weight.FACT
