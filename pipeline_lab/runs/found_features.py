@@ -88,8 +88,14 @@ def suggest_label(features: Sequence[RecordFeature]) -> str | None:
     return LABEL if len(features) > 1 and RecordFeature(LABEL, "int64", 1) in features else None
 
 
-def find_misfitting_record(path: Path, expected: Sequence[RecordFeature]) -> DataError | None:
-    """Name the first record of a file that does not hold what is expected of each."""
+def find_misfitting_record(path: Path, expected: Sequence[RecordFeature], remedy: str) -> DataError | None:
+    """Name the first record of a file that does not hold what is expected of each.
+
+    Args:
+        path: The file.
+        expected: What each record must hold.
+        remedy: What can be done about it, as the end of a sentence.
+    """
     for number, record in enumerate(read_records(path)):
         try:
             found = _features_of(path, number, record)
@@ -97,9 +103,7 @@ def find_misfitting_record(path: Path, expected: Sequence[RecordFeature]) -> Dat
             return error
         for feature in expected:
             if (trouble := _trouble(feature, found.get(feature.name))) is not None:
-                return DataError(
-                    f"Record {number} of {path} {trouble}; write it again, or change which features are expected."
-                )
+                return DataError(f"Record {number} of {path} {trouble}; {remedy}.")
     return None
 
 

@@ -87,10 +87,10 @@ def test_files_without_examples_say_so(tmp_path: Path) -> None:
 def test_the_record_that_does_not_fit_is_named(tmp_path: Path, record: bytes, trouble: str) -> None:
     fits = example(label=int64s(1), vector=floats(1, 2))
     path = write_records(tmp_path / "a", [WHOLE, fits, record])
-    assert str(find_misfitting_record(path, EXPECTED)).startswith(f"Record 2 of {path} {trouble}; ")
-    assert find_misfitting_record(write_records(tmp_path / "b", [WHOLE, fits]), EXPECTED) is None
+    assert str(find_misfitting_record(path, EXPECTED, "mend it")).startswith(f"Record 2 of {path} {trouble}; ")
+    assert find_misfitting_record(write_records(tmp_path / "b", [WHOLE, fits]), EXPECTED, "mend it") is None
 
 
 def test_a_feature_of_any_length_may_be_missing(tmp_path: Path) -> None:
     path = write_records(tmp_path / "a", [example(label=int64s(1))])
-    assert find_misfitting_record(path, (RecordFeature("tokens", "int64", None),)) is None
+    assert find_misfitting_record(path, (RecordFeature("tokens", "int64", None),), "mend it") is None

@@ -12,6 +12,8 @@ from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.worker.data.record_id import record_id
+from tests.runs.test_tfrecord import write_records
+from tests.support.examples import example, int64s, strings
 
 pytestmark = pytest.mark.tensorflow
 
@@ -62,6 +64,27 @@ def test_a_broken_image_is_named_when_the_job_fails(ask_tensorflow: Ask, folder:
     sentence = ask_tensorflow("run_own", root=str(tmp_path), options=options(folder, PARSE, BATCH).to_json())
     assert sentence.startswith(f"{folder / 'dog' / '1.png'} cannot be decoded (Invalid PNG")
     assert sentence.endswith("; write it again as JPEG or PNG, or leave it out.")
+
+
+@pytest.mark.parametrize(
+    ("image", "trouble"),
+    [
+        ({"image": strings(png(8, 8)[:-30])}, "The image of record 1 of {path} cannot be decoded (Invalid PNG"),
+        ({}, "Record 1 of {path} has no feature 'image', which every record must hold; set workload.image_feature and"),
+    ],
+    ids=["broken", "missing"],
+)
+def test_a_record_without_an_image_is_named(
+    ask_tensorflow: Ask, tmp_path: Path, image: dict[str, bytes], trouble: str
+) -> None:
+    whole = example(image=strings(png(8, 8)), label=int64s(1))
+    path = write_records(tmp_path / "a.tfrecord", [whole, example(label=int64s(0), **image), whole])
+    job = options(tmp_path, PARSE, BATCH)
+    workload = ImagesWorkload(data="files", pattern=str(path), image_size=8, classes=2)
+    sentence = ask_tensorflow(
+        "run_own", root=str(tmp_path / "runs"), options=job.model_copy(update={"workload": workload}).to_json()
+    )
+    assert sentence.startswith(trouble.format(path=path))
 
 
 def test_an_empty_folder_is_named(ask_tensorflow: Ask, folder: Path, tmp_path: Path) -> None:

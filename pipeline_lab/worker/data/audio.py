@@ -85,9 +85,9 @@ def check_clips(folders: Sequence[DataFile], rate_hz: int, stop: StopRequest) ->
             check_wav(path, rate_hz)
 
 
-def find_damaged_clip(folder: DataFile) -> DataError | None:
+def find_damaged_clip(folder: Path) -> DataError | None:
     """Name the first clip of a class that cannot be decoded."""
-    for path in files_in(Path(folder.path), ENDINGS):
+    for path in files_in(folder, ENDINGS):
         try:
             check_wav(path)
         except DataError as error:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,7 +13,6 @@ import tensorflow as tf
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.image_code import IMAGE_ENDINGS
-from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.class_folders import files_in
 from pipeline_lab.worker.data.record_id import record_id
@@ -89,14 +89,32 @@ def cifar_images(size: int, most: int) -> EncodedImages:
     return EncodedImages(_encode(images), [int(label) for label in labels[:most].reshape(-1)])
 
 
-def find_damaged_image(folder: DataFile) -> DataError | None:
+def find_damaged_image(folder: Path) -> DataError | None:
     """Name the first image of a class that cannot be decoded."""
-    for path in files_in(Path(folder.path), IMAGE_ENDINGS):
-        try:
-            tf.io.decode_image(tf.io.read_file(str(path)), channels=3, expand_animations=False)
-        except tf.errors.OpError as error:
-            why = re.sub(r"\{\{.*?\}\} *| \[Op:.*", "", error.message).rstrip(". ")
+    for path in files_in(folder, IMAGE_ENDINGS):
+        if (why := _decoding_error(tf.io.read_file(str(path)))) is not None:
             return DataError(f"{path} cannot be decoded ({why}); write it again as JPEG or PNG, or leave it out.")
+    return None
+
+
+def find_undecodable_record(path: Path, image_feature: str) -> DataError | None:
+    """Name the first record of a file whose image cannot be decoded."""
+    features = {image_feature: tf.io.FixedLenFeature([], tf.string)}
+    for number, record in enumerate(tf.data.TFRecordDataset(str(path))):
+        encoded = tf.io.parse_single_example(record, features)[image_feature]
+        if (why := _decoding_error(encoded)) is not None:
+            return DataError(
+                f"The image of record {number} of {path} cannot be decoded ({why}); write it again as JPEG, PNG, GIF or BMP."
+            )
+    return None
+
+
+def _decoding_error(encoded: Any) -> str | None:
+    """Return why an image cannot be decoded, in TensorFlow's words without its node names."""
+    try:
+        tf.io.decode_image(encoded, channels=3, expand_animations=False)
+    except tf.errors.OpError as error:
+        return re.sub(r"\{\{.*?\}\} *| \[Op:.*", "", error.message).rstrip(". ")
     return None
 
 

@@ -1,6 +1,6 @@
 """From a workload to its files, and from a damaged read to the record that caused it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from pipeline_lab.worker.data import features
 from pipeline_lab.worker.data.audio import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.data.cache import Recipe, cached_files
 from pipeline_lab.worker.data.class_folders import find_class_folders
-from pipeline_lab.worker.data.images import find_damaged_image, images_recipe
+from pipeline_lab.worker.data.images import find_damaged_image, find_undecodable_record, images_recipe
 from pipeline_lab.worker.data.sparse import sparse_recipe
 from pipeline_lab.worker.data.synthetic import synthetic_recipe
 from pipeline_lab.worker.data.user_files import find_user_files
@@ -87,17 +87,26 @@ def find_misfit(workload: Workload, files: Sequence[DataFile]) -> DataError | No
     """Name the first record or file of a user's that does not hold what the options expect of it."""
     match workload:
         case RecordsWorkload():
-            expected = workload.parsed_features
+            remedy = "write it again, or change workload.features"
+            return _first(lambda path: find_misfitting_record(path, workload.parsed_features, remedy), files)
         case ImagesWorkload(data="files"):
-            image, label = workload.image_feature, workload.label_feature
-            expected = (RecordFeature(image, "bytes", 1), RecordFeature(label, "int64", 1))
+            image, label = (
+                RecordFeature(workload.image_feature, "bytes", 1),
+                RecordFeature(workload.label_feature, "int64", 1),
+            )
+            remedy = "set workload.image_feature and workload.label_feature to the names in your records"
+            misfit = _first(lambda path: find_misfitting_record(path, (image, label), remedy), files)
+            return misfit or _first(lambda path: find_undecodable_record(path, workload.image_feature), files)
         case AudioWorkload():
-            return next(filter(None, map(find_damaged_clip, files)), None)
+            return _first(find_damaged_clip, files)
         case ImagesWorkload(data="folder"):
-            return next(filter(None, map(find_damaged_image, files)), None)
+            return _first(find_damaged_image, files)
         case _:
             return None
-    return next(filter(None, (find_misfitting_record(Path(file.path), expected) for file in files)), None)
+
+
+def _first(find: Callable[[Path], DataError | None], files: Sequence[DataFile]) -> DataError | None:
+    return next(filter(None, (find(Path(file.path)) for file in files)), None)
 
 
 def find_damage(files: Sequence[DataFile]) -> DataError | None:
