@@ -1,9 +1,10 @@
 """What of the training a workload's step and data cannot do."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from pipeline_lab.options.audio_workload import AudioWorkload
-from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.pipeline import BatchStage, PipelineOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
     FeaturesWorkload,
@@ -21,13 +22,14 @@ def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline:
     Raises:
         ValueError: The first thing that does not.
     """
-    for trouble in (
-        *_of_the_step(training, workload),
-        *_of_outputs(training, workload),
-        *_of_replicas(training, workload, pipeline),
-    ):
-        raise ValueError(trouble)
-    for trouble in _of_the_data(training, workload):
+    troubles = chain(
+        _of_the_step(training, workload),
+        _of_outputs(training, workload),
+        _of_micro_batches(training, pipeline),
+        _of_replicas(training, workload, pipeline),
+        _of_the_data(training, workload),
+    )
+    for trouble in troubles:
         raise ValueError(trouble)
 
 
@@ -48,11 +50,24 @@ def _of_outputs(training: TrainingOptions, workload: WorkloadModel) -> Iterator[
         )
 
 
+def _of_micro_batches(training: TrainingOptions, pipeline: PipelineOptions) -> Iterator[str]:
+    part = pipeline.batch_size // training.replicas if training.accumulate > 1 else None
+    if part is not None and part < training.accumulate:
+        yield (
+            f"training.accumulate cuts a replica's {part} examples into {training.accumulate} micro-batches, some of them "
+            "empty; make it smaller, or the batch larger"
+        )
+
+
 def _of_replicas(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> Iterator[str]:
     if training.replicas == 1:
         return
     if not isinstance(workload, ImagesWorkload | SparseWorkload):
         yield "replicas share the batches of the images and the sparse workload; set training.replicas to 1"
+    if training.loop == "keras_fit":
+        yield "the lab's steps cannot be divided among replicas inside Model.fit; set training.loop to custom or in_graph"
+    if any(isinstance(stage, BatchStage) and not stage.drop_remainder for stage in pipeline.stages):
+        yield "a last batch that is smaller may leave a replica without examples; set drop_remainder of batch"
     if training.xla:
         yield "training.xla compiles the step of one device; set training.replicas to 1"
     if pipeline.find("prefetch_to_device"):

@@ -1,5 +1,6 @@
 """The form of a new run: stages in their order, workload, training and profiling, all from the options' models."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -41,7 +42,7 @@ def edit_draft(draft: Draft) -> Draft:
     with right.container(border=True):
         st.markdown("**Profiling**")
         document["profiling"] = edit_fields(ProfilingOptions, document["profiling"], f"{key}.profiling")
-        _state_duty(document["profiling"])
+        _state_duty(document["profiling"], document["training"]["steps_per_call"] or 1)
     return replace(draft, document=document)
 
 
@@ -118,12 +119,15 @@ def _edit_training(training: Document, key: str) -> Document:
     return {**edited, "steps": None, "seconds": None, chosen: length}
 
 
-def _state_duty(profiling: Document) -> None:
+def _state_duty(profiling: Document, steps_per_call: int) -> None:
+    """Say how many of the steps are recorded; a window holds whole calls."""
     if not profiling["enabled"]:
         st.caption("The profiler stays off: no trace, only what the job itself notes on every step.")
         return
-    duty = 100 * profiling["steps_per_window"] / max(1, profiling["every_steps"])
-    st.caption(f"The profiler is on during {format_percent(duty)} of the steps.")
+    recorded = math.ceil(profiling["steps_per_window"] / steps_per_call) * steps_per_call
+    duty = min(100.0, 100 * recorded / max(1, profiling["every_steps"]))
+    whole = f" A window holds whole calls: {recorded} steps." if recorded > profiling["steps_per_window"] else ""
+    st.caption(f"The profiler is on during {format_percent(duty)} of the steps.{whole}")
 
 
 def _change(change: Callable[[Draft], Draft]) -> None:

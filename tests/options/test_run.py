@@ -227,6 +227,15 @@ def test_only_variables_are_read_by_the_step() -> None:
     ("settings", "sentence"),
     [
         ([("training.xla", "true"), ("training.replicas", "2")], "training.xla compiles the step of one device"),
+        ([("training.replicas", "2"), ("training.loop", "keras_fit")], "cannot be divided among replicas inside"),
+        (
+            [("training.replicas", "2"), ("pipeline.batch.drop_remainder", "false")],
+            "without examples; set drop_remainder",
+        ),
+        (
+            [("training.accumulate", "64"), ("pipeline.batch.size", "32")],
+            "a replica's 32 examples into 64 micro-batches",
+        ),
         ([("training.replicas", "2"), ("pipeline.stages.6", '{"stage": "prefetch_to_device"}')], "use prefetch"),
     ],
 )
