@@ -62,7 +62,8 @@ def record(plan: Plan, store: RunStore, output: Path, limits: Race, *, suggested
     folder = run(plan.baseline, store).folder
     measured = measure_run(folder)
     if isinstance(measured, Unavailable):
-        raise SystemExit(f"{plan.name}: {measured.reason}")
+        print(f"{plan.name}: {measured.reason}", flush=True)
+        return
     print(_describe(plan, measured), flush=True)
     if suggested:
         plan = replace(plan, changes=_suggestions(folder.path))

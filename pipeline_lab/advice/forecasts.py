@@ -66,10 +66,32 @@ def plan_race(measured: Measured, candidates: Sequence[RunOptions], **settings: 
     Raises:
         OptionsError: They cannot race; the text says why.
     """
-    predictions = [predict(measured, options) for options in candidates]
-    ratios = [each.step_ms / measured.step_ms if isinstance(each, Prediction) else None for each in predictions]
-    named = [each.model_copy(update={"name": name_change(measured.options, each)}) for each in candidates]
-    return choose_race([measured.options, *named], predicted_ratios=ratios, **settings)
+    return plan_race_of(measured.options, candidates, measured, **settings)
+
+
+def plan_race_of(
+    baseline: RunOptions, candidates: Sequence[RunOptions], measured: Measured | None, **settings: Any
+) -> RaceOptions:
+    """Return a race with what is predicted of each candidate.
+
+    Args:
+        baseline, candidates: What races.
+        measured: A run that can tell; None where there is none, and nothing is predicted.
+        settings: Fields of a race's options.
+
+    Raises:
+        OptionsError: They cannot race; the text says why.
+    """
+    named = [each.model_copy(update={"name": name_change(baseline, each)}) for each in candidates]
+    ratios = [] if measured is None else [_ratio(measured, baseline, each) for each in candidates]
+    return choose_race([baseline, *named], predicted_ratios=ratios, **settings)
+
+
+def _ratio(measured: Measured, baseline: RunOptions, candidate: RunOptions) -> float | None:
+    before, after = predict(measured, baseline), predict(measured, candidate)
+    if not isinstance(before, Prediction) or not isinstance(after, Prediction):
+        return None
+    return after.step_ms / before.step_ms
 
 
 def read_forecasts(store: RunStore) -> tuple[Forecast, ...]:

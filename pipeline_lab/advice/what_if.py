@@ -110,6 +110,8 @@ def explain(measured: Measured) -> Measured | Unavailable:
     excess_ms = wanted_ms - found.step_ms
     if binding == STEP and measured.waited_ms <= WAITED_SHARE * wanted_ms:
         return replace(measured, between_ms=max(0.0, measured.between_ms + excess_ms))
+    if binding == TURNS and measured.waited_ms:
+        return _explain_turns(measured, found)
     factor = wanted_ms / found.step_ms
     if binding == TURNS:
         factor = (wanted_ms - found.ceiling_ms) / (found.step_ms - found.ceiling_ms)
@@ -124,6 +126,14 @@ def explain(measured: Measured) -> Measured | Unavailable:
     if binding == PROCESSOR:
         return replace(measured, cpu_factor=factor)
     return replace(measured, pipeline_factor=factor)
+
+
+def _explain_turns(measured: Measured, found: Prediction) -> Measured:
+    """Divide what is not explained of step and input in turns: the wait is the pipeline's, the rest is the step's."""
+    serial_ms = found.step_ms - found.ceiling_ms
+    factor = min(MOST_UNEXPLAINED, max(1.0 / MOST_UNEXPLAINED, measured.waited_ms / serial_ms))
+    rest_ms = measured.step_ms - found.ceiling_ms - factor * serial_ms
+    return replace(measured, pipeline_factor=factor, between_ms=max(0.0, measured.between_ms + rest_ms))
 
 
 def _order_stall(measured: Measured) -> OrderStall | None:

@@ -34,11 +34,8 @@ class Forecast:
     prediction: "Prediction"
 
 
-def show(store: RunStore, options: RunOptions) -> None:
-    """Show the prediction with a button to race it; nothing where no run of the store can tell."""
-    found = find(store, options)
-    if found is None:
-        return
+def show(store: RunStore, found: Forecast, options: RunOptions) -> None:
+    """Show a prediction of the form with a button to race it."""
     binding, *others = found.prediction.terms
     gain = found.prediction.gain_percent(found.measured)
     than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than"

@@ -158,6 +158,15 @@ def test_what_the_model_does_not_explain_goes_to_the_term_that_binds():
     assert predicted(with_workload(options(), compute_ms=50.0), explained).step_ms == 50.0
 
 
+def test_of_turns_the_wait_is_the_pipelines_and_the_rest_is_the_steps():
+    """A step of 5 ms and 20 of input took 32: the wait was 22, so seven are left for the step and 5 of them are its own."""
+    explained = explain(measured(options=options(prefetch=None), step_ms=32.0, waited_ms=22.0))
+    assert isinstance(explained, Measured)
+    assert (explained.pipeline_factor, explained.between_ms) == (pytest.approx(1.1), pytest.approx(5.0))
+    assert predicted(options(prefetch=None), explained).step_ms == pytest.approx(32.0)
+    assert predicted(options(), explained).step_ms == pytest.approx(22.0)
+
+
 def test_a_run_that_the_model_does_not_understand_predicts_nothing():
     found = explain(measured(step_ms=90.0))
     assert isinstance(found, Unavailable)

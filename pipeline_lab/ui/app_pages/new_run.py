@@ -60,7 +60,9 @@ with right:
     if shown is not None:
         if options is None:
             st.caption("Advice and source of the form before it stopped being ready:")
-        forecast.show(cache.store(), shown)
-        advice.show_advice(shown)
+        predicted = forecast.find(cache.store(), shown)
+        if predicted is not None:
+            forecast.show(cache.store(), predicted, shown)
+        advice.show_advice(cache.store(), shown, predicted)
         st.markdown("**pipeline.py** — the file that will run")
         st.code(render_source(shown), language="python", height=640)
