@@ -47,7 +47,7 @@ def _show_cure(store: RunStore, options: RunOptions, finding: Finding, forecast:
     key = f"cure.{finding.kind}.{finding.stage}"
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Do it", key=f"{key}.apply", type="tertiary"):
-            state.start(cured, "link:")
+            state.change(cured)
             st.rerun()
         if st.button("Race it", key=f"{key}.race", type="tertiary"):
             _race(store, options, cured, forecast)

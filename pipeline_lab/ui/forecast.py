@@ -45,6 +45,9 @@ def show(store: RunStore, found: Forecast, options: RunOptions) -> None:
         f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
         f"{escape(binding.name)}{escape(behind)}."
     )
+    told = found.measured.options
+    if (options.pipeline, options.workload) == (told.pipeline, told.workload):
+        return
     if st.button(
         f"Race it against {escape(found.run.name)}", key="forecast-race", help="The prediction is kept with the race."
     ):

@@ -1,5 +1,6 @@
 """Everything that the app keeps for one browser session; the only place that touches ``st.session_state``."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import streamlit as st
@@ -39,6 +40,12 @@ def start(options: RunOptions, origin: str) -> None:
     """Replace the whole draft; its fields are built anew."""
     before = cast("Draft | None", st.session_state.get(_DRAFT))
     keep(start_draft(options, origin, before.generation + 1 if before else 0))
+
+
+def change(options: RunOptions) -> None:
+    """Put other options into the draft, as if somebody had typed them: it still comes from where it came from."""
+    before = draft()
+    keep(replace(start_draft(options, before.origin, before.generation + 1), start=before.start))
 
 
 def linked() -> str:
