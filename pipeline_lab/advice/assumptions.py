@@ -7,6 +7,7 @@ from pipeline_lab.advice.running import FUNCTIONS, full_cache
 from pipeline_lab.advice.workloads import CONSTANT_STEPS, function_ms
 from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.clip_lengths import examples_sent
 
 BUSY_SHARE = 0.2
 """Part of the cores that others may use before it is worth a word."""
@@ -28,6 +29,8 @@ def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
     old, new = before.pipeline, after.pipeline
     if old.batch_size != new.batch_size and not isinstance(before.workload, CONSTANT_STEPS):
         yield "The training step is taken to grow with the batch."
+    elif examples_sent(before) != examples_sent(after):
+        yield "The training step is taken to grow with what it is sent, padding included."
     for stage in sorted(FUNCTIONS):
         if _sees_batches(old, stage) != _sees_batches(new, stage) and not function_ms(stage, after.workload):
             yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."

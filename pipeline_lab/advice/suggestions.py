@@ -3,6 +3,7 @@
 from pipeline_lab.advice.cache_rules import CACHE_RULES
 from pipeline_lab.advice.changes import option_changes, source_diff
 from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.padding_rules import PADDING_RULES
 from pipeline_lab.advice.proposals import Case, Proposal, Rule
 from pipeline_lab.advice.sampling_rules import SAMPLING_RULES
 from pipeline_lab.advice.speed_rules import SPEED_RULES
@@ -12,7 +13,7 @@ from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
 
-RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES)
+RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES, *PADDING_RULES)
 MOST = 8
 """Suggestions that are handed out; a tired person reads no more."""
 NO_OPTION = Unavailable("No option of the lab does this, so it cannot be predicted; measure it in your own code.")

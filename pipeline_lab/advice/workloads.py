@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.running import FUNCTIONS
 from pipeline_lab.advice.stage_costs import StageCost
+from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.options.pipeline import BatchStage, BucketStage, Stage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload, WorkloadModel
+from pipeline_lab.pipeline.clip_lengths import examples_sent
 
 _HOW_IT_RUNS = frozenset({"num_parallel_calls", "deterministic"})
 _NEEDS_MEASURING = frozenset({"snapshot", "save", "unbatch", "rebatch", "bucket_by_sequence_length", "service"})
@@ -57,6 +60,8 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
         return f"The run trained on the {old.kind} workload; record one with {new.kind} to predict for it."
     if before.pipeline.find("service") or after.pipeline.find("service"):
         return "With tf.data service other processes prepare the data, and what they can do was not measured; race it."
+    if isinstance(new, AudioWorkload) and new.data == "folder" and _batches(before) != _batches(after):
+        return "How long your clips are is not known, so neither is what other batches of them hold; record a run with those."
     changed = _changed(old.model_dump(), new.model_dump())
     known = KNOWN_TIMES.get(old.kind, ANY_WORKLOAD) if makes_in_line(old) else OTHER_PRODUCERS
     unknown = sorted(set(changed) - known)
@@ -68,7 +73,7 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
 
 
 def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float, cpu_ms: float) -> Change:
-    """Return what is added to the step by another batch size, ``compute_ms`` or ``python_ms``.
+    """Return what is added to the step by another batch size, more or less padding, ``compute_ms`` or ``python_ms``.
 
     Args:
         before, after: The options that were measured, and those to predict for.
@@ -80,7 +85,7 @@ def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float,
     if isinstance(old, CONSTANT_STEPS):
         device = _number(new, "compute_ms") - _number(old, "compute_ms")
         return Change(device, between, device if computes_on_a_core(old) else 0.0)
-    larger = after.pipeline.batch_size / before.pipeline.batch_size - 1.0
+    larger = examples_sent(after) / examples_sent(before) - 1.0
     return Change(device_only_ms * larger, between, cpu_ms * larger)
 
 
@@ -166,6 +171,10 @@ def _unknown_function(before: RunOptions, after: RunOptions) -> str | None:
     if left:
         return f"What {left[0]} keeps from running was not measured; record a run without it."
     return None
+
+
+def _batches(options: RunOptions) -> list[Stage]:
+    return [stage for stage in options.pipeline.stages if isinstance(stage, BatchStage | BucketStage)]
 
 
 def _not_from(place: str, names: list[str]) -> str:

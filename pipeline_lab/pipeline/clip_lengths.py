@@ -5,6 +5,7 @@ import numpy as np
 from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.pipeline import BatchStage, BucketStage
+from pipeline_lab.options.run import RunOptions
 from pipeline_lab.statistics.record_stream import IntArray
 
 DRAWN = 20_000
@@ -34,6 +35,16 @@ def predict_padding(stage: BatchStage | BucketStage, workload: AudioWorkload) ->
         return padding_share([_batches(frames, stage.size)])
     bucket = np.searchsorted(boundaries_in_frames(stage, workload), frames, side="right")
     return padding_share([_batches(frames[bucket == number], size) for number, size in enumerate(stage.batch_sizes)])
+
+
+def examples_sent(options: RunOptions) -> float:
+    """Return how many examples of mean length take as much room as what a step is sent, padding included."""
+    share = 0.0
+    if isinstance(options.workload, AudioWorkload):
+        for stage in options.pipeline.stages:
+            if isinstance(stage, BatchStage | BucketStage):
+                share = predict_padding(stage, options.workload) or 0.0
+    return options.pipeline.batch_size / (1.0 - share)
 
 
 def padding_share(batches: list[IntArray]) -> float:

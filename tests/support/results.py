@@ -544,9 +544,9 @@ def kept_outputs(examples: int = 60) -> KeptOutputs:
     return measure_outputs(table, [DataFile(f"/data/train-{index}.tfrecord", 1000, 1) for index in range(4)])
 
 
-def padding(batches: int = 205) -> Padding:
-    """Build the padding of batches of 10 examples and 1,000 frames, from 20 to 24 % of it."""
-    rows = [(step, 10, 1000, 200 + 10 * (step % 5)) for step in range(batches)]
+def padding(batches: int = 205, percent: int = 22) -> Padding:
+    """Build the padding of batches of 10 examples and 1,000 frames, from two percent less to two percent more."""
+    rows = [(step, 10, 1000, 10 * (percent - 2 + step % 5)) for step in range(batches)]
     return measure_padding(pa.table(dict(zip(PADDING.names, zip(*rows, strict=True), strict=True)), schema=PADDING))
 
 
