@@ -1,15 +1,19 @@
 """A search: every configuration that raced, predicted beside measured."""
 
+from html import escape
+from textwrap import wrap
+
 import plotly.graph_objects as go
 
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison import rows_figure
-from pipeline_lab.figures.run_panels import short_labels
 from pipeline_lab.figures.theme import Mode, add_note, colour
 from pipeline_lab.tuning.placing import find_places
 from pipeline_lab.tuning.result import Tuning
 
 MOST_ROWS = 30
+LINE_CHARACTERS = 34
+MOST_LINES = 3
 
 
 def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -18,10 +22,11 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
     if not found:
         return Unavailable("No race is over yet.")
     shown = found[:MOST_ROWS]
-    labels = short_labels([place.configuration for place in shown])
+    labels = [_lines(place.configuration) for place in shown]
     figure = rows_figure(
         "Time per step of what raced", mode, "Time over the first leader's (left is faster)", len(shown)
     )
+    figure.update_yaxes(automargin=True)
     ratio = [place.ratio or 0.0 for place in shown]
     figure.add_scatter(
         x=ratio,
@@ -53,3 +58,8 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
     if len(shown) < len(found):
         add_note(figure, f"The {len(found) - len(shown)} slowest are not drawn.")
     return figure
+
+
+def _lines(name: str) -> str:
+    """Break the name of a configuration into lines that stand beside its row."""
+    return "<br>".join(wrap(escape(name), LINE_CHARACTERS, max_lines=MOST_LINES, placeholder=" …"))

@@ -1,7 +1,9 @@
 """What a search says of its steps, for people."""
 
+from collections import Counter
+
 from pipeline_lab.tuning.halving import Fate, Ratio
-from pipeline_lab.tuning.history import Raced, Standing, Step
+from pipeline_lab.tuning.history import Raced, Step
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import NS_PER_MS, format_duration
 
@@ -45,23 +47,17 @@ def describe(step: Step) -> str:
 
 
 def _raced(step: Raced) -> str:
-    parts = [
-        f"“{each.configuration}” {_FATES[Fate(each.fate)]}{_against(each, step.leader)}" for each in step.standings
+    fates = Counter(Fate(each.fate) for each in step.standings)
+    others = [
+        f"{fates[fate]} {one if fates[fate] == 1 else many}" for fate, (one, many) in _FATES.items() if fates[fate]
     ]
-    return f"Round {step.round}: {'; '.join(parts)}."
+    return f"Round {step.round}: “{step.winner}” leads{'; ' if others else ''}{', '.join(others)}."
 
 
 _FATES = {
-    Fate.LEADS: "leads",
-    Fate.KEPT: "races on",
-    Fate.TIED: "is as fast, but costs more",
-    Fate.BEHIND: "falls behind",
-    Fate.SLOWER: "is slower for certain",
-    Fate.FAILED: "did not run",
+    Fate.KEPT: ("races on", "race on"),
+    Fate.TIED: ("is as fast, but costs more", "are as fast, but cost more"),
+    Fate.BEHIND: ("falls behind", "fall behind"),
+    Fate.SLOWER: ("is slower for certain", "are slower for certain"),
+    Fate.FAILED: ("did not run", "did not run"),
 }
-
-
-def _against(standing: Standing, leader: str) -> str:
-    if standing.ratio is None or standing.configuration == leader:
-        return ""
-    return f" ({standing.ratio:.2f}× the time of “{leader}”)"
