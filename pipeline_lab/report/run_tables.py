@@ -208,7 +208,7 @@ def outputs(kept: KeptOutputs) -> Table:
             str(row["label"]),
             str(row["prediction"]),
             "yes" if row["right"] else "no",
-            row["outputs"],
+            " ".join(f"{float(value):.3g}" for value in row["outputs"].split()),
         )
         for row in rows[:MAX_EXAMPLES]
     )

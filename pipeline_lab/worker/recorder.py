@@ -105,8 +105,6 @@ class StepRecorder:
 
     def _finish(self, place: StepPlace, taken: TakenStep) -> None:
         loss, accuracy = self._trainer.read(taken.result)
-        if place.step == self._kept_step:
-            self._keep_outputs(taken)
         self._steps.append(
             place.step,
             place.is_warmup,
@@ -119,6 +117,8 @@ class StepRecorder:
             place.rss_bytes,
             place.away_ns,
         )
+        if place.step == self._kept_step:
+            self._keep_outputs(taken)
 
     def _keep_outputs(self, taken: TakenStep) -> None:
         """Keep what the step's forward pass made of each example."""
