@@ -8,7 +8,7 @@ from pipeline_lab.comparison.opening import open_recorded
 from pipeline_lab.report import chart_files
 from pipeline_lab.report.catalogue import FORMATS
 from pipeline_lab.report.comparison_report import ComparisonReport
-from pipeline_lab.report.run_report import RunReport
+from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.cli.support import call
 from tests.support.images import draw_letters
@@ -42,7 +42,7 @@ def written(report_format, output: Path, *arguments: object) -> bytes:
 
 @every_format
 def test_the_command_line_writes_the_bytes_that_python_gets(report_format, tmp_path, store, run) -> None:
-    expected = report_format.render(RunReport(open_recorded(run.path)))
+    expected = report_format.render(report_on([open_recorded(run.path)]))
     assert written(report_format, tmp_path / "out", run.id, "--store", store.root) == expected
 
 
