@@ -36,10 +36,12 @@ def main() -> None:
         for kind in chosen.kinds:
             blocks = run_job(kind, "--store", store, "--pairs", str(chosen.pairs), "--block", str(chosen.block))
             tell(f"ProfileWindows, {KINDS[kind]}", blocks["plain_s"], blocks["windows_s"], chosen.block)
+            tell_cpu(blocks["plain_cpu_s"], blocks["windows_cpu_s"])
             length = ("--lead", str(chosen.lead), "--seconds", str(chosen.seconds))
             rounds = [run_round(kind, number, store, *length) for number in range(chosen.rounds)]
             plain, watched = ([each[arm] for each in rounds] for arm in (0, 1))
             tell(f"watch, {KINDS[kind]}", *([each["step_s"] for each in arm] for arm in (plain, watched)), 1)
+            tell_cpu(*([each["step_cpu_s"] for each in arm] for arm in (plain, watched)))
             windows = run_job(kind, *length, "--windows", "--store", store)
             for name, grown in (("watch", watched), ("ProfileWindows", [windows])):
                 tell_memory(f"{name}, {KINDS[kind]}", plain, grown)
@@ -76,6 +78,13 @@ def tell(name: str, plain_s: list[float], recorded_s: list[float], steps: int) -
         f"{verdict} {MAX_OVERHEAD_PERCENT:g} %",
         flush=True,
     )
+
+
+def tell_cpu(plain_s: list[float], recorded_s: list[float]) -> None:
+    """Print what it costs in processor time, which other programs on the machine hardly change."""
+    ratio = paired_ratio(log_ratios(np.array(plain_s), np.array(recorded_s)))
+    low, middle, high = (100 * (each - 1) for each in (ratio.low, ratio.ratio, ratio.high))
+    print(f"  processor time {middle:+.2f} % ({low:+.2f} to {high:+.2f} %)", flush=True)
 
 
 def tell_memory(name: str, plain: list[dict[str, Any]], recorded: list[dict[str, Any]]) -> None:

@@ -50,14 +50,18 @@ class Steady:
         now_s = time.perf_counter()
         self._all_steps += 1
         if not self._first_s and now_s - self._begun_s >= self._lead_s:
-            self._first_s = now_s
+            self._first_s, self._first_cpu_s = now_s, time.process_time()
         elif self._first_s:
             self._steps += 1
             self.is_over = now_s - self._first_s >= self._seconds
-            self._last_s = now_s
+            self._last_s, self._last_cpu_s = now_s, time.process_time()
 
     def result(self) -> dict[str, Any]:
-        return {"step_s": (self._last_s - self._first_s) / self._steps, "steps": self._all_steps}
+        return {
+            "step_s": (self._last_s - self._first_s) / self._steps,
+            "step_cpu_s": (self._last_cpu_s - self._first_cpu_s) / self._steps,
+            "steps": self._all_steps,
+        }
 
 
 class Blocks:
@@ -72,12 +76,13 @@ class Blocks:
         orders = [draw_order(2, number, seed=0) for number in range(pairs)]
         self._arms = iter([bool(arm) for order in orders for arm in order])
         self._seconds: dict[bool, list[float]] = {False: [], True: []}
+        self._cpu_seconds: dict[bool, list[float]] = {False: [], True: []}
         self._windows: ProfileWindows | None = None
         self._begin(next(self._arms))
 
     def before(self) -> None:
         if self._step == LEAD_STEPS:
-            self._begun_s = time.perf_counter()
+            self._begun_s, self._begun_cpu_s = time.perf_counter(), time.process_time()
         if self._windows is not None:
             self._windows.on_train_batch_begin(self._step)
 
@@ -88,6 +93,7 @@ class Blocks:
         if self._step < LEAD_STEPS + self._block_steps:
             return
         self._seconds[self._has_windows].append(time.perf_counter() - self._begun_s)
+        self._cpu_seconds[self._has_windows].append(time.process_time() - self._begun_cpu_s)
         if self._windows is not None:
             self._windows.on_train_end()
         following = next(self._arms, None)
@@ -96,7 +102,13 @@ class Blocks:
             self._begin(following)
 
     def result(self) -> dict[str, Any]:
-        return {"plain_s": self._seconds[False], "windows_s": self._seconds[True]}
+        times, cpu_times = self._seconds, self._cpu_seconds
+        return {
+            "plain_s": times[False],
+            "windows_s": times[True],
+            "plain_cpu_s": cpu_times[False],
+            "windows_cpu_s": cpu_times[True],
+        }
 
     def _begin(self, has_windows: bool) -> None:
         self._has_windows, self._step = has_windows, 0
