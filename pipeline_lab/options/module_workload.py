@@ -50,6 +50,20 @@ Arguments = Annotated[
 ]
 """Numbers, texts, true, false or null by name; written ``batch=64, shuffle=false`` in one line."""
 
+CODE_DECIDES = (
+    "loop",
+    "steps_per_call",
+    "evaluate_every",
+    "held_out_files",
+    "keep_outputs_of_step",
+    "precision",
+    "xla",
+    "accumulate",
+    "replicas",
+    "learning_rate",
+)
+"""Training options that the user's own code stands in for."""
+
 
 class ModuleWorkload(Options):
     """Take the dataset and the training step from a Python module of your own; its code runs with your rights."""

@@ -15,6 +15,7 @@ from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.base import Options
 from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.lengths import check_lengths
+from pipeline_lab.options.module_workload import CODE_DECIDES
 from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage, ViewsStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
@@ -265,11 +266,11 @@ def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training:
         raise ValueError("workload.target is missing; write package.module:function")
     if pipeline.stages:
         raise ValueError("the stages of a module workload are those of its own dataset; remove pipeline.stages")
-    for name in ("precision", "learning_rate"):
+    for name in CODE_DECIDES:
         if getattr(training, name) != TrainingOptions.model_fields[name].default:
-            raise ValueError(f"training.{name} is up to the module's own code; pass it in workload.arguments")
-    if training.loop != "custom":
-        raise ValueError("a module's step is called one by one; set training.loop = custom")
+            raise ValueError(
+                f"training.{name} is up to the module's own code, whose step is called one by one; leave it"
+            )
 
 
 def _check_features(workload: FeaturesWorkload, kinds: list[str]) -> None:

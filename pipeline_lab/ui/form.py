@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from pipeline_lab.options.module_workload import CODE_DECIDES
 from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
@@ -38,7 +39,8 @@ def edit_draft(draft: Draft) -> Draft:
     left, right = st.columns(2)
     with left.container(border=True):
         st.markdown("**Training**")
-        document["training"] = _edit_training(document["training"], f"{key}.training")
+        own = CODE_DECIDES if document["workload"]["kind"] == "module" else ()
+        document["training"] = _edit_training(document["training"], f"{key}.training", own)
     with right.container(border=True):
         st.markdown("**Profiling**")
         document["profiling"] = edit_fields(ProfilingOptions, document["profiling"], f"{key}.profiling")
@@ -108,14 +110,14 @@ def _stage_button(sign: str, meaning: str, key: str, disabled: bool, change: Cal
     st.button(labelled(sign, meaning), key=key, help=meaning, disabled=disabled, on_click=_change, args=(change,))
 
 
-def _edit_training(training: Document, key: str) -> Document:
-    """Ask for steps or seconds, one of them, then for the rest."""
+def _edit_training(training: Document, key: str, own: tuple[str, ...]) -> Document:
+    """Ask for steps or seconds, one of them, then for the rest but what the user's ``own`` code decides."""
     by = "seconds" if training["seconds"] is not None else "steps"
     chosen = st.segmented_control("Length", ["steps", "seconds"], default=by, required=True, key=f"{key}.by") or by
     values = {**training, "steps": training["steps"] or 200, "seconds": training["seconds"] or 60.0}
     schema = schema_of(TrainingOptions)[chosen]
     length = edit_field(chosen, schema, values[chosen], f"{key}.{chosen}")
-    edited = edit_fields(TrainingOptions, training, key, skip=("steps", "seconds"))
+    edited = edit_fields(TrainingOptions, training, key, skip=("steps", "seconds", *own))
     return {**edited, "steps": None, "seconds": None, chosen: length}
 
 

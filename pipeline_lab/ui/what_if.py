@@ -13,7 +13,7 @@ from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.launcher import launch_race
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui import contents, links, what_if_form
+from pipeline_lab.ui import contents, links, own_code, what_if_form
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
@@ -98,7 +98,7 @@ def _show_buttons(store: RunStore, measured: Measured, chosen: RunOptions, is_ch
             help="The run's options against these; the prediction is kept with the race.",
         ):
             try:
-                race = launch_race(store, plan_race(measured, [chosen]))
+                race = launch_race(store, plan_race(measured, [own_code.check(chosen)]))
             except PipelineLabError as error:
                 st.error(escape(str(error)))
             else:
