@@ -145,6 +145,9 @@ def _file_sampling(sampling: FileSampling) -> str:
         parts.append(f"{sampling.unopened} never used")
     if sampling.coverage_percent is not None:
         parts.append(f"{format_percent(sampling.coverage_percent)} of the records used")
+    if (found := sampling.same_source) is not None:
+        shared = f"{found.per_batch:.3g} of the {found.batch_size} examples of a batch share their image"
+        parts.append(f"{shared} (a perfect shuffle: {found.expected:.3g})")
     return " · ".join(parts)
 
 
@@ -158,7 +161,10 @@ def _evaluation(evaluation: Evaluation) -> str:
 
 
 def _memory(memory: Memory) -> str:
-    return f"peak {format_bytes(memory.process_peak_bytes)}, {format_bytes(memory.process_start_bytes)} at the start"
+    data = "" if memory.data_bytes is None else f" · data on disk {format_bytes(memory.data_bytes)}"
+    return (
+        f"peak {format_bytes(memory.process_peak_bytes)}, {format_bytes(memory.process_start_bytes)} at the start{data}"
+    )
 
 
 def _profiler_cost(cost: ProfilerCost) -> str:
