@@ -61,6 +61,8 @@ _LABELS = {
     "warmup_seconds": "Warm up for at most (s)",
     "checkpoint_every": "Checkpoint every … steps",
     "keep_outputs_of_step": "Keep the outputs of step …",
+    "xla": "XLA",
+    "accumulate": "Micro-batches per step",
     "evaluate_every": "Evaluate every … steps",
     "evaluate_steps": "Batches of an evaluation",
     "evaluation": "Training pipeline after it",

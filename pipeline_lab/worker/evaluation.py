@@ -43,7 +43,8 @@ class Evaluation:
         log.write(PhaseEvent("evaluating"))
         started_ns = clock.now_ns()
         batches = [iter(self._trainer.distribute(self._make_dataset()))]
-        results, first_batch_ns = [], 0
+        results: list[tuple[float, float]] = []
+        first_batch_ns = 0
         for _ in range(self._job.options.training.evaluate_steps):
             batch = None if self._job.stop.is_set else next(batches[0], None)
             if batch is None:
