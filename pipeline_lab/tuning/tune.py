@@ -1,6 +1,9 @@
 """Search for a better pipeline from a script: launch, wait for the end, read what was found."""
 
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline_lab.comparison.racing import find_arm
 from pipeline_lab.errors import RunFailedError
@@ -10,10 +13,13 @@ from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
 from pipeline_lab.tuning.launching import launch_tune, resume_tune
+from pipeline_lab.tuning.own_functions import options_of_function
 from pipeline_lab.tuning.result import Tuning, read_tuning
 
 
-def tune(start: RunOptions | str | Path, *, store: RunStore | None = None, **settings: object) -> Tuning:
+def tune(
+    start: RunOptions | str | Path | Callable[..., Any], *, store: RunStore | None = None, **settings: object
+) -> Tuning:
     """Search for a faster pipeline around a start; an interrupt cancels the search, which keeps its best.
 
     The model proposes and races decide; what the winner gained is measured against the start. In a notebook::
@@ -22,8 +28,18 @@ def tune(start: RunOptions | str | Path, *, store: RunStore | None = None, **set
         found = tune("baseline", budget_s=600)
         print(found.source)
 
+    A function of your own that returns a dataset is called with each of the arguments that are to be tried, in a process
+    that imports it from its file::
+
+        def make_dataset(calls=1, prefetch=0):
+            ...
+
+        if __name__ == "__main__":
+            print(tune(make_dataset, only={"calls": [1, 4, 8], "prefetch": [0, 2]}).sentence)
+
     Args:
-        start: Options, a preset's name, a JSON file of options, or a run's id.
+        start: Options, a preset's name, a JSON file of options, a run's id, a function that returns a dataset, or a class
+            as ``--workload`` takes it.
         store: Where to keep the search and its trials; None for the store that the command line uses too.
         settings: Fields of :class:`pipeline_lab.options.tune.TuneOptions` beside the start: ``budget_s`` (s),
             ``max_configurations``, ``max_memory_mb``, ``max_threads``, ``explore``, ``ray`` and others.
@@ -34,7 +50,10 @@ def tune(start: RunOptions | str | Path, *, store: RunStore | None = None, **set
     """
     opened = store or open_store()
     given = {name: value for name, value in settings.items() if value is not None}
-    options = read_tune_options({"start": find_arm(start, opened).model_dump(mode="json"), **given})
+    if "only" in given:
+        given["only"] = _as_words(given["only"])
+    found = options_of_function(start) if callable(start) else find_arm(start, opened)
+    options = read_tune_options({"start": found.model_dump(mode="json"), **given})
     return _wait(launch_tune(opened, options))
 
 
@@ -46,6 +65,15 @@ def resume(run_id: str, store: RunStore | None = None) -> Tuning:
         RunFailedError: The search failed again.
     """
     return _wait(resume_tune(store or open_store(), run_id))
+
+
+def _as_words(only: object) -> object:
+    """Write the values of knobs as a command line would; what is no mapping is for the options to refuse."""
+    if not isinstance(only, Mapping):
+        return only
+    return {
+        knob: [each if isinstance(each, str) else json.dumps(each) for each in values] for knob, values in only.items()
+    }
 
 
 def _wait(folder: RunFolder) -> Tuning:
