@@ -28,7 +28,7 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload
+from pipeline_lab.options.workload import FeaturesWorkload, GeneratorWorkload, ImagesWorkload
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from tests.support.option_strategies import RUN_OPTIONS
@@ -272,3 +272,16 @@ def test_a_large_constant_is_advised_against() -> None:
     assert _find(large, "large-constant").stage == 4
     assert "65.5 MB" in _find(large, "large-constant").sentence
     assert _find(_captions(*stages, layout="constant"), "table").weight is Weight.FACT
+
+
+def _made(**workload: Any) -> RunOptions:
+    stages = (READ, REPEAT, BATCH, PREFETCH)
+    return RunOptions(workload=GeneratorWorkload(**workload), pipeline=PipelineOptions(stages=stages))
+
+
+def test_threads_do_not_help_python_and_processes_cost_what_they_hand_over() -> None:
+    assert "2 Python threads make no more" in _find(_made(producer="threads"), "python-threads").sentence
+    image = {"producer": "processes", "element_bytes": 256 * 256 * 3}
+    assert "takes a process about 1.6 ms" in _find(_made(example_ms=1, **image), "process-queue").sentence
+    for sound in (_made(example_ms=2, **image), _made(producer="threads", example_ms=0), _made()):
+        assert not {"python-threads", "process-queue"} & {finding.kind for finding in lint_pipeline(sound)}
