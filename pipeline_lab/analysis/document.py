@@ -105,6 +105,7 @@ def _job_steps(job: JobSteps) -> Document:
         "p95_ms": _ms(job.p95_ns),
         "total_ms": _ms(job.total_ns),
         "wait_ms": _ms(job.wait_total_ns),
+        "first_batch_ms": _ms(job.first_batch_ns),
         "examples_per_second": job.examples_per_second,
     }
 

@@ -53,6 +53,13 @@ class JobSteps:
     wait_total_ns: int
     examples_per_second: float | None
 
+    @property
+    def first_batch_ns(self) -> int | None:
+        """How long the job waited for its very first batch: shuffle buffers fill, files open; None if not noted."""
+        first = tables.ints(self.table, "step") == 0
+        waits = tables.ints(self.table, "wait_ns")[first & tables.valid(self.table, "wait_ns")]
+        return int(waits[0]) if len(waits) else None
+
 
 def measure(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
     """Summarise the steps of a run.

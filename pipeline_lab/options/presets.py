@@ -1,6 +1,7 @@
 """Named option sets that reproduce questions from the field."""
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.order_presets import order_presets
 from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,
@@ -308,6 +309,7 @@ PRESETS: tuple[Preset, ...] = (
     AUDIO_PADDED,
     AUDIO_BUCKETED,
     AUDIO_RAGGED,
+    *order_presets(),
     *training_presets(OPTIMISED.options),
 )
 """Every preset, in the order in which lists show them."""

@@ -77,6 +77,7 @@ def _job_rows(job: JobSteps) -> list[Row]:
         ("Step time, median", format_duration(job.median_ns)),
         ("Step time, 95th percentile", format_duration(job.p95_ns)),
         ("Examples per second", NOT_MEASURED if speed is None else format_count(speed)),
+        *([] if job.first_batch_ns is None else [("First batch after", format_duration(job.first_batch_ns))]),
         ("Wait of all steps", f"{format_duration(job.wait_total_ns)} ({format_percent(wait)} of their time)"),
     ]
 

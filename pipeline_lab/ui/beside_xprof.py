@@ -1,5 +1,6 @@
 """Our numbers beside XProf's, on request: XProf takes its time, and runs in a process of its own."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -35,6 +36,8 @@ def show(folder: RunFolder) -> None:
         "What XProf says about the same traces, and why the two differ. It runs in a process of its own, for five "
         "minutes and 8 GB at most; the result is kept with the run."
     )
+    st.caption("To look at the traces in XProf itself (its server answers other machines too, so start it yourself):")
+    st.code(f"xprof --logdir {shlex.quote(str(folder.path.parent))} --port 8791", language="shell")
     if st.button("Ask XProf", key="ask-xprof", type="primary"):
         _attempts.forget(folder)
         _attempts.start(folder, "--xprof")
