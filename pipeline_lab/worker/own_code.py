@@ -11,6 +11,7 @@ A target ``package.module:name`` is a function or class. Called with the run's a
 The module may have ``PRESETS``: arguments by the preset's name.
 """
 
+import hashlib
 import importlib
 import inspect
 import sys
@@ -40,12 +41,14 @@ class OwnPipeline:
         workload: What it returned.
         first_batch: Watches over the wait for the first batch.
         build: Builds the dataset anew, with the run's ``tf.data.Options``.
+        code: The module's file and the beginning of its SHA-256, so that runs tell which version they ran.
     """
 
     home: Path
     workload: Any
     first_batch: FirstBatch
     build: Callable[[], Any]
+    code: str = ""
 
     def make_dataset(self, _files: list[str], _cache_dir: str) -> Any:
         """Build the dataset anew.
@@ -98,7 +101,13 @@ def open_own(source: Path, options: ModuleWorkload, tell: Tell) -> OwnPipeline:
         _check_arguments(function, {**_preset(module, options), **options.arguments}, options.function, home)
         rendered: Any = import_pipeline(source)
     _check_workload(rendered.WORKLOAD, f"{options.function}{_place_of(function, home)}")
-    return OwnPipeline(home, rendered.WORKLOAD, FirstBatch(options.first_batch_s, home, tell), rendered.make_dataset)
+    return OwnPipeline(
+        home,
+        rendered.WORKLOAD,
+        FirstBatch(options.first_batch_s, home, tell),
+        rendered.make_dataset,
+        _version(module, home),
+    )
 
 
 def _import(name: str, start: Path) -> ModuleType:
@@ -121,6 +130,14 @@ def _home(module: ModuleType) -> Path | None:
         return None
     path = Path(file).resolve()
     return path.parents[1] if path.name == "__init__.py" else path.parent
+
+
+def _version(module: ModuleType, home: Path) -> str:
+    path = Path(module.__file__ or "")
+    if not path.is_file():
+        return module.__name__
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return f"{below(str(path), home) or path.name}, SHA-256 {digest[:16]}"
 
 
 def _check_origin(module: ModuleType, start: Path) -> None:

@@ -28,6 +28,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.job_data import JobData
 from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_loop, make_steps
+from pipeline_lab.worker.own_code import OwnPipeline
 from pipeline_lab.worker.page_cache import cool
 from pipeline_lab.worker.pipeline_model import sample_model
 from pipeline_lab.worker.probes import open_resources, sample_resources
@@ -56,6 +57,8 @@ def run_session(job: Job) -> None:
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")
     with open_pipeline(job) as pipeline:
+        if isinstance(pipeline, OwnPipeline):
+            describe_code(job.folder, pipeline)
         files = find_files(job, pipeline)
         tables = find_tables(options.workload, files)
         write_files(job.folder.files, files, tables)
@@ -125,6 +128,12 @@ def describe_run(folder: RunFolder, device: Device) -> None:
     """Note what the run runs on."""
     environment = describe_environment(device.name, device.gpus)
     update_record(folder, lambda record: replace(record, environment=environment))
+
+
+def describe_code(folder: RunFolder, pipeline: OwnPipeline) -> None:
+    """Note which version of the user's module the run runs."""
+    code = {"workload_code": pipeline.code}
+    update_record(folder, lambda record: replace(record, environment={**record.environment, **code}))
 
 
 def note_missing_gpu(job: Job, device: Device) -> None:

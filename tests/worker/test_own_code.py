@@ -15,7 +15,7 @@ from pipeline_lab.options.own import own_options
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.events import NoteEvent, read_events
 from pipeline_lab.runs.files import read_files
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import STEPS, read_table
 from pipeline_lab.runs.written import read_written
 from pipeline_lab.worker import own_errors
@@ -127,6 +127,7 @@ def test_an_own_step_trains_and_its_pipeline_is_described(ask_tensorflow, tmp_pa
     assert written is not None
     assert ("ParallelMapDatasetV2", "map_double") in [(stage.op, stage.function) for stage in written.stages]
     assert [Path(file.path).name for file in read_files(folder.files)] == ["own_step.py"]
+    assert read_record(folder).environment["workload_code"].startswith("own_step.py, SHA-256 ")
 
 
 @pytest.mark.tensorflow
