@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pipeline_lab.advice.edits import Document, edit_stages, set_pipeline, set_stage, set_workload, with_whole_batches
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, Case, Proposal, Rule
 from pipeline_lab.advice.running import FUNCTIONS, RunningStage
-from pipeline_lab.advice.terms import TURNS
+from pipeline_lab.advice.terms import ORDER, TURNS
 from pipeline_lab.options.pipeline import BatchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import GeneratorWorkload
@@ -38,7 +38,8 @@ def more_calls(case: Case) -> Iterator[Proposal]:
         if not _can_be_parallel(case, stage) or time_ms < MATTERS_SHARE * case.measured.step_ms:
             continue
         more = [calls for calls in CALLS if calls > stage.calls]
-        few = _fewest(case, [_with_calls(case.options, stage, calls) for calls in more])
+        some = [calls for calls in more if calls <= case.pool_threads or stage.keeps_order]  # others would only wait
+        few = _fewest(case, [_with_calls(case.options, stage, calls) for calls in some])
         wide = _fewest(case, [_with_calls(case.options, stage, calls, pool=calls) for calls in more])
         yield from _propose_calls(case, stage, few)
         if wide is not None and case.step_ms(wide) < WORTH_IT * min(case.step_ms(few), case.step_ms(case.options)):
@@ -63,11 +64,11 @@ def more_threads(case: Case) -> Iterator[Proposal]:
 
 def any_order(case: Case) -> Iterator[Proposal]:
     """Hand on whatever is ready."""
-    stall = case.measured.order_stall
     for stage in case.running:
-        if stall is not None and stage.stage.stage == stall.stage and stage.keeps_order:
+        name = stage.stage.stage
+        if stage.keeps_order and case.own.terms[0].name == f"{ORDER}{name}":
             yield Proposal(
-                f"Set deterministic=False on {stall.stage}.",
+                f"Set deterministic=False on {name}.",
                 f"Its work alone would take {_ms(_work_ms(case, stage) / stage.calls)} a batch, but finished elements wait for "
                 "slower ones before them.",
                 set_stage(case.options, stage.index, deterministic=False),

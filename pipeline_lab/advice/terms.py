@@ -9,6 +9,8 @@ from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import GeneratorWorkload
 
 STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"
+ORDER = "order of "
+"""Comes before the name of the stage whose order it is."""
 PYTHON = "Python, one thread at a time"
 
 TURNS_SHARE = 0.05

@@ -14,7 +14,7 @@ from pipeline_lab.advice.footprint import memory_bytes
 from pipeline_lab.advice.measured import Measured, OrderStall, take
 from pipeline_lab.advice.running import RunningStage, pool_threads, running_stages
 from pipeline_lab.advice.stage_times import stage_times
-from pipeline_lab.advice.terms import PROCESSOR, STEP, TURNS, Term, find_terms
+from pipeline_lab.advice.terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_terms
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.visits import examples_behind
 from pipeline_lab.advice.workloads import change_of_step, find_unknown, order_ms
@@ -156,10 +156,11 @@ def _order_terms(measured: Measured, running: Sequence[RunningStage], options: R
         if not stage.keeps_order or stage.is_skipped:
             continue
         ms = order_ms(stage.stage.stage, options.workload, behind[stage.index], stage.held_examples)
+        ms *= measured.pipeline_factor
         if stall is not None and stall.stage == stage.stage.stage:
             ms = stall.step_ms * min(1.0, stall.held_examples / stage.held_examples)
         if ms:
-            terms.append(Term(f"order of {stage.stage.stage}", ms))
+            terms.append(Term(f"{ORDER}{stage.stage.stage}", ms))
     return terms
 
 

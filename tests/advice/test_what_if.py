@@ -194,6 +194,9 @@ def test_slow_records_that_are_told_keep_others_waiting_unless_they_fit_beside_t
     assert predicted(slow(8)).step_ms == pytest.approx(20.0)
     assert predicted(slow(32)).step_ms == pytest.approx(10.0)
     assert predicted(slow(32, deterministic=False)).step_ms == STEP_MS
+    explained = explain(measured(options=slow(8), step_ms=25.0, waited_ms=20.0))
+    assert isinstance(explained, Measured)
+    assert predicted(slow(8), explained).step_ms == pytest.approx(25.0)
 
 
 # step time that was predicted from one run, and measured: real jobs on two cores, from the notes on tf.data
