@@ -106,6 +106,7 @@ class ArmResult:
                 "total_variation_ideal": sampling.total_variation_ideal,
                 "unopened": sampling.unopened,
                 "coverage_percent": sampling.coverage_percent,
+                "same_source_per_batch": None if sampling.same_source is None else sampling.same_source.per_batch,
             },
             "idle": self.idle.to_json(),
         }
@@ -141,7 +142,7 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         else BATCH_UNKNOWN,
         losses=last["loss"].to_numpy().astype(np.float64),
         accuracies=last["accuracy"].to_numpy().astype(np.float64),
-        sampling=_read_sampling(folder, batches),
+        sampling=_read_sampling(folder, batches, options.pipeline.views),
         idle=_read_idle(folder),
     )
 
@@ -161,11 +162,11 @@ def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
     return ArmIdle(gaps.device, 100.0 * gaps.idle_ns / whole_ns if whole_ns else 0.0, cause, windows[-1])
 
 
-def _read_sampling(folder: RunFolder, batches: int) -> FileSampling | Unavailable:
+def _read_sampling(folder: RunFolder, batches: int, views: int) -> FileSampling | Unavailable:
     samples = read_table(folder.samples, SAMPLES)
     samples = samples.filter(samples["step"].to_numpy() < batches)
     try:
-        return file_sampling.measure(read_files(folder.files), samples, FileReads({}, {}))
+        return file_sampling.measure(read_files(folder.files), samples, FileReads({}, {}), views=views)
     except TraceIncompleteError:
         return Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
 

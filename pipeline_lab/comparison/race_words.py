@@ -63,7 +63,8 @@ def describe_prediction(ratio: float | None) -> str:
 
 def find_warnings(baseline: ArmResult, candidate: ArmResult) -> tuple[str, ...]:
     """Say what got worse in a candidate while its time was looked at."""
-    return tuple(filter(None, (_worse_loss(baseline, candidate), _worse_sampling(baseline, candidate))))
+    looks = (_worse_loss, _worse_sampling, _worse_views)
+    return tuple(sentence for look in looks if (sentence := look(baseline, candidate)) is not None)
 
 
 def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, GateAnswer]) -> Gate:
@@ -125,4 +126,17 @@ def _worse_sampling(baseline: ArmResult, candidate: ArmResult) -> str | None:
     return (
         f"{candidate.name} samples its files less evenly: {format_percent(100 * second.total_variation)} of its examples "
         f"would have to come from other files, {format_percent(100 * first.total_variation)} of {baseline.name}'s."
+    )
+
+
+def _worse_views(baseline: ArmResult, candidate: ArmResult) -> str | None:
+    if isinstance(baseline.sampling, Unavailable) or isinstance(candidate.sampling, Unavailable):
+        return None
+    first, second = baseline.sampling.same_source, candidate.sampling.same_source
+    if second is None or not second.is_weak or (first is not None and first.is_weak):
+        return None
+    before = "" if first is None else f", {first.per_batch:.3g} of {baseline.name}'s"
+    return (
+        f"{candidate.name} puts views of one image together: {second.per_batch:.3g} of the {second.batch_size} examples of a "
+        f"batch share their image with another one{before}."
     )

@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from pipeline_lab import analyze
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.comparison.race import Race, read_race
-from pipeline_lab.comparison.race_arm import ArmIdle
+from pipeline_lab.comparison.race_arm import ArmIdle, ArmResult
+from pipeline_lab.comparison.race_words import find_warnings
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
@@ -173,3 +176,17 @@ def test_a_race_without_a_round_says_so(tmp_path: Path) -> None:
     folder = make_race(RunStore(tmp_path), PlantedArm([]), PlantedArm([]))
     with pytest.raises(TraceIncompleteError, match="before its first round"):
         read_race(folder)
+
+
+def test_a_faster_arm_that_puts_views_together_is_flagged(tmp_path: Path) -> None:
+    baseline, candidate = _race(tmp_path, 0.5).arms
+    apart, together = SameSource(10, 128, 5.0, 3.5), SameSource(10, 128, 128.0, 3.5)
+    pair = [_with_views(baseline, apart), _with_views(candidate, together)]
+    (warning,) = find_warnings(*pair)
+    assert "128 of the 128 examples of a batch share their image with another one, 5 of baseline's." in warning
+    assert find_warnings(*reversed(pair)) == ()
+
+
+def _with_views(arm: ArmResult, views: SameSource) -> ArmResult:
+    assert not isinstance(arm.sampling, Unavailable)
+    return replace(arm, sampling=replace(arm.sampling, same_source=views))

@@ -63,6 +63,12 @@ def files_of(options: str) -> list[str]:
     return [file.path for file in files]
 
 
+def data_bytes_of(options: str) -> int:
+    """Return what the files of a workload and the tables beside them take on disk."""
+    files = [prepare.DataFile(path, None, Path(path).stat().st_size) for path in files_of(options)]
+    return sum(file.size_bytes for file in [*files, *prepare.find_tables(read_options(options).workload, files)])
+
+
 def ids_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[int]]:
     """Return the ids of each batch that the pipeline yields."""
     elements = itertools.islice(_dataset(read_options(options), probe), batches)
@@ -426,6 +432,7 @@ TASKS = {
     task.__name__: task
     for task in (
         files_of,
+        data_bytes_of,
         ids_of,
         images_of,
         evaluate_names,
