@@ -26,8 +26,8 @@ MEMORY_BUDGET_BYTES = 300_000_000
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--pairs", type=int, default=20, help="pairs of blocks inside one process")
-    parser.add_argument("--block", type=int, default=400, help="steps of a block")
+    parser.add_argument("--pairs", type=int, default=10, help="pairs of blocks inside one process")
+    parser.add_argument("--block", type=int, default=2500, help="steps of a block: a quarter of a minute or so")
     parser.add_argument("--rounds", type=int, default=6, help="pairs of processes")
     parser.add_argument("--lead", type=float, default=30.0, help="seconds of a process that do not count")
     parser.add_argument("--seconds", type=float, default=60.0, help="seconds of a process that count")

@@ -63,6 +63,8 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
         every_steps: Steps from the start of one window to the start of the next.
         warmup_steps: Steps before the first window; the first ones trace, compile and fill buffers.
         memory_ceiling_mb: Memory that one window may add to the process, MB; windows get shorter when they come near.
+        max_cost_percent: Share of the time that recording and writing windows may cost, percent: where steps are so
+            short that windows every ``every_steps`` would cost more, they come less often. None takes them all.
 
     Raises:
         OptionsError: The windows do not fit.
@@ -78,6 +80,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
         every_steps: int = 100,
         warmup_steps: int = WARMUP_STEPS,
         memory_ceiling_mb: int = 200,
+        max_cost_percent: float | None = 2.0,
     ) -> None:
         super().__init__()
         self._store, self._name, self._warmup_steps = store, name, warmup_steps
@@ -87,6 +90,11 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
             )
         except ValidationError as error:
             raise OptionsError(explain_options(error)) from None
+        if max_cost_percent is not None and not 0 < max_cost_percent <= 100:
+            raise OptionsError(
+                f"max_cost_percent is {max_cost_percent:g}; it should lie between 0 and 100, or be None."
+            )
+        self._max_cost_share = None if max_cost_percent is None else max_cost_percent / 100
         note_new_iterators()
         self._session: _Session | None = None
         self._marker: contextlib.ExitStack | None = None
@@ -162,7 +170,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
     def _begin(self) -> None:
         if self._session is not None:
             raise PipelineLabError("This ProfileWindows has recorded its run; make another one for another training.")
-        self._session = _Session(self._store, self._name, self._options, self._warmup_steps)
+        self._session = _Session(self._store, self._name, self._options, self._warmup_steps, self._max_cost_share)
 
     def _enter_step(self) -> None:
         session = self._session
@@ -194,7 +202,14 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
 class _Session:
     """A recording under way, from the first step to its end."""
 
-    def __init__(self, store: str | Path | None, name: str, options: ProfilingOptions, first_step: int) -> None:
+    def __init__(
+        self,
+        store: str | Path | None,
+        name: str,
+        options: ProfilingOptions,
+        first_step: int,
+        max_cost_share: float | None,
+    ) -> None:
         place = find_place(os.environ)
         self.recording = Recording(open_store(None if store is None else Path(store)), name, tags=(TAG,), place=place)
         gpus = describe_gpus()
@@ -203,7 +218,9 @@ class _Session:
         self.recording.enter("training")
         recorder = self.recording.windows(OwnProfiler())
         make_room_for_others(recorder.pause, recorder.resume)
-        self._windows = StepWindows(options, recorder, self.recording.log, first_step=first_step)
+        self._windows = StepWindows(
+            options, recorder, self.recording.log, first_step=first_step, max_cost_share=max_cost_share
+        )
         self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
         self._begun_s = self._reported_s = time.monotonic()
         self._steps, self._is_over = 0, False

@@ -11,6 +11,7 @@ its place in the run in one rename: readers never see half a trace.
 import contextlib
 import shutil
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,7 @@ class Window:
     stopped_ns: int = 0
     stop_cost_ns: int = 0
     is_shortened: bool = False
+    flush_cpu_ns: int = 0
 
     @property
     def name(self) -> str:
@@ -70,6 +72,11 @@ class Window:
     @property
     def growth_bytes(self) -> int:
         return self.rss_peak_bytes - self.rss_before_bytes
+
+    @property
+    def cost_ns(self) -> int:
+        """Time that it held the training thread, and processor time of its flush."""
+        return self.start_cost_ns + self.stop_cost_ns + self.flush_cpu_ns
 
 
 class WindowRecorder:
@@ -94,6 +101,7 @@ class WindowRecorder:
         self._failure: Exception | None = None
         self._count, self._pauses = 0, 0
         self._told_busy = False
+        self._last: Window | None = None
 
     @property
     def recorded(self) -> Window | None:
@@ -105,6 +113,11 @@ class WindowRecorder:
     def is_ready(self) -> bool:
         """Whether a window can open: none is open or being flushed, and nobody else wants the profiler."""
         return self._window is None and not self._pauses
+
+    def has_paid(self, share: float) -> bool:
+        """Say whether the last window's cost is at most that share of the time since it began."""
+        last = self._last
+        return last is None or last.cost_ns <= share * (self._clock.now_ns() - last.started_ns)
 
     @property
     def is_flushing(self) -> bool:
@@ -190,13 +203,15 @@ class WindowRecorder:
 
     def _write(self, window: Window) -> None:
         """Gather and write a window's events; runs on the flush thread."""
+        begun_ns = time.thread_time_ns()
         try:
             self._save(window)
         except Exception as error:
             self._failure = error
         finally:
             return_free_memory()
-            self._window = None
+            window.flush_cpu_ns = time.thread_time_ns() - begun_ns
+            self._last, self._window = window, None
 
     def _save(self, window: Window) -> None:
         scratch = self._scratch(window.number)

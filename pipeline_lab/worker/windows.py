@@ -14,11 +14,26 @@ class StepWindows:
 
     The training thread calls :meth:`before_step` and :meth:`after_step`; a watcher may call :meth:`watch_memory` from
     another thread, so that even one endless step cannot fill the memory.
+
+    Args:
+        options: How long windows are, and how often they open.
+        recorder: Records them.
+        log: Where sentences about them go.
+        first_step: The first step that may be recorded.
+        max_cost_share: A window that is due waits until the one before has cost no more than this share of the time;
+            None opens every window when it is due.
     """
 
     def __init__(
-        self, options: ProfilingOptions, recorder: WindowRecorder, log: EventLog, *, first_step: int = 0
+        self,
+        options: ProfilingOptions,
+        recorder: WindowRecorder,
+        log: EventLog,
+        *,
+        first_step: int = 0,
+        max_cost_share: float | None = None,
     ) -> None:
+        self._max_cost_share = max_cost_share
         self._options, self._recorder, self._log = options, recorder, log
         self._step = 0
         self._steps_limit = options.steps_per_window
@@ -43,6 +58,8 @@ class StepWindows:
         self._step = step
         self._recorder.check()
         if self._next_step is None or step < self._next_step or not self._recorder.is_ready:
+            return
+        if self._max_cost_share is not None and not self._recorder.has_paid(self._max_cost_share):
             return
         self._next_step = step + self._options.every_steps
         with self._recorder.lock:

@@ -209,3 +209,12 @@ def test_a_window_that_is_given_away_within_its_first_step_is_dropped(job: Job) 
     windows.finish()
     assert profiler.saves == [False]
     assert _spans(job) == []
+
+
+def test_a_window_that_is_due_waits_until_the_one_before_has_paid(job: Job) -> None:
+    options = ProfilingOptions(steps_per_window=1, every_steps=2, memory_ceiling_mb=100)
+    for share, taken in ((None, 3), (1e-12, 1), (1e12, 3)):
+        recorder = WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock, process=f".{share}")
+        windows = StepWindows(options, recorder, job.log, max_cost_share=share)
+        assert len({*_run(windows, range(6))} - {NO_WINDOW}) == taken
+        windows.finish()
