@@ -8,21 +8,32 @@ from pipeline_lab.advice.workloads import CONSTANT_STEPS, function_ms
 from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.clip_lengths import examples_sent
+from pipeline_lab.units import format_percent
 
 BUSY_SHARE = 0.2
 """Part of the cores that others may use before it is worth a word."""
 
 
+NOISY_PERCENT = 10.0
+"""How uncertain a run's own step time may be before it is worth a word, percent."""
+
+
 def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
-    """Name what the prediction for changed options rests on beside what the run measured."""
-    busy = (
-        f"Other programs used {measured.other_cores:.1f} of {measured.cores:.0f} cores while the run was measured, so all "
-        "of it is less sure.",
-    )
-    return (
-        *(busy if measured.other_cores > BUSY_SHARE * measured.cores else ()),
-        *_notes(measured.options, options),
-    )
+    """Name what the prediction for changed options rests on beside what the run measured, and what makes it unsure."""
+    return (*_doubts(measured), *_notes(measured.options, options))
+
+
+def _doubts(measured: Measured) -> Iterator[str]:
+    if measured.other_cores > BUSY_SHARE * measured.cores:
+        yield (
+            f"Other programs used {measured.other_cores:.1f} of {measured.cores:.0f} cores while the run was measured, so "
+            "all of it is less sure."
+        )
+    if measured.noise_percent > NOISY_PERCENT:
+        yield (
+            f"The run's own step time is only known to ± {format_percent(measured.noise_percent)}; a longer run on a quiet "
+            "machine predicts better."
+        )
 
 
 def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:

@@ -149,6 +149,12 @@ def test_what_a_run_does_not_tell_is_said(values: dict[str, Any], reason: str):
     assert reason in found.reason
 
 
+def test_what_makes_a_prediction_unsure_is_said():
+    assert predicted(options()).notes == ()
+    assert "3.0 of 4 cores" in predicted(options(), measured(other_cores=3.0)).notes[0]
+    assert "± 30 %" in predicted(options(), measured(noise_percent=30.0)).notes[0]
+
+
 def test_what_the_model_does_not_explain_goes_to_the_term_that_binds():
     explained = explain(measured(step_ms=22.0))
     assert isinstance(explained, Measured)
