@@ -70,20 +70,22 @@ def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[st
     """Build dataset and step, time them apart from each other if asked to, then train."""
     job.enter("building")
     note_missing_gpu(job, device)
-    data = JobData(job, pipeline, paths)
+    data, read = JobData(job, pipeline, paths), [*paths, *(table.path for table in tables)]
     dataset = data.training()
     written = describe_written(dataset)
     if written is not None:
         write_written(job.folder.written, written)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
     steps = make_steps(job, trainer)
+    page_cache: str | None = "warm"
     if job.options.training.calibrate:
         job.enter("calibrating")
-        page_cache = cool(job, paths)
+        page_cache = cool(job, read)
         event = calibrate(trainer, steps, lambda: trainer.distribute(data.calibration()), device.hold)
         job.log.write(replace(event, page_cache=page_cache))
     job.stop.check()
-    cool(job, paths)
+    if page_cache is not None:  # what the system did not do the first time it will not do now
+        cool(job, read)
     _train(job, device, trainer, steps, data, dataset)
 
 
