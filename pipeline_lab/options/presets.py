@@ -1,11 +1,11 @@
 """Named option sets that reproduce questions from the field."""
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.audio_presets import AUDIO_PRESETS
 from pipeline_lab.options.order_presets import order_presets
 from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,
-    BucketStage,
     LookupStage,
     MapStage,
     ParseStage,
@@ -22,7 +22,6 @@ from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.training_presets import training_presets
 from pipeline_lab.options.workload import (
-    AudioWorkload,
     FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
@@ -249,39 +248,6 @@ GENERATOR = _preset(
     PipelineOptions(stages=_stages(ReadStage(), RepeatStage(), BatchStage(size=32), PrefetchStage(buffer_size=2))),
 )
 
-
-def _audio(*batching: Stage) -> PipelineOptions:
-    read = ReadStage(mode="interleave", cycle_length=8)
-    parse = ParseStage(num_parallel_calls="autotune")
-    return PipelineOptions(
-        stages=_stages(read, ShuffleStage(buffer_size=320), RepeatStage(), parse, *batching, PrefetchStage())
-    )
-
-
-AUDIO_PADDED = _preset(
-    "audio-padded",
-    "What do clips of 5 to 180 s cost in batches? 320 WAV files, 32 clips to a batch, each padded to the longest of its "
-    "batch: most of what the step computes is padding.",
-    AudioWorkload(),
-    _audio(BatchStage(size=32, mode="padded_batch")),
-)
-
-AUDIO_BUCKETED = _preset(
-    "audio-bucketed",
-    "How much padding does sorting by length save? The clips of `audio-padded`, each batch made of clips from one of five "
-    "buckets.",
-    AudioWorkload(),
-    _audio(BucketStage()),
-)
-
-AUDIO_RAGGED = _preset(
-    "audio-ragged",
-    "What do ragged batches save? The clips of `audio-padded`, each kept at its own length: no padding, and a step that "
-    "can do without.",
-    AudioWorkload(),
-    _audio(BatchStage(size=32, mode="ragged_batch")),
-)
-
 GENERATOR_PROCESSES = _preset(
     "generator-processes",
     "What do Python processes bring beside tf.data? Two of them make the examples, 2 ms each, and hand them over through a "
@@ -306,9 +272,7 @@ PRESETS: tuple[Preset, ...] = (
     FEATURES_LOOKUP,
     GENERATOR,
     GENERATOR_PROCESSES,
-    AUDIO_PADDED,
-    AUDIO_BUCKETED,
-    AUDIO_RAGGED,
+    *AUDIO_PRESETS,
     *order_presets(),
     *training_presets(OPTIMISED.options),
 )

@@ -7,42 +7,9 @@ feature names enter as literals.
 from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
 from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.code import Code, quote, wanted
+from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS, folder_parse_code, parse_code
 from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
-
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
-"""Of the files that hold images."""
-
-_DECODE_OWN = '''
-def decode(encoded: tf.Tensor) -> tf.Tensor:
-    """Decode one JPEG image, uint8 (IMAGE_SIZE, IMAGE_SIZE, 3)."""
-    return tf.ensure_shape(tf.io.decode_jpeg(encoded, channels=3), [IMAGE_SIZE, IMAGE_SIZE, 3])
-'''
-
-_DECODE_ANY = '''
-def decode(encoded: tf.Tensor) -> tf.Tensor:
-    """Decode one image of any size, uint8 (IMAGE_SIZE, IMAGE_SIZE, 3)."""
-    image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
-    image = tf.image.resize(image, [IMAGE_SIZE, IMAGE_SIZE])
-    return tf.cast(tf.round(image), tf.uint8)
-'''
-
-_PARSE_PATH = '''
-def parse(file: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Read and decode the file of one image."""
-    image = decode(tf.io.read_file(file["path"]))
-    return {"image": image, "label": file["label"], "id": file["id"]}
-'''
-
-_PARSE_PATHS = '''
-def parse(files: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Read and decode the files of a batch of images."""
-    decoded = tf.TensorSpec([IMAGE_SIZE, IMAGE_SIZE, 3], tf.uint8)
-    image = tf.map_fn(
-        lambda path: decode(tf.io.read_file(path)), files["path"], fn_output_signature=decoded
-    )
-    return {"image": image, "label": files["label"], "id": files["id"]}
-'''
 
 _ROTATE = '''
 def rotate(image: tf.Tensor) -> tf.Tensor:
@@ -155,10 +122,10 @@ def image_source(
     views, augment = pipeline.find("views"), pipeline.find("augment")
     if workload.data == "folder":
         per_file = PerFile.FOLDER
-        code = folder_code(IMAGE_ENDINGS) + _folder_code(workload, is_vectorised=is_vectorised)
+        code = folder_code(IMAGE_ENDINGS) + folder_parse_code(workload, is_vectorised=is_vectorised)
     else:
         per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
-        code = read_code(per_file) + _parse_code(workload, is_vectorised=is_vectorised, has_probe=has_probe)
+        code = read_code(per_file) + parse_code(workload, is_vectorised=is_vectorised, has_probe=has_probe)
     if isinstance(views, ViewsStage):
         code += _views_code(views, has_ids=has_probe or workload.data != "files")
     if isinstance(augment, AugmentStage):
@@ -177,29 +144,6 @@ def _about(workload: ImagesWorkload, *, has_probe: bool) -> tuple[str, ...]:
         "With the sample probe: each example carries file index × 2**40 + record number as its id.": has_probe,
     }
     return wanted(lines)
-
-
-def _folder_code(workload: ImagesWorkload, *, is_vectorised: bool) -> Code:
-    """Write ``decode`` and ``parse`` for images that are files of their own."""
-    parse = _PARSE_PATHS if is_vectorised else _PARSE_PATH
-    return Code(constants=(f"IMAGE_SIZE = {workload.image_size}",), functions=(_DECODE_ANY.strip(), parse.strip()))
-
-
-def _parse_code(workload: ImagesWorkload, *, is_vectorised: bool, has_probe: bool) -> Code:
-    """Write ``decode`` and ``parse``."""
-    own = workload.data != "files"
-    image, label = ('"image"', '"label"') if own else (quote(workload.image_feature), quote(workload.label_feature))
-    constants = [
-        f"IMAGE_SIZE = {workload.image_size}",
-        "FEATURES = {",
-        f"    {image}: tf.io.FixedLenFeature([], tf.string),",
-        f"    {label}: tf.io.FixedLenFeature([], tf.int64),",
-        *(['    "id": tf.io.FixedLenFeature([], tf.int64),'] if own else []),
-        "}",
-    ]
-    decode = _DECODE_OWN if own else _DECODE_ANY
-    parse = _parse_function(image, label, own=own, is_vectorised=is_vectorised, has_probe=has_probe)
-    return Code(constants=tuple(constants), functions=(decode.strip(), parse))
 
 
 def _views_code(stage: ViewsStage, *, has_ids: bool) -> Code:
@@ -230,30 +174,6 @@ def _augment_code(stage: AugmentStage, *, is_vectorised: bool) -> Code:
         constants=wanted(constants),
         functions=(*(text.strip() for text in wanted(helpers)), main),
     )
-
-
-def _parse_function(image: str, label: str, *, own: bool, is_vectorised: bool, has_probe: bool) -> str:
-    argument = (
-        "element: dict[str, tf.Tensor]" if has_probe else "records: tf.Tensor" if is_vectorised else "record: tf.Tensor"
-    )
-    records = 'element["record"]' if has_probe else argument.partition(":")[0]
-    fields = [f'"label": example[{label}]']
-    fields += ['"id": example["id"]'] if own else ['"id": element["id"]'] if has_probe else []
-    if is_vectorised:
-        body = [
-            '    """Decode a batch of records into images and labels."""',
-            f"    example = tf.io.parse_example({records}, FEATURES)",
-            "    decoded = tf.TensorSpec([IMAGE_SIZE, IMAGE_SIZE, 3], tf.uint8)",
-            f"    image = tf.map_fn(decode, example[{image}], fn_output_signature=decoded)",
-        ]
-    else:
-        body = [
-            '    """Decode one record into an image and its label."""',
-            f"    example = tf.io.parse_single_example({records}, FEATURES)",
-            f"    image = decode(example[{image}])",
-        ]
-    result = '    return {"image": image, ' + ", ".join(fields) + "}"
-    return "\n".join([f"def parse({argument}) -> dict[str, tf.Tensor]:", *body, result])
 
 
 def _augment_example(stage: AugmentStage) -> str:

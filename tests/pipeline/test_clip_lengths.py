@@ -1,15 +1,13 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.options.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_RAGGED
+from pipeline_lab.options.audio_presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
 from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
 from pipeline_lab.pipeline.clip_lengths import padding_share
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.pipeline.reading_order import predict_order
-
-PRESETS = (AUDIO_PADDED, AUDIO_BUCKETED, AUDIO_RAGGED)
 
 
 def findings(options: RunOptions, kind: str) -> list[Finding]:
@@ -23,7 +21,7 @@ def test_each_batch_is_filled_up_to_its_longest() -> None:
 
 
 def test_the_form_says_how_much_will_be_padding() -> None:
-    (padded,), (bucketed,), (ragged,) = (findings(each.options, "padding") for each in PRESETS)
+    (padded,), (bucketed,), (ragged,) = (findings(each.options, "padding") for each in AUDIO_PRESETS)
     assert (padded.weight, bucketed.weight, ragged.weight) == (Weight.ADVICE, Weight.FACT, Weight.FACT)
     assert "About 69.9 % of what the steps are sent will be padding" in padded.sentence
     assert "About 28.6 %" in bucketed.sentence
@@ -37,7 +35,7 @@ def test_clips_of_one_length_need_no_padding() -> None:
 
 
 def test_padding_makes_batches_larger() -> None:
-    sizes = [elements_behind(each.options)[-1].size_bytes or 0 for each in PRESETS]
+    sizes = [elements_behind(each.options)[-1].size_bytes or 0 for each in AUDIO_PRESETS]
     assert sizes[0] / sizes[2] == pytest.approx(1 / (1 - 0.699), rel=0.01)
     assert sizes[0] > 2 * sizes[1] > 2 * sizes[2]
 

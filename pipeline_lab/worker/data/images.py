@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.workload import ImagesWorkload
-from pipeline_lab.pipeline.image_code import IMAGE_ENDINGS
+from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.class_folders import files_in
 from pipeline_lab.worker.data.record_id import record_id

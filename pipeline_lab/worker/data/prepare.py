@@ -20,7 +20,7 @@ from pipeline_lab.options.workload import (
     Workload,
 )
 from pipeline_lab.pipeline.audio_code import ENDINGS
-from pipeline_lab.pipeline.image_code import IMAGE_ENDINGS
+from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.found_features import find_misfitting_record
 from pipeline_lab.worker.data import features
