@@ -63,7 +63,7 @@ def cool(job: Job, paths: Sequence[str]) -> str | None:
         kept = f"kept {format_bytes(dropped.kept_bytes)} of {format_bytes(dropped.size_bytes)} of the data files"
     job.log.write(
         NoteEvent(
-            f"The page cache was to be cold, but the system {kept}; put the data on a local disk to read it cold."
+            f"The page cache was to be cold, but the system {kept}: what is mapped, or lies in memory or on a network, stays."
         )
     )
     return None
