@@ -67,6 +67,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
     yield "Job's steps", _line(diagnosis.job_steps, _job_steps)
     if not isinstance(diagnosis.evaluation, Unavailable):
         yield "Evaluation", Text(_evaluation(diagnosis.evaluation))
+    if not isinstance(diagnosis.padding, Unavailable):
+        yield "Padding", Text(f"{format_percent(diagnosis.padding.percent)} of what the steps were sent")
     yield "Calibration", _line(diagnosis.calibration, _calibration)
     yield "Memory", _line(diagnosis.memory, _memory)
     yield "Profiler", _line(diagnosis.profiler_cost, _profiler_cost)
