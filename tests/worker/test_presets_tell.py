@@ -1,0 +1,168 @@
+"""What each preset is for, at a small size: the figure that it is about, with the telling option on and off.
+
+Nothing here is a time: figures are shares, counts and bytes, which a busy machine leaves alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.run import set_options
+from tests.worker.fakes import make_folder
+
+pytestmark = pytest.mark.tensorflow
+
+Settings = dict[str, str]
+SMALL: Settings = {
+    "training.steps": "12",
+    "training.warmup_steps": "2",
+    "training.calibrate": "false",
+    "profiling.steps_per_window": "4",
+    "profiling.every_steps": "100",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A preset's figure, and how it stands to the same with other settings.
+
+    Attributes:
+        preset: Its name.
+        figure: Reads the figure from a diagnosis.
+        size: Settings that make the job small.
+        off: Settings that take the telling option back.
+        holds: Whether figure and figure without the option stand as they should.
+    """
+
+    preset: str
+    figure: Callable[[Any], Any]
+    size: Settings
+    off: Settings | str
+    holds: Callable[[Any, Any], bool]
+
+
+def _sampling(name: str) -> Callable[[Any], Any]:
+    return lambda diagnosis: getattr(diagnosis.file_sampling, name)
+
+
+def _displacement(diagnosis: Any) -> float:
+    return float(diagnosis.file_sampling.mixing.displacement)
+
+
+def _samples(diagnosis: Any) -> list[int]:
+    return list(diagnosis.file_sampling.table.column("samples").to_pylist())
+
+
+def _ran(diagnosis: Any) -> set[str]:
+    return {stage.name for stage in diagnosis.tf_data.stages}
+
+
+def _generated(diagnosis: Any) -> int:
+    return sum(stage.calls for stage in diagnosis.tf_data.stages if stage.name == "Generator")
+
+
+def _padding(diagnosis: Any) -> float:
+    return float(diagnosis.padding.percent)
+
+
+UNEQUAL = {"workload.examples_per_file": "100,200,300", "workload.map_ms": "0", "workload.compute_ms": "0"}
+CLIPS = {"workload.clips_per_class": "16", "workload.longest_s": "20"}
+ALTERNATING = {"training.steps": "30", "training.evaluate_every": "10", "training.evaluate_steps": "1"}
+
+CASES = [
+    Told(
+        "optimised", _ran, {"workload.examples_per_file": "256,256"}, "baseline", lambda on, off: "Prefetch" in on - off
+    ),
+    Told("unequal-files", lambda d: _samples(d)[0], UNEQUAL, "sampled-by-size", lambda on, off: on > off),
+    Told("equal-shards", _sampling("total_variation"), {}, "unequal-files", lambda on, off: on < off),
+    Told("covering-shuffle", _displacement, {}, {"pipeline.shuffle.buffer_size": "2"}, lambda on, off: on > 2 * off),
+    Told(
+        "first-files",
+        _sampling("unopened"),
+        {"workload.compute_ms": "0", "workload.map_ms": "0"},
+        {"pipeline.read.mode": "interleave", "pipeline.read.cycle_length": "30"},
+        lambda on, off: on > 20 > off == 0,
+    ),
+    Told("small-data", _displacement, {}, {"pipeline.shuffle.buffer_size": "1"}, lambda on, off: on > 0.5 > off),
+    Told(
+        "cached",
+        _ran,
+        {"workload.map_ms": "0", "workload.compute_ms": "0"},
+        "synthetic",
+        lambda on, off: any("Cache" in name for name in on) and not any("Cache" in name for name in off),
+    ),
+    Told("audio-bucketed", _padding, CLIPS, "audio-padded", lambda on, off: 0 < on < off),
+    Told("audio-ragged", _padding, CLIPS, "audio-padded", lambda on, off: on == 0 < off),
+    Told(
+        "features-lookup",
+        lambda diagnosis: diagnosis.memory.data_bytes,
+        {},
+        "features-replicated",
+        lambda on, off: 5 * on < off,
+    ),
+    Told(
+        "generator",
+        _generated,
+        {"workload.example_ms": "0", "workload.compute_ms": "0"},
+        {"workload.examples_at_once": "32"},
+        lambda on, off: on > 4 * off > 0,
+    ),
+    Told(
+        "python-between-steps",
+        lambda diagnosis: diagnosis.verdict.cause,
+        {},
+        {"workload.python_ms": "0"},
+        lambda on, off: on == "python" != off,
+    ),
+    Told(
+        "in-graph-loop",
+        lambda diagnosis: diagnosis.steps.steps_per_marker,
+        {"training.steps": "64"},
+        {"training.loop": "custom", "training.steps_per_call": "1"},
+        lambda on, off: (on, off) == (16, 1),
+    ),
+    Told(
+        "changing-shapes",
+        lambda diagnosis: diagnosis.retraces.count,
+        {},
+        {"workload.varied_lengths": "false", "pipeline.batch.mode": "batch"},
+        lambda on, off: on > off,
+    ),
+    Told(
+        "views-apart",
+        lambda diagnosis: diagnosis.file_sampling.same_source.per_batch,
+        {"workload.examples_per_file": "64,64"},
+        "views-together",
+        lambda on, off: on < off,
+    ),
+    Told(
+        "wrong-order",
+        _sampling("duplicates"),
+        {"training.steps": "30"},
+        "small-data",
+        lambda on, off: on > off == 0,
+    ),
+    Told("evaluation-rebuilt", _sampling("coverage_percent"), ALTERNATING, "evaluation-kept", lambda on, off: on < off),
+]
+
+
+def _diagnose(ask_tensorflow: Callable[..., Any], root: Path, preset: str, settings: Settings) -> Diagnosis:
+    folder = make_folder(root, set_options(find_preset(preset).options, list({**SMALL, **settings}.items())))
+    ask_tensorflow("run_here", folder=str(folder.path))
+    return diagnose(folder.path)
+
+
+@pytest.mark.parametrize("told", CASES, ids=lambda told: told.preset)
+def test_a_presets_figure_changes_with_the_option_that_it_is_about(
+    ask_tensorflow: Callable[..., Any], tmp_path: Path, told: Told
+) -> None:
+    with_option = told.figure(_diagnose(ask_tensorflow, tmp_path / "on", told.preset, told.size))
+    preset, off = (told.off, {}) if isinstance(told.off, str) else (told.preset, told.off)
+    without = told.figure(_diagnose(ask_tensorflow, tmp_path / "off", preset, {**told.size, **off}))
+    assert told.holds(with_option, without), (with_option, without)
