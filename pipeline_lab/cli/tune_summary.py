@@ -33,6 +33,7 @@ def _table(step: Raced) -> Table:
 
 
 def _numbers(standing: Standing) -> tuple[str, str, str]:
-    low, high = ("–" if value is None else f"{value:.2f}" for value in (standing.low, standing.high))
     predicted, ratio = ("–" if value is None else f"{value:.2f}" for value in (standing.predicted, standing.ratio))
-    return predicted, ratio, f"{low} to {high}"
+    low, high = standing.low, standing.high
+    interval = "–" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    return predicted, ratio, interval

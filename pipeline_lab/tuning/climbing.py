@@ -52,6 +52,8 @@ class Climb:
             if not picks:
                 return f"Nothing that is allowed is expected to be faster; the step waits for: {_binds(prediction)}."
             contest.race(number, picks if leader is contest.space.start else [leader, *picks])
+            if contest.is_spent:
+                return "The time is spent."
             if contest.best is leader:
                 return "Nothing that the model proposes is faster."
         return "As many rounds as configurations were allowed are over."

@@ -109,7 +109,15 @@ class Contest:
             self.history.add(Raced(number, tuple(races), leader, rungs[rung], standings))
             self.best = self._known[next(each.arm for each in verdicts if each.fate is Fate.LEADS)]
 
-        halve([arm.name for arm in arms], meet, report, self._cost, margin=self.margin, rungs=rungs)
+        halve(
+            [arm.name for arm in arms],
+            meet,
+            report,
+            self._cost,
+            margin=self.margin,
+            rungs=rungs,
+            is_spent=lambda: self.is_spent,
+        )
 
     def meet_the_start(self, reason: str) -> None:
         """Race the winner against the start and end the search; a winner that is not faster than the start is none.

@@ -71,7 +71,14 @@ Cost: TypeAlias = Callable[[str], tuple[float, ...]]
 
 
 def halve(
-    arms: Sequence[str], race: Race, report: Report, cost: Cost, *, margin: float, rungs: Sequence[int] = RUNGS
+    arms: Sequence[str],
+    race: Race,
+    report: Report,
+    cost: Cost,
+    *,
+    margin: float,
+    rungs: Sequence[int] = RUNGS,
+    is_spent: Callable[[], bool] = lambda: False,
 ) -> str:
     """Return the best of the arms.
 
@@ -82,10 +89,11 @@ def halve(
         cost: Decides among arms that are equally fast.
         margin: Smallest relative difference that matters, such as 0.03.
         rungs: Pairs of each race.
+        is_spent: Asked after each race; where there is no time for another one, the leader wins.
     """
     alive = list(arms)
     for number, pairs in enumerate(rungs):
-        if len(alive) < 2:
+        if len(alive) < 2 or (number > 0 and is_spent()):
             break
         leader, others = alive[0], alive[1:]
         room = 1 if number == len(rungs) - 1 else math.ceil(len(alive) / 2)

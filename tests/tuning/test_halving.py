@@ -82,6 +82,13 @@ def test_the_leader_of_a_race_leads_the_next_one() -> None:
     assert truth.leaders == ["arm 0", "arm 3", "arm 3"]
 
 
+def test_the_leader_wins_when_there_is_no_time_for_another_race() -> None:
+    truth = Truth([4.0, 3.0, 2.0, 1.0, 5.0, 6.0], width=1.0)
+    winner = halve(names(6), truth.race, truth.report, equal_cost, margin=MARGIN, is_spent=lambda: True)
+    assert winner == "arm 3"
+    assert len(truth.reports) == 1
+
+
 def test_one_arm_wins_without_a_race() -> None:
     truth = Truth([2.0], width=0.1)
     assert truth.search() == "arm 0"
