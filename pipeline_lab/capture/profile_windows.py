@@ -80,7 +80,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
         every_steps: int = 100,
         warmup_steps: int = WARMUP_STEPS,
         memory_ceiling_mb: int = 200,
-        max_cost_percent: float | None = 2.0,
+        max_cost_percent: float | None = 1.0,
     ) -> None:
         super().__init__()
         self._store, self._name, self._warmup_steps = store, name, warmup_steps
