@@ -32,6 +32,7 @@ from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.retracing import Retraces
+from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
@@ -72,6 +73,7 @@ _CLASSES: dict[str, type[Any]] = {
         OperationTime,
         Padding,
         KeptOutputs,
+        SameSource,
         PathShare,
         ProfilerCost,
         Salvage,
