@@ -57,6 +57,8 @@ def tell_end(folder: "RunFolder", record: "RunRecord") -> None:
     status = record.status
     if status.state is not RunState.DONE:
         raise RunFailedError(f"Run {folder.id} {_HOW[status.state]}: {status.reason}")
+    if status.reason:
+        say("{}", status.reason)
     say("Done. See where the time went: [bold]pipeline-lab analyze {}[/]", str(folder.path))
 
 
