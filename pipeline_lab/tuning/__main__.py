@@ -1,13 +1,16 @@
 """``python -m pipeline_lab.tuning RUN_FOLDER``: the process that conducts one search and watches over its trials."""
 
+import contextlib
 import signal
 import sys
+import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.tune import read_tune_options
+from pipeline_lab.runs.ending import Ending
 from pipeline_lab.runs.events import PhaseEvent, format_event
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.recorded import end
@@ -44,26 +47,26 @@ def main() -> None:
     folder.reserve.unlink(missing_ok=True)
     signs = StopSigns(folder)
     signs.listen()
+    ending = _bring_to_its_end(folder, signs)
+    _keep_source(folder)  # before the end: who sees it also sees the winner's source
+    end(folder, ending.state, ending.reason, ending.exit_code)
+
+
+def _bring_to_its_end(folder: RunFolder, signs: StopSigns) -> Ending:
+    """Conduct the search and say how it ended; the traceback of a bug goes to the run's log."""
     try:
         _conduct(folder, signs)
-        end(folder, RunState.DONE, exit_code=0)
     except SearchStoppedError:
-        end(
-            folder,
-            RunState.CANCELLED,
-            "Cancelled; the best that was found so far is kept, and the search can be resumed.",
+        return Ending(
+            RunState.CANCELLED, "Cancelled; the best that was found so far is kept, and the search can be resumed."
         )
     except PipelineLabError as error:
-        end(folder, RunState.FAILED, str(error), exit_code=1)
-    except BaseException as error:
-        end(
-            folder,
-            RunState.FAILED,
-            f"The search broke ({type(error).__name__}: {error}); {folder.log.name} of the run has more.",
-        )
-        raise
-    finally:
-        _keep_source(folder)
+        return Ending(RunState.FAILED, str(error), 1)
+    except Exception as error:
+        traceback.print_exc()
+        what = f"{type(error).__name__}: {error}"
+        return Ending(RunState.FAILED, f"The search broke ({what}); {folder.log.name} of the run has more.", 1)
+    return Ending(RunState.DONE, exit_code=0)
 
 
 def _conduct(folder: RunFolder, signs: StopSigns) -> None:
@@ -85,8 +88,8 @@ def _running(record: RunRecord) -> RunRecord:
 
 
 def _keep_source(folder: RunFolder) -> None:
-    """Leave the source of the best pipeline where every run keeps its own."""
-    if folder.record.exists():
+    """Leave the source of the best pipeline where every run keeps its own; a run that was deleted has none."""
+    with contextlib.suppress(PipelineLabError, OSError):
         folder.source.write_text(read_tuning(folder).source, encoding="utf-8")
 
 
