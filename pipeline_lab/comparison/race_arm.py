@@ -148,6 +148,7 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
 
 
 def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
+    """Read what the arm's window says; the app has seen to it before that its diagnosis is on disk."""
     windows = folder.windows()
     if not windows:
         return NO_IDLE_TIME

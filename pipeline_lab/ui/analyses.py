@@ -61,6 +61,12 @@ def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
     return None
 
 
+def has_failed(folder: RunFolder) -> bool:
+    """Say whether the analysis that this app started could not be made."""
+    attempt = _attempts.find(folder)
+    return attempt is not None and attempt.has_failed
+
+
 @st.fragment(run_every=POLL_S)
 def _show_waiting(folder: RunFolder) -> None:
     place = _place(folder)

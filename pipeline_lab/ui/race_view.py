@@ -12,7 +12,7 @@ from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui import contents, details, ending, export_links, live, notes, subjects
+from pipeline_lab.ui import analyses, contents, details, ending, export_links, live, notes, subjects
 from pipeline_lab.ui.text import escape
 
 
@@ -23,6 +23,9 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
         _show_standing(folder, read_race_options(record.options or {}))
         return
     ending.show_ending(record, folder)
+    unread = _unread_window(record, folder)
+    if unread is not None and analyses.wait_for(unread, is_sample=False) is None and not analyses.has_failed(unread):
+        return
     try:
         content = subjects.open_report(store, [folder]).content()
     except TraceIncompleteError as error:
@@ -38,6 +41,15 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     export_links.show([record.id])
     notes.edit(store, record)
     details.show_files(folder)
+
+
+def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
+    """Return the first arm's window that no process has analysed yet; the app itself parses no trace."""
+    from pipeline_lab.analysis.saved import SavedDiagnosis
+
+    arms = len(read_race_options(record.options or {}).arms)
+    windows = [window for arm in range(arms) for window in folder.arm(arm).windows()[-1:]]
+    return next((RunFolder(window) for window in windows if not SavedDiagnosis(window).is_fresh), None)
 
 
 @st.fragment(run_every=live.REDRAW_S)

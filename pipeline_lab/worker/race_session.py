@@ -67,6 +67,13 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
 def _record_windows(jobs: list[Job], arms: list[Arm], log: EventLog, stop: StopRequest) -> None:
     """Record one profile window of every arm that allows it: what the device waits for, which no timer tells."""
     log.write(PhaseEvent("recording"))
+    try:
+        _record_each(jobs, arms, stop)
+    except Exception as error:  # the race is decided; a taken profiler or a full disk must not take that away
+        log.write(NoteEvent(f"The arms' profile windows were not recorded: {error}."))
+
+
+def _record_each(jobs: list[Job], arms: list[Arm], stop: StopRequest) -> None:
     for arm in arms:
         arm.rest()
     for job, arm in zip(jobs, arms, strict=True):

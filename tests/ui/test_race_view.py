@@ -1,13 +1,19 @@
 """A race in the app: on every list, while it goes on, when it is over."""
 
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.figures.race_standing import closing_intervals
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.ui import analyses
 from pipeline_lab.ui.origin import read_origin
 from pipeline_lab.ui.progress import summarise
 from pipeline_lab.ui.race_view import standing_table
@@ -16,6 +22,7 @@ from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_watched_race
 from tests.ui.conftest import texts
 
+TRACE = Path(__file__).parents[1] / "data" / "python_between_steps.xplane.pb"
 THREE = RaceOptions(name="three", arms=(BASELINE.options, OPTIMISED.options, BASELINE.options))
 
 
@@ -25,6 +32,30 @@ def test_lists_survive_a_race(open_page, run_store, page):
     app = open_page(page)
     assert not app.exception
     assert "words" in (texts(app) if page == "home" else list(app.dataframe[0].value["Name"]))
+
+
+def test_the_app_reads_no_window_of_an_arm_itself(open_page, run_store, monkeypatch):
+    folder = make_watched_race(run_store)
+    window = folder.arm(0).window("window-0001")
+    window.mkdir(parents=True)
+    shutil.copy(TRACE, window / "host.xplane.pb")
+    asked = []
+
+    class Attempts:
+        def find(self, _folder):
+            return None
+
+        def start(self, asked_for):
+            asked.append(asked_for.path)
+            return SimpleNamespace(has_failed=False)
+
+    monkeypatch.setattr(analyses, "_attempts", Attempts())
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert set(asked) == {window}
+    assert not app.get("plotly_chart"), "until another process has read the window"
+    diagnose_saved(window)
+    assert "input wait" in texts(app.run()) or "Python" in texts(app)
 
 
 def test_a_race_says_its_answer_its_numbers_and_its_charts(open_page, run_store):
