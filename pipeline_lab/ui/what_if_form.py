@@ -15,7 +15,7 @@ from pipeline_lab.ui.fields import label_of
 
 AUTOTUNE, SERIAL, DEFAULT, NONE = "autotune", "serial", "default", "none"
 CALLS: tuple[int | str, ...] = (SERIAL, 2, 4, 8, 16, 32, AUTOTUNE)
-FILES: tuple[int | str, ...] = ("one by one", 2, 4, 8, 16)
+FILES: tuple[int | str, ...] = ("one by one", 2, 4, 8, 16, AUTOTUNE)
 POOL: tuple[int | str, ...] = (DEFAULT, 1, 2, 4, 8, 16, 32)
 PREFETCH: tuple[int | str, ...] = (NONE, 1, 2, 4, 8, 16, AUTOTUNE)
 FACTORS = (0.25, 0.5, 1, 2, 4)
@@ -101,11 +101,11 @@ def _reading(options: RunOptions, stage: ReadStage, key: str) -> Edit:
     def edit(changed: RunOptions) -> RunOptions | None:
         if chosen == now:
             return changed
-        if not isinstance(chosen, int):
+        if chosen == FILES[0]:
             return set_stage(
                 changed, 0, num_parallel_calls=None, **({} if stage.mode == "interleave" else {"mode": "sequential"})
             )
-        wide = max(chosen, stage.cycle_length or 0)
+        wide = max(chosen, stage.cycle_length or 0) if isinstance(chosen, int) else stage.cycle_length
         return set_stage(changed, 0, mode="interleave", cycle_length=wide, num_parallel_calls=chosen)
 
     return edit
@@ -200,10 +200,12 @@ def _around(size: int) -> tuple[int | str, ...]:
 
 
 def _slide(label: str, choices: Sequence[int | str], now: int | str, key: str) -> int | str:
-    """Show a slider over choices; what is now is one of them, in its place among the numbers."""
+    """Show a slider over choices; what is now is one of them, a number in its place among the numbers."""
     offered = list(choices)
-    if now not in offered:
-        smaller = [index for index, each in enumerate(offered) if isinstance(each, int) and each < int(now)]
+    if isinstance(now, str) and now not in offered:
+        offered.append(now)
+    elif now not in offered:
+        smaller = [index for index, each in enumerate(offered) if isinstance(each, int) and each < now]
         offered.insert(smaller[-1] + 1 if smaller else 1, now)
     chosen: int | str = st.select_slider(label, offered, now, key=key)
     return chosen

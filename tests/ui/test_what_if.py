@@ -1,10 +1,12 @@
 """The tab What if: choices answer at once, a prediction races, and what came of earlier ones is shown."""
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.forecasts import plan_race
 from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.race import read_race_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.ui import analyses
@@ -88,6 +90,14 @@ def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_
     assert any(record.kind is RunKind.RACE for record in run_store.runs())
 
 
+def test_a_run_that_is_diagnosed_later_can_tell_from_then_on(open_page, run_store):
+    run = make_measured_run(run_store)
+    app = open_page("new_run", **{"from": f"run:{run.id}"})
+    assert "a step, as much time" not in written(app)
+    diagnose_saved(run.path)
+    assert "**20 ms** a step, as much time for each example as in synthetic" in written(app.run())
+
+
 def test_advice_on_the_order_is_done_raced_and_predicted(open_page, run_store):
     run = make_measured_run(run_store)
     diagnose_saved(run.path)
@@ -114,3 +124,31 @@ def test_advice_is_raced_where_nothing_can_be_predicted_too(open_page, run_store
 
 def test_the_form_says_nothing_where_no_run_can_tell(open_page):
     assert "predicted" not in written(open_page("new_run"))
+
+
+def _form(name: str) -> None:
+    """Show the choices over a preset, and write what stands for them."""
+    import streamlit as st
+
+    from pipeline_lab.options.presets import find_preset
+    from pipeline_lab.ui.what_if_form import choose
+
+    options = find_preset(name).options
+    st.text("unchanged" if choose(options, "form") == options else "changed")
+
+
+@pytest.mark.parametrize("name", [preset.name for preset in PRESETS])
+def test_the_choices_begin_with_what_the_options_say(name):
+    app = AppTest.from_function(_form, args=(name,)).run()
+    assert not app.exception
+    assert [each.value for each in app.text] == ["unchanged"]
+
+
+def test_files_can_be_read_as_autotune_likes_or_one_by_one():
+    app = AppTest.from_function(_form, args=("optimised",)).run()
+    (files,) = [each for each in app.select_slider if each.label == "Files read at a time"]
+    assert files.value == "autotune"
+    for value in (2, "one by one"):
+        files.set_value(value).run()
+        assert not app.exception
+        assert app.text[0].value == "changed"
