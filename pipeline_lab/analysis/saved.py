@@ -72,6 +72,14 @@ class SavedDiagnosis:
         return any(document.get("fingerprint") == wanted for _, document in self._documents())
 
     @property
+    def saved_ns(self) -> int | None:
+        """When a diagnosis was saved last, fresh or not; None if none was."""
+        for folder in self._folders:
+            with contextlib.suppress(OSError):
+                return (folder / DOCUMENT).stat().st_mtime_ns
+        return None
+
+    @property
     def error(self) -> str | None:
         """Why the last attempt failed, as one sentence."""
         return self._read_text(_ERROR)

@@ -64,10 +64,14 @@ def show(store: RunStore, found: Forecast, options: RunOptions) -> None:
 def find(store: RunStore, options: RunOptions) -> Forecast | None:
     """Return the prediction of the latest run of the store that can tell what these options take."""
     from pipeline_lab.advice.what_if import predict
+    from pipeline_lab.analysis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
 
     for run, path in _candidates(store, options):
-        measured = _measured(path, (path / "run.json").stat().st_mtime_ns)
+        saved_ns = SavedDiagnosis(path).saved_ns
+        if saved_ns is None:  # a diagnosis is not worth waiting for here
+            continue
+        measured = _measured(path, saved_ns)
         if measured is None:
             continue
         prediction = predict(measured, options)
@@ -96,8 +100,8 @@ def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecor
 
 
 @lru_cache(maxsize=32)
-def _measured(path: Path, _changed_ns: int) -> "Measured | None":
-    """Return what a run measured, if it was diagnosed already; that is not worth waiting for here."""
+def _measured(path: Path, _saved_ns: int) -> "Measured | None":
+    """Return what a run measured, by the diagnosis that was saved at that time."""
     from pipeline_lab.advice.told import options_of
     from pipeline_lab.advice.what_if import measure
     from pipeline_lab.analysis.saved import SavedDiagnosis
