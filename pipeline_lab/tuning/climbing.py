@@ -1,7 +1,7 @@
 """Follow the model: profile the leader, predict the whole space, race what is near the best, go on from the winner."""
 
 from pipeline_lab.advice.what_if import Measured, Prediction
-from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.history import Pick, Profiled, Proposed
@@ -69,7 +69,13 @@ class Climb:
 
     def _look_at(self, leader: Configuration) -> tuple[Measured, Prediction] | Unavailable:
         """Run the leader by itself; the start's run also says how much memory there is and how large its files are."""
-        folder = self._contest.run_alone(leader)
+        try:
+            folder = self._contest.run_alone(leader)
+        except RunFailedError as failed:
+            if leader is self._contest.space.start:
+                raise
+            self._contest.history.add(Profiled(leader.name, "", None, None, "", str(failed)))
+            return Unavailable(str(failed))
         measured = self._model.measure(folder)
         found = measured if isinstance(measured, Unavailable) else self._model.predict(measured, measured.options)
         if isinstance(measured, Unavailable) or isinstance(found, Unavailable):

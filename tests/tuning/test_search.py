@@ -152,6 +152,17 @@ def test_a_start_that_does_not_run_ends_the_search_with_the_reason(lab: Lab) -> 
         lab.search(tune_options(), World(lab.store, breaks=lambda _: True))
 
 
+def test_a_winner_that_does_not_run_by_itself_still_meets_the_start(lab: Lab) -> None:
+    def breaks(options: RunOptions) -> bool:
+        return options.training.seconds is not None and options.pipeline != NAIVE.pipeline
+
+    found = lab.search(tune_options(), World(lab.store, breaks=breaks), predicted(lambda options: 2 * true_ms(options)))
+    assert found.ended is not None
+    assert found.ended.race
+    assert found.winner_name != "start"
+    assert "The model cannot predict from the winner: The pipeline did not run (" in found.sentence
+
+
 def test_a_start_that_the_model_does_not_understand_is_explored(lab: Lab) -> None:
     found = lab.search(tune_options(), World(lab.store), blind())
     profiled, proposed = found.steps[:2]
