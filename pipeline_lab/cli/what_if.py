@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline_lab.advice.what_if import Measured
+    from pipeline_lab.comparison.race import Race
+    from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run import RunOptions
 
 
@@ -43,26 +45,34 @@ def what_if(
     if as_json:
         from pipeline_lab.advice.prediction_document import write_prediction
 
-        print_json(write_prediction(folder.id, measured, changed, prediction))
-    else:
-        from pipeline_lab.cli.what_if_summary import summarise_prediction
+        document = write_prediction(folder.id, measured, changed, prediction)
+        raced = {"race": _race(told, changed, measured, store).to_json()} if do_race else {}
+        print_json({**document, **raced})
+        return
+    from pipeline_lab.cli.what_if_summary import summarise_prediction
 
-        results().print(summarise_prediction(measured, changed, prediction))
-    if do_race and not isinstance(measured, Unavailable):
-        _race(measured, changed, store)
+    results().print(summarise_prediction(measured, changed, prediction))
+    if do_race:
+        from pipeline_lab.cli.race_summary import summarise_race
+
+        results().print(summarise_race(_race(told, changed, measured, store)))
 
 
-def _race(measured: "Measured", options: "RunOptions", store: "Path | None") -> None:
-    from pipeline_lab.advice.forecasts import plan_race
+def _race(
+    told: "RunOptions", changed: "RunOptions", measured: "Measured | Unavailable", store: "Path | None"
+) -> "Race":
+    """Race the change; where nothing was predicted, the race alone answers."""
+    from pipeline_lab.advice.forecasts import plan_race_of
     from pipeline_lab.cli.following import follow_run, stop_requests
     from pipeline_lab.cli.race import check_end
-    from pipeline_lab.cli.race_summary import summarise_race
     from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.launcher import launch_race
     from pipeline_lab.runs.store import open_store
 
+    known = None if isinstance(measured, Unavailable) else measured
     with stop_requests() as requests:
-        folder = launch_race(open_store(store), plan_race(measured, [options]))
+        folder = launch_race(open_store(store), plan_race_of(told, [changed], known))
         record = follow_run(folder, requests)
     check_end(folder, record)
-    results().print(summarise_race(read_race(folder)))
+    return read_race(folder)

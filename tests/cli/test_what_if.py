@@ -2,9 +2,15 @@
 
 import json
 
+import pytest
+
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.runs import launcher
+from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.cli.support import call
 from tests.support.lab import Lab
 from tests.support.measured_run import make_measured_run
+from tests.support.races import PlantedArm, make_race
 from tests.support.recorded_run import write_run
 
 
@@ -41,3 +47,31 @@ def test_a_job_that_is_not_ours_is_refused_in_a_sentence(lab: Lab) -> None:
     ended = call("what-if", folder.id, "--store", lab.store.root)
     assert ended.exit_code == 2
     assert "does not say what options" in ended.stderr
+
+
+def test_a_run_that_can_predict_nothing_races_all_the_same(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RaceOptions] = []
+
+    def launch(store: RunStore, race: RaceOptions) -> RunFolder:
+        asked.append(race)
+        return make_race(store, PlantedArm([10.0] * 30), PlantedArm([5.0] * 30), options=race)
+
+    monkeypatch.setattr(launcher, "launch_race", launch)
+    folder = make_measured_run(lab.store)
+    folder.model.unlink()
+    arguments = (
+        "what-if",
+        folder.id,
+        "--set",
+        "pipeline.map.num_parallel_calls=4",
+        "--race",
+        "--store",
+        lab.store.root,
+    )
+    document = json.loads(call(*arguments, "--json").stdout)
+    assert "unavailable" in document["prediction"]
+    assert document["race"]["candidates"][0]["outcome"] == "faster"
+    told = call(*arguments).stdout
+    assert "Nothing can be predicted." in told
+    assert "map.num_parallel_calls = 4 is faster" in " ".join(told.split())
+    assert all('"num_parallel_calls":4' in race.arms[1].model_dump_json() for race in asked)
