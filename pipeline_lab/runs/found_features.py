@@ -1,5 +1,6 @@
 """What a user's TFRecord files hold: read from their first records, and compared with what is expected of each."""
 
+import contextlib
 import glob
 import itertools
 from collections.abc import Sequence
@@ -15,9 +16,8 @@ from pipeline_lab.options.pipeline import (
     RepeatStage,
     ShuffleStage,
 )
-from pipeline_lab.options.record_features import RecordFeature, format_features
-from pipeline_lab.options.records_workload import RecordsWorkload
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.record_features import MAX_FEATURES, RecordFeature, format_features, parse_features
+from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
 from pipeline_lab.runs.tfrecord import read_records
 
@@ -48,7 +48,8 @@ def infer_features(pattern: str) -> tuple[RecordFeature, ...]:
     A feature that some record lacks, or has more values of than another, is one of varying length.
 
     Raises:
-        DataError: No file matches, one is damaged or holds no Examples, or records disagree about a type.
+        DataError: No file matches, one is damaged or holds no Examples, records disagree about a type, or the features
+            cannot be written as options.
     """
     records = [
         (path, number, _features_of(path, number, record))
@@ -58,7 +59,9 @@ def infer_features(pattern: str) -> tuple[RecordFeature, ...]:
     if not records:
         raise DataError(f"The files that match {pattern!r} hold no record.")
     names = dict.fromkeys(name for _, _, found in records for name in found)
-    return tuple(feature for name in names if (feature := _infer(name, records)) is not None)
+    features = tuple(feature for name in names if (feature := _infer(name, records)) is not None)
+    _check_writable(features)
+    return features
 
 
 def suggest_options(pattern: str) -> RunOptions:
@@ -66,6 +69,7 @@ def suggest_options(pattern: str) -> RunOptions:
 
     Raises:
         DataError: As :func:`infer_features`.
+        OptionsError: What the files hold is more than options may say.
     """
     features = infer_features(pattern)
     stages = (
@@ -76,11 +80,14 @@ def suggest_options(pattern: str) -> RunOptions:
         ParseStage(num_parallel_calls="autotune"),
         PrefetchStage(),
     )
-    return RunOptions(
-        name="records",
-        workload=RecordsWorkload(pattern=pattern, features=format_features(features), label=suggest_label(features)),
-        pipeline=PipelineOptions(stages=stages),
-    )
+    workload = {
+        "kind": "records",
+        "pattern": pattern,
+        "features": format_features(features),
+        "label": suggest_label(features),
+    }
+    pipeline = PipelineOptions(stages=stages).model_dump(mode="json")
+    return read_options({"name": "records", "workload": workload, "pipeline": pipeline})
 
 
 def suggest_label(features: Sequence[RecordFeature]) -> str | None:
@@ -120,6 +127,23 @@ def _infer(name: str, records: Sequence[tuple[Path, int, dict[str, FoundFeature]
             )
         kind = kind or feature.kind
     return None if kind is None else RecordFeature(name, kind, counts.pop() if len(counts) == 1 else None)
+
+
+def _check_writable(features: Sequence[RecordFeature]) -> None:
+    """Refuse features that would not be read back from their text as they are."""
+    if len(features) > MAX_FEATURES:
+        raise DataError(
+            f"The records hold {len(features)} features, more than {MAX_FEATURES}; name those that you need in "
+            "workload.features yourself."
+        )
+    for feature in features:
+        with contextlib.suppress(ValueError):
+            if parse_features(str(feature)) == (feature,):
+                continue
+        raise DataError(
+            f"The feature {feature.name!r} has a name that workload.features cannot be written with; leave out commas and "
+            "blanks at its ends where the records are written, or bring a module that reads your records."
+        )
 
 
 def _features_of(path: Path, number: int, record: bytes) -> dict[str, FoundFeature]:

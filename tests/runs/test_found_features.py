@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.errors import DataError
+from pipeline_lab.errors import DataError, OptionsError
 from pipeline_lab.options.record_features import RecordFeature, format_features, parse_features
 from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
 from pipeline_lab.runs.found_features import find_misfitting_record, infer_features, suggest_options
@@ -56,6 +56,25 @@ def test_options_are_suggested_that_run(tmp_path: Path) -> None:
     assert options.workload.label == "label"
     write_records(tmp_path / "a", [example(label=int64s(1))])
     assert suggest_options(str(tmp_path / "*")).workload.label is None  # there would be nothing to tell it from
+
+
+@pytest.mark.parametrize("name", ["a,b", "a:int64,b", " a"])
+def test_a_name_that_options_cannot_be_written_with_is_refused(tmp_path: Path, name: str) -> None:
+    write_records(tmp_path / "a", [example(**{name: int64s(1)})])
+    with pytest.raises(DataError, match=f"The feature {name!r} has a name that"):
+        suggest_options(str(tmp_path / "*"))
+
+
+def test_more_features_than_options_may_name_are_refused(tmp_path: Path) -> None:
+    write_records(tmp_path / "a", [example(**{f"f{number}": int64s(1) for number in range(201)})])
+    with pytest.raises(DataError, match="The records hold 201 features, more than 200; name those"):
+        suggest_options(str(tmp_path / "*"))
+
+
+def test_names_too_long_for_options_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    write_records(tmp_path / "a", [example(**{"f" * 20_001: int64s(1)})])
+    with pytest.raises(OptionsError, match=r"workload\.features: string should have at most 20000 characters"):
+        suggest_options(str(tmp_path / "*"))
 
 
 def test_types_that_disagree_are_told_with_their_record(tmp_path: Path) -> None:
