@@ -44,6 +44,8 @@ def read_records(path: Path) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
+            end = file.seek(0, 2)
+            file.seek(0)
             for record in itertools.count():
                 header = file.read(HEADER.size)
                 if not header:
@@ -53,10 +55,9 @@ def read_records(path: Path) -> Iterator[bytes]:
                 length, crc = HEADER.unpack(header)
                 if masked_crc(header[:8]) != crc:
                     raise DataError(_damage(path, record, header))
-                content = file.read(length + FOOTER_BYTES)
-                if len(content) < length + FOOTER_BYTES:
+                if length + FOOTER_BYTES > end - file.tell():
                     raise DataError(_ending(path, record))
-                yield content[:length]
+                yield file.read(length + FOOTER_BYTES)[:length]
     except OSError as error:
         raise DataError(f"Cannot read the data file {path}: {error.strerror}.") from None
 

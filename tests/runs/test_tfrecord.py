@@ -37,6 +37,15 @@ def test_records_are_read_in_their_order(tmp_path: Path) -> None:
         list(read_records(path))
 
 
+@pytest.mark.parametrize("length", [2**62, 2**64 - 1])
+def test_a_length_beyond_the_file_is_not_asked_for(tmp_path: Path, length: int) -> None:
+    path = write_records(tmp_path / "a", [b"one"])
+    with path.open("ab") as file:
+        file.write(HEADER.pack(length, masked_crc(length.to_bytes(8, "little"))))
+    with pytest.raises(DataError, match="a ends in the middle of record 1"):
+        list(read_records(path))
+
+
 def test_an_empty_file_holds_no_record(tmp_path: Path) -> None:
     assert count_records(write_records(tmp_path / "a", [])) == 0
 
