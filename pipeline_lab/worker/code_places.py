@@ -1,10 +1,11 @@
 """Where in somebody else's code an error arose, and what it says, for one sentence about it."""
 
+import os
 import re
 from pathlib import Path
 from types import FrameType, TracebackType
 
-_OWN = (str(Path(__file__).resolve().parents[1]), "<frozen ")
+_OWN = (f"{Path(__file__).resolve().parents[1]}{os.sep}", "<frozen ")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 """A line of a traceback; TensorFlow quotes that of a Python function of a pipeline in its own message."""
 
