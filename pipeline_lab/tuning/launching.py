@@ -11,6 +11,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.runtime import module_command, runtime_folder, start_detached
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.space import make_space
+from pipeline_lab.tuning.trials import Ledger
 
 CLAIM_S = 20.0
 """Time for the process of a resumed search to put itself down as its supervisor."""
@@ -42,6 +43,8 @@ def check_tune(options: TuneOptions) -> None:
 def resume_tune(store: RunStore, run_id: str) -> RunFolder:
     """Let a search that was killed, cancelled or has failed go on; what it measured is not measured again.
 
+    The trial whose failure ended it is, and so is each that was cancelled or lost.
+
     Raises:
         OptionsError: The run is no search, or is over.
         StoreError: There is no such run, or it still goes.
@@ -55,12 +58,28 @@ def resume_tune(store: RunStore, run_id: str) -> RunFolder:
         raise OptionsError(f"The search {run_id} came to its end; start a new one from its winner.")
     folder = store.folder(run_id)
     folder.cancel_flag.unlink(missing_ok=True)
+    folder.history.unlink(missing_ok=True)  # how it ended before is not how it will end
+    ledger = Ledger(folder.trials)
+    ledger.forget(_unanswered(ledger, store))
     store.update(run_id, _waiting)
     _start(folder)
     deadline_s = time.monotonic() + CLAIM_S
     while read_record(folder).status.state is RunState.LOST and time.monotonic() < deadline_s:
         time.sleep(0.1)
     return folder
+
+
+def _unanswered(ledger: Ledger, store: RunStore) -> set[str]:
+    """Return the keys of failed trials that say nothing of what they measured, and of the one that failed last."""
+    lines = list(ledger.read().values())
+    return {line.key for line in lines if line.failure and (line is lines[-1] or _was_stopped(store, line.run))}
+
+
+def _was_stopped(store: RunStore, run_id: str) -> bool:
+    try:
+        return bool(run_id) and store.read(run_id).status.state in (RunState.CANCELLED, RunState.LOST)
+    except StoreError:  # somebody deleted it
+        return True
 
 
 def _waiting(record: RunRecord) -> RunRecord:

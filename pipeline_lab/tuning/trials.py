@@ -7,12 +7,14 @@ waited for. So a search is a function of its trials' answers, and a kill costs t
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.runs.store import write_whole
 from pipeline_lab.tuning.executors.executor import Executor, Finished, Trial
 
 
@@ -55,14 +57,27 @@ class Ledger:
         return known
 
     def write(self, line: TrialLine) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
+        """Append a line; one that a kill tore is closed first, so that it spoils no other."""
+        with self._path.open("ab+") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.write(b"\n")
+            file.write(_written(line).encode())
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Leave trials out, so that they are measured when they are asked for again."""
+        write_whole(self._path, "".join(_written(line) for line in self.read().values() if line.key not in keys))
 
     def _lines(self) -> list[str]:
         try:
             return self._path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
         except FileNotFoundError:
             return []
+
+
+def _written(line: TrialLine) -> str:
+    return json.dumps(asdict(line), ensure_ascii=False) + "\n"
 
 
 class Trials:

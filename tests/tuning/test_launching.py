@@ -8,12 +8,14 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.launcher import cancel
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.tuning import launching
 from pipeline_lab.tuning.launching import launch_tune, resume_tune
 from pipeline_lab.tuning.result import read_tuning
+from pipeline_lab.tuning.trials import Ledger, TrialLine
 from tests.support.lab import Lab, until
 from tests.support.run_folders import set_state
-from tests.support.worlds import tune_options
+from tests.support.worlds import make_search, tune_options
 
 PLANTED = Path(__file__).parents[1] / "support" / "planted_worker.py"
 BLIND = tune_options(explore=True, max_configurations=2)
@@ -64,6 +66,34 @@ def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(
     resume_tune(lab.store, folder.id)
     lab.wait_for(folder, RunState.DONE)
     assert read_tuning(folder).trials[0].run == first.run
+
+
+def test_a_resumed_search_measures_again_what_was_cancelled_or_failed_last_and_tells_no_old_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "start_detached", lambda _command, _log: None)
+    monkeypatch.setattr(launching, "CLAIM_S", 0.0)
+    store = RunStore(tmp_path)
+    folder = make_search(store, RunState.CANCELLED, stops_after=2)
+    assert read_tuning(folder).ended is not None
+    ledger, done = Ledger(folder.trials), list(Ledger(folder.trials).read().values())
+    for state in (RunState.FAILED, RunState.CANCELLED, RunState.LOST, RunState.FAILED):
+        run = store.create(BLIND.start, "")
+        set_state(run, state)
+        ledger.write(TrialLine(f"{state}-{run.id}", run.id, "here", 1.0, "It went wrong."))
+    failed = list(ledger.read().values())[len(done)]
+    resume_tune(store, folder.id)
+    assert list(ledger.read().values()) == [*done, failed]
+    assert read_tuning(folder).ended is None
+
+
+def test_a_torn_line_of_the_ledger_does_not_spoil_the_next(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "trials.jsonl")
+    ledger.write(TrialLine("one", "run-1", "here", 1.0))
+    with (tmp_path / "trials.jsonl").open("a") as file:
+        file.write('{"key": "two", "ru')
+    ledger.write(TrialLine("three", "run-3", "here", 3.0))
+    assert list(ledger.read()) == ["one", "three"]
 
 
 def test_what_cannot_be_searched_is_refused_before_there_is_a_run(lab: Lab) -> None:
