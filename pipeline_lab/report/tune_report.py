@@ -108,6 +108,10 @@ def _answer(tuning: Tuning) -> Answer:
         return Answer("search", "neutral", (tuning.sentence,), "not over")
     if ended.winner == START:
         return Answer("nothing better", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+    if ended.ratio is None:
+        return Answer("leads, not raced", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+    if not ended.is_faster:
+        return Answer("undecided", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
     return Answer("faster", "good", (ended.sentence,), _certainty(ended), _evidence(ended))
 
 

@@ -122,6 +122,9 @@ class Contest:
     def meet_the_start(self, reason: str) -> None:
         """Race the winner against the start and end the search; a winner that is not faster than the start is none.
 
+        One that seems faster by what matters leads, though its interval may leave the matter undecided; one whose race
+        did not run is none either.
+
         Args:
             reason: Why the search ends, as a sentence.
         """
@@ -165,6 +168,7 @@ class Contest:
                 configurations=len(self.measured),
                 spent_s=self.trials.spent_s,
                 sentence=end_sentence(self.best.name, challenger.name, ratio, reason),
+                challenger=challenger.name,
             )
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from pipeline_lab.tuning.halving import Fate
+from pipeline_lab.tuning.space import START
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,14 @@ class Ended:
 
     Attributes:
         winner: Name of the configuration; ``start`` where nothing was better.
-        ratio, low, high: Time of the winner over the start's, from a race of the two; None where they did not meet.
+        ratio, low, high: Time of the challenger over the start's, from a race of the two; None where they did not meet.
+            An end of the interval is None as well while nothing is excluded.
         race: That race, or empty.
         predicted: The ratio as the model had it before; None where it was not asked.
         configurations: How many were measured.
         spent_s: Time of all trials.
         sentence: Why it ended, in words.
+        challenger: Who led before it met the start, or was to meet it; the winner, unless the start stays.
     """
 
     kind: ClassVar[str] = "ended"
@@ -139,6 +142,12 @@ class Ended:
     configurations: int
     spent_s: float
     sentence: str
+    challenger: str = START
+
+    @property
+    def is_faster(self) -> bool:
+        """Say whether the interval excludes that the challenger is as slow as the start."""
+        return self.high is not None and self.high < 1
 
 
 Step: TypeAlias = Profiled | Proposed | Raced | Ended

@@ -99,14 +99,21 @@ class Tuning(Displayed):
             "winner": self.winner_name,
             "winner_options": self.winner.model_dump(mode="json"),
             "winner_source": self.source,
-            "gain": None
-            if ended is None or ended.ratio is None
-            else {name: getattr(ended, name) for name in ("ratio", "low", "high", "predicted", "race")},
+            "gain": None if ended is None or ended.winner == START else _met(ended),
+            "challenger": None
+            if ended is None or ended.challenger == START
+            else {"configuration": ended.challenger, "met": _met(ended)},
             "configurations": None if ended is None else ended.configurations,
             "spent_s": sum(trial.seconds or 0.0 for trial in self.trials),
             "history": [{"step": step.kind, "sentence": describe(step), **asdict(step)} for step in self.steps],
             "trials": [asdict(trial) for trial in self.trials],
         }
+
+
+def _met(ended: Ended) -> dict[str, Any] | None:
+    """Return what the race of the challenger and the start found; None where they did not meet."""
+    names = ("ratio", "low", "high", "predicted", "race")
+    return None if ended.ratio is None else {name: getattr(ended, name) for name in names}
 
 
 def read_tuning(folder: RunFolder) -> Tuning:

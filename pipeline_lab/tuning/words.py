@@ -27,12 +27,15 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str)
     """Say who won, by how much, and why the search ended."""
     if challenger == START:
         return f"Nothing was found that is better than the start. {reason}"
+    if ratio is None and winner == START:
+        return f"The start stays: “{challenger}” led, but the race of the two did not run. {reason}"
     if ratio is None:
         return f"“{challenger}” leads, but it did not meet the start, so its gain is not measured. {reason}"
     found = _gain(ratio)
     if winner == START:
         return f"The start stays: “{challenger}”, the best that was found, takes {found}. {reason}"
-    return f"“{challenger}” takes {found}. {reason}"
+    doubt = "" if ratio.high < 1 else "; whether it is faster is undecided"
+    return f"“{challenger}” takes {found}{doubt}. {reason}"
 
 
 def _gain(ratio: Ratio) -> str:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> Non
     assert any(getattr(block, "text", "") == found.source for block in winner.blocks)
     assert [row[0] for row in trials.blocks[0].rows] == [trial.run for trial in found.trials]  # type: ignore[union-attr]
     assert len(search.blocks) == 1 + sum(step.kind == "raced" for step in found.steps)
+
+
+@pytest.mark.parametrize(
+    ("measured", "label"),
+    [
+        ({"ratio": None, "low": None, "high": None}, "leads, not raced"),
+        ({"low": None, "high": None}, "undecided"),
+        ({"high": 1.0}, "undecided"),
+        ({"high": 0.999}, "faster"),
+    ],
+)
+def test_only_an_interval_below_one_says_faster(found: Tuning, measured: dict[str, float | None], label: str) -> None:
+    *steps, ended = found.steps
+    answer = TuneReport(replace(found, steps=(*steps, replace(ended, **measured)))).content().answer  # type: ignore[arg-type]
+    assert (answer.label, answer.tone) == (label, "good" if label == "faster" else "neutral")
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,19 @@ def test_a_winner_that_is_not_faster_than_the_start_is_none(lab: Lab) -> None:
     assert found.winner_name == "start"
     assert found.winner == NAIVE
     assert found.sentence.startswith("The start stays")
+    document = found.to_json()
+    assert document["gain"] is None
+    assert document["challenger"]["configuration"] != "start"
+    assert document["challenger"]["met"]["ratio"] == pytest.approx(1.0, rel=0.05)
+
+
+def test_a_winner_whose_last_race_did_not_run_is_none(lab: Lab) -> None:
+    def breaks(options: RunOptions) -> bool:  # the last race has the profile windows that the others leave out
+        return options.profiling.enabled and options.training.seconds is None and options.pipeline != NAIVE.pipeline
+
+    found = lab.search(tune_options(), World(lab.store, breaks=breaks))
+    assert found.winner_name == "start"
+    assert found.sentence.startswith("The start stays: “map calls 4, pool threads 4, prefetch 2” led, but")
 
 
 def test_a_start_at_its_ceiling_is_not_raced(lab: Lab) -> None:
