@@ -81,19 +81,33 @@ class Meeting:
     def _race_groups(
         self, title: str, leader: RunOptions, groups: Sequence[Mapping[str, Candidate]], pairs: int, alpha: float
     ) -> Met:
-        asked = [self._plan(title, leader, list(group.values()), pairs, alpha) for group in groups]
-        lines = self._trials.run(asked)
-        ratios: dict[str, Ratio | None] = {}
-        for group, line in zip(groups, lines, strict=True):
-            found = self._read(line)
-            ratios |= dict(zip(group, found if found else [None] * len(group), strict=True))
-        return Met(ratios, tuple(line.run for line in lines))
+        """Race the groups, as many at once as there are machines; once the budget is spent the others are left out."""
+        ratios: dict[str, Ratio | None] = {name: None for group in groups for name in group}
+        races: list[str] = []
+        machines = self._trials.machines
+        for first in range(0, len(groups), machines):
+            left_s = self._options.budget_s - self._trials.spent_s
+            if races and left_s <= 0:
+                break
+            turns = math.ceil((len(groups) - first) / machines)
+            at_once = groups[first : first + machines]
+            asked = [self._plan(title, leader, list(group.values()), pairs, alpha, left_s / turns) for group in at_once]
+            for group, line in zip(at_once, self._trials.run(asked), strict=True):
+                races.append(line.run)
+                ratios |= dict(zip(group, self._read(line) or [None] * len(group), strict=True))
+        return Met(ratios, tuple(races))
 
     def _plan(
-        self, title: str, leader: RunOptions, candidates: Sequence[Candidate], pairs: int, alpha: float
+        self,
+        title: str,
+        leader: RunOptions,
+        candidates: Sequence[Candidate],
+        pairs: int,
+        alpha: float,
+        share_s: float,
     ) -> RaceOptions:
+        """Return what a race runs; it may take half of its share of what is left of the budget."""
         arms = (leader, *(each.options for each in candidates))
-        left_s = max(0.0, self._options.budget_s - self._trials.spent_s)
         document = {
             "name": f"{self._options.label[:150]}: {title}",
             "arms": [arm.model_dump(mode="json") for arm in arms],
@@ -101,7 +115,7 @@ class Meeting:
             "alpha": alpha,
             "block_steps": self._options.block_steps,
             "margin_percent": self._options.margin_percent,
-            "max_seconds": min(LONGEST_RACE_S, max(SHORTEST_RACE_S, left_s / 2)),
+            "max_seconds": min(LONGEST_RACE_S, max(SHORTEST_RACE_S, share_s / 2)),
             "warmup_seconds": WARMUP_S,
             "seed": self._options.seed,
             "predicted_ratios": [each.predicted for each in candidates],

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.meeting import Candidate, Meeting, Met
+from pipeline_lab.tuning.space import make_space
+from pipeline_lab.tuning.trials import Ledger, Trials
+from tests.support.worlds import NAIVE, SMALL, World, tune_options
+
+CANDIDATES = {
+    each.name: Candidate(each.options, None) for each in list(make_space(NAIVE, only=SMALL).configurations())[1:5]
+}
+BROKEN = next(iter(CANDIDATES))
+
+
+def race(world: World) -> Met:
+    trials = Trials(Ledger(world.store.root / "trials.jsonl"), world, lambda: False)
+    return Meeting(tune_options(budget_s=600.0), trials, world.store).race("all", NAIVE, CANDIDATES, 10, 0.2)
+
+
+def make_world(root: Path, seconds: float, machines: int = 1) -> World:
+    pipeline = CANDIDATES[BROKEN].options.pipeline
+    return World(
+        RunStore(root), seconds=seconds, machines=machines, breaks=lambda options: options.pipeline == pipeline
+    )
+
+
+@pytest.mark.parametrize(("machines", "longest_s"), [(1, [67.5, 80.0, 105.0, 180.0]), (2, [270.0, 270.0])])
+def test_races_one_by_one_share_half_of_what_is_left(tmp_path: Path, machines: int, longest_s: list[float]) -> None:
+    world = make_world(tmp_path, 60.0, machines)
+    found = race(world)
+    assert {name for name, ratio in found.ratios.items() if ratio is None} == {BROKEN}
+    alone = [each for each in world.measured if isinstance(each, RaceOptions) and "one by one" in each.name]
+    assert [each.max_seconds for each in alone] == longest_s
+
+
+def test_races_one_by_one_stop_when_the_time_is_spent(tmp_path: Path) -> None:
+    world = make_world(tmp_path, 250.0)
+    found = race(world)
+    assert len(world.measured) == len(found.races) == 3  # all together, then two of four
+    assert len([ratio for ratio in found.ratios.values() if ratio is not None]) == 1
