@@ -26,25 +26,44 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
     figure = rows_figure(
         "Time per step of what raced", mode, "Time over the first leader's (left is faster)", len(shown)
     )
-    figure.update_yaxes(automargin=True)
-    ratio = [place.ratio or 0.0 for place in shown]
-    figure.add_scatter(
-        x=ratio,
-        y=labels,
-        name="raced, with its interval",
-        mode="markers",
-        marker={"size": 11, "color": colour("busy", mode)},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [(place.high or at) - at for place, at in zip(shown, ratio, strict=True)],
-            "arrayminus": [at - (place.low or at) for place, at in zip(shown, ratio, strict=True)],
-            "color": colour("busy", mode),
-            "thickness": 2,
-            "width": 6,
-        },
-        hovertemplate="%{y}: %{x:.3g} times<extra></extra>",
-    )
+    figure.update_yaxes(automargin=True, categoryorder="array", categoryarray=labels)
+    known = [
+        (label, place.ratio, place.low, place.high)
+        for label, place in zip(labels, shown, strict=True)
+        if place.ratio is not None and place.low is not None and place.high is not None
+    ]
+    if known:
+        figure.add_scatter(
+            x=[ratio for _, ratio, _, _ in known],
+            y=[label for label, _, _, _ in known],
+            name="raced, with its interval",
+            mode="markers",
+            marker={"size": 11, "color": colour("busy", mode)},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [high - ratio for _, ratio, _, high in known],
+                "arrayminus": [ratio - low for _, ratio, low, _ in known],
+                "color": colour("busy", mode),
+                "thickness": 2,
+                "width": 6,
+            },
+            hovertemplate="%{y}: %{x:.3g} times<extra></extra>",
+        )
+    unsure = [
+        (label, place.ratio)
+        for label, place in zip(labels, shown, strict=True)
+        if place.low is None or place.high is None
+    ]
+    if unsure:
+        figure.add_scatter(
+            x=[ratio for _, ratio in unsure],
+            y=[label for label, _ in unsure],
+            name="raced, no interval yet",
+            mode="markers",
+            marker={"size": 11, "symbol": "circle-open", "color": colour("busy", mode), "line": {"width": 2}},
+            hovertemplate="%{y}: %{x:.3g} times, no interval yet<extra></extra>",
+        )
     predicted = [(place.predicted, label) for place, label in zip(shown, labels, strict=True) if place.predicted]
     if predicted:
         figure.add_scatter(

@@ -4,11 +4,14 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.comparison.recorded import ComparisonError
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.tuning import search_places
 from pipeline_lab.report.catalogue import FORMATS
 from pipeline_lab.report.export import write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.opening import open_with_searches
 from pipeline_lab.tuning.placing import find_places
 from pipeline_lab.tuning.result import Tuning, read_tuning
@@ -65,6 +68,20 @@ def test_places_are_on_one_scale_across_races(found: Tuning) -> None:
     fast = [place for place in places.values() if place.ratio is not None and place.ratio < 1.1]
     assert places[found.winner_name] in fast
     assert all(place.predicted == pytest.approx(1.0) for place in fast)
+
+
+def test_a_place_without_an_interval_is_drawn_apart(found: Tuning) -> None:
+    place = next(step for step in found.steps if isinstance(step, Raced))
+    unsure = replace(place, standings=tuple(replace(each, low=None, high=None) for each in place.standings[1:]))
+    steps = (replace(place, standings=place.standings[:1]), unsure)
+    figure = search_places(replace(found, steps=steps))
+    assert not isinstance(figure, Unavailable)
+    drawn = {trace.name: trace for trace in figure.data}
+    assert len(drawn["raced, with its interval"].y) == 1
+    hollow = drawn["raced, no interval yet"]
+    assert len(hollow.y) == len(unsure.standings)
+    assert hollow.marker.symbol == "circle-open"
+    assert hollow.error_x.array is None
 
 
 def test_a_search_holds_its_own_comparison(found: Tuning) -> None:
