@@ -3,7 +3,7 @@
 import contextlib
 import glob
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline_lab.errors import DataError
@@ -24,16 +24,23 @@ from pipeline_lab.runs.tfrecord import read_records
 LOOKED_AT = 50
 """Records of each file that are looked at."""
 MAX_FILES = 10
+MAX_MATCHES = 10_000
+"""Files that a pattern may name before the search for those that are looked at ends."""
 LABEL = "label"
 
 
-def matching_files(pattern: str) -> list[Path]:
+def matching_files(pattern: str, most: int | None = None) -> list[Path]:
     """Return the files that a pattern names, in the order of their names.
+
+    Args:
+        pattern: A glob.
+        most: Look no further once so many are found; None for all.
 
     Raises:
         DataError: There is none.
     """
-    names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute pattern
+    found = glob.iglob(pattern, recursive=True)  # noqa: PTH207, Path.glob takes no absolute pattern
+    names = sorted(itertools.islice(found, most))
     paths = [path for name in names if (path := Path(name).absolute()).is_file()]
     if not paths:
         raise DataError(
@@ -42,18 +49,26 @@ def matching_files(pattern: str) -> list[Path]:
     return paths
 
 
-def infer_features(pattern: str) -> tuple[RecordFeature, ...]:
+def infer_features(pattern: str, check: Callable[[Path], None] | None = None) -> tuple[RecordFeature, ...]:
     """Say what the files of a pattern hold, from the first records of the first files.
 
     A feature that some record lacks, or has more values of than another, is one of varying length.
+
+    Args:
+        pattern: A glob.
+        check: Refuses a file that may not be read, by raising.
 
     Raises:
         DataError: No file matches, one is damaged or holds no Examples, records disagree about a type, or the features
             cannot be written as options.
     """
+    paths = matching_files(pattern, MAX_MATCHES)[:MAX_FILES]
+    if check is not None:
+        for path in paths:
+            check(path)
     records = [
         (path, number, _features_of(path, number, record))
-        for path in matching_files(pattern)[:MAX_FILES]
+        for path in paths
         for number, record in enumerate(itertools.islice(read_records(path), LOOKED_AT))
     ]
     if not records:

@@ -4,29 +4,38 @@ import contextlib
 
 import streamlit as st
 
-from pipeline_lab.errors import DataError
+from pipeline_lab.errors import DataError, StoreError
 from pipeline_lab.options.record_features import RecordFeature, parse_features
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.found_features import infer_features
-from pipeline_lab.ui import contents, state
+from pipeline_lab.ui import contents, server_paths, state
 from pipeline_lab.ui.draft import Document, Draft, with_features
 from pipeline_lab.ui.text import escape
 
 
 def show(draft: Draft, workload: Document, key: str) -> None:
-    """Offer to read the first records of the files; list the features, or say what is wrong with the files."""
-    is_named = bool(workload["pattern"])
-    if st.button("Read the features from the files", key=f"{key}.infer", disabled=not is_named) and is_named:
+    """Offer to read the first records of the files; list the features, or say what is wrong with the files.
+
+    Where no path on the server may be opened, the features are typed.
+    """
+    if not server_paths.problem():
+        _offer_to_read(draft, workload, key)
+    with contextlib.suppress(ValueError):  # the form says what is wrong with the text
+        if features := parse_features(workload["features"]):
+            st.markdown(contents.write_table(_table(features)))
+
+
+def _offer_to_read(draft: Draft, workload: Document, key: str) -> None:
+    pattern = workload["pattern"]
+    if st.button("Read the features from the files", key=f"{key}.infer", disabled=not pattern) and pattern:
         try:
-            features = infer_features(workload["pattern"])
-        except DataError as error:
+            server_paths.check_pattern(pattern)
+            features = infer_features(pattern, server_paths.check)
+        except (DataError, StoreError) as error:
             st.error(escape(str(error)))
             return
         state.keep(with_features(draft, workload, features))
         st.rerun()
-    with contextlib.suppress(ValueError):  # the form says what is wrong with the text
-        if features := parse_features(workload["features"]):
-            st.markdown(contents.write_table(_table(features)))
 
 
 def _table(features: tuple[RecordFeature, ...]) -> Table:

@@ -5,6 +5,8 @@ answers this machine alone; ``PIPELINE_LAB_PATHS`` names the folders that may be
 """
 
 import contextlib
+import glob
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -50,6 +52,32 @@ def open_path(store: RunStore, text: str, copied: opened.Copied) -> RunFolder:
         shutil.rmtree(arrival, ignore_errors=True)
 
 
+def check(path: Path) -> None:
+    """Refuse a path that may not be opened, links followed.
+
+    Raises:
+        StoreError: It may not.
+    """
+    if reason := problem():
+        raise StoreError(reason)
+    allowed, path = _allowed_folders(), path.resolve()
+    if allowed is not None and not any(path.is_relative_to(folder) for folder in allowed):
+        raise StoreError(f"{path} lies outside the folders that PIPELINE_LAB_PATHS allows.")
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse a pattern of files that would look into folders that may not be opened.
+
+    Raises:
+        StoreError: It would.
+    """
+    parts = Path(pattern).parts
+    fixed = list(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
+    if ".." in parts[len(fixed) :]:
+        raise StoreError("Write the pattern without '..' behind a wildcard.")
+    check(Path(*fixed))
+
+
 def _resolve(text: str) -> Path:
     """Return the real path, links followed, if it may be opened."""
     if reason := problem():
@@ -58,9 +86,7 @@ def _resolve(text: str) -> Path:
         path = Path(text.strip()).expanduser().resolve()
     except (RuntimeError, ValueError, OSError):
         raise StoreError("That is no path; write one such as /home/me/logs/plugins/profile/2026_01_02.") from None
-    allowed = _allowed_folders()
-    if allowed is not None and not any(path.is_relative_to(folder) for folder in allowed):
-        raise StoreError(f"{path} lies outside the folders that PIPELINE_LAB_PATHS allows.")
+    check(path)
     with contextlib.suppress(OSError):
         if path.exists():
             return path

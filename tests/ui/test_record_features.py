@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pipeline_lab.ui import server_paths
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 
@@ -21,6 +22,31 @@ def test_features_are_read_from_the_files(open_page, tmp_path: Path):
     assert next(each for each in app.text_input if each.label == "Features").value == "label:int64, vector:float32[2]"
     assert not app.error
     assert "| vector | float32 | 2 |" in "".join(each.value for each in app.markdown)
+
+
+def test_files_outside_the_folders_that_may_be_opened_are_not_read(open_page, tmp_path: Path, monkeypatch):
+    (allowed := tmp_path / "allowed").mkdir()
+    secret = write_records(tmp_path / "secret.tfrecord", [example(label=int64s(1))])
+    (allowed / "link.tfrecord").symlink_to(secret)
+    monkeypatch.setenv("PIPELINE_LAB_PATHS", str(allowed))
+    app = open_page("new_run")
+    app.segmented_control(key="draft0.kind").set_value("records").run()
+    for pattern, why in (
+        (str(tmp_path / "*.tfrecord"), "lies outside"),
+        (str(allowed / "*.tfrecord"), "lies outside"),
+        (str(allowed / "*" / ".." / ".." / "*.tfrecord"), "without '..'"),
+    ):
+        next(each for each in app.text_input if each.label == "Pattern").set_value(pattern).run()
+        _button(app).click().run()
+        assert any(why in each.value.replace("\\", "") for each in app.error)
+        assert not next(each for each in app.text_input if each.label == "Features").value
+
+
+def test_nothing_is_offered_where_paths_on_the_server_are_off(open_page, monkeypatch):
+    monkeypatch.setattr(server_paths, "is_local", lambda: False)
+    app = open_page("new_run")
+    app.segmented_control(key="draft0.kind").set_value("records").run()
+    assert not any(each.label == "Read the features from the files" for each in app.button)
 
 
 def _button(app):
