@@ -1,5 +1,6 @@
 """``pipeline-lab tune``: search for a faster pipeline; the model proposes, races decide."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,10 +73,23 @@ def tune(
 
     opened = open_store(store)
     if resume is not None:
-        if preset is not None or options is not None or workload is not None or settings:
-            raise OptionsError(
-                "--resume goes on with what the search was told; leave --preset, --options and --set out."
-            )
+        _refuse_beside_resume(
+            {
+                "--preset": preset,
+                "--options": options,
+                "--workload": workload,
+                "--set": settings or None,
+                "--try": tries or None,
+                "--budget": budget,
+                "--configurations": configurations,
+                "--max-memory": max_memory,
+                "--max-threads": max_threads,
+                "--may-reorder": may_reorder or None,
+                "--explore": explore or None,
+                "--ray": ray,
+                "--name": name,
+            }
+        )
         with stop_requests() as requests:
             folder = resume_tune(opened, resume)
             follow_tune(folder, requests)
@@ -104,6 +118,17 @@ def tune(
 
         results().print(summarise_tuning(found))
     _tell_end(found)
+
+
+def _refuse_beside_resume(given: Mapping[str, object]) -> None:
+    """Refuse options that a resumed search would not heed.
+
+    Raises:
+        OptionsError: One is given.
+    """
+    named = [option for option, value in given.items() if value is not None]
+    if named:
+        raise OptionsError(f"--resume goes on with what the search was told; leave {' and '.join(named)} out.")
 
 
 def parse_try(text: str) -> tuple[str, list[str]]:
