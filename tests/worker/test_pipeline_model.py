@@ -46,9 +46,9 @@ def test_a_pipeline_without_a_model_leaves_an_empty_table(ask_tensorflow, tmp_pa
 @pytest.mark.tensorflow
 def test_of_several_pipelines_the_one_at_work_is_looked_at(ask_tensorflow, tmp_path: Path):
     nodes = ask_tensorflow("sample_the_busiest", path=str(tmp_path / "model.arrows"))
-    assert nodes == [nodes[0], 0, nodes[0], 0], "nothing is noted while nobody asks for batches"
+    assert nodes[1::2] == [0, 0], "nothing is noted while nobody asks for batches"
     table = read_table(tmp_path / "model.arrows", MODEL)
-    assert len(set(table["node"].to_pylist())) == 2 * nodes[0] > 0, (
+    assert len(set(table["node"].to_pylist())) == nodes[0] + nodes[2] > nodes[0] > 0, (
         "the nodes of two iterators have numbers of their own"
     )
     roots = [row["elements"] for row in table.to_pylist() if row["parent"] == -1]
