@@ -13,14 +13,20 @@ NO_OPTIONS = (
     "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
     "`pipeline-lab run` to predict."
 )
+OF_SEVERAL = {
+    RunKind.RACE: "A race has options for each of its arms, and predicts nothing itself; name one run.",
+    RunKind.TUNE: "A search tries many options, and predicts nothing itself; name one of its runs.",
+}
 
 
 def options_of(folder: RunFolder) -> "RunOptions | Unavailable":
-    """Return what a run was told; why not, where it is a log or a race, or somebody else's job."""
+    """Return what a run was told; why not, where it is a log, a race or a search, or somebody else's job."""
     if not folder.record.is_file():
         return Unavailable(NO_OPTIONS)
     try:
         record = read_record(folder)
+        if record.kind in OF_SEVERAL:
+            return Unavailable(OF_SEVERAL[record.kind])
         if record.kind is not RunKind.RUN or record.options is None:
             return Unavailable(NO_OPTIONS)
         from pipeline_lab.options.run import read_options  # loads pydantic, which logs need not wait for

@@ -34,7 +34,9 @@ def analyze(
     with reading(found.name):
         from pipeline_lab.advice.advising import advise
         from pipeline_lab.analysis.saved import diagnose_saved
+        from pipeline_lab.comparison.opening import check_is_one
 
+        check_is_one(found)
         diagnosis = advise(diagnose_saved(found))
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:

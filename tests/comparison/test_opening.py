@@ -3,13 +3,16 @@ from pathlib import Path
 import pytest
 
 import pipeline_lab
+from pipeline_lab.advice.told import options_of
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.comparison.opening import open_recorded
+from pipeline_lab.comparison.recorded import ComparisonError
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.runs.store import RunStore
 from tests.support import results
 from tests.support.recorded import recorded
 from tests.support.run_folders import make_run
+from tests.support.worlds import tune_options
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 
@@ -52,3 +55,10 @@ def test_compare_takes_whatever_can_be_opened(tmp_path: Path) -> None:
     folder = make_run(RunStore(tmp_path))
     comparison = pipeline_lab.compare(folder.path, diagnose(folder.path), recorded(), TRACE)
     assert [run.name for run in comparison.runs] == ["baseline (1)", "baseline (2)", "baseline (3)", TRACE.name]
+
+
+def test_a_search_is_no_run_and_says_what_to_do(tmp_path: Path) -> None:
+    folder = RunStore(tmp_path).create(tune_options(), "")
+    with pytest.raises(ComparisonError, match=rf"{folder.id} is a search, .* `pipeline-lab report {folder.id}`"):
+        open_recorded(folder.id, tmp_path)
+    assert "A search tries many options" in str(options_of(folder))
