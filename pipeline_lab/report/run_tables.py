@@ -23,6 +23,7 @@ MAX_LONGEST = 10
 MAX_FILES = 30
 MAX_WINDOWS = 20
 MAX_EXAMPLES = 40
+MAX_OUTPUTS = 5
 SHOWN_OPERATIONS = 3
 
 
@@ -201,6 +202,12 @@ def _held(start_ns: int | None, stop_ns: int | None) -> str:
 def outputs(kept: KeptOutputs) -> Table:
     """List what the model made of each example of the batch that was kept, mistakes first."""
     rows = sorted(kept.table.to_pylist(), key=lambda row: bool(row["right"]))
+    count = max(len(row["outputs"].split()) for row in rows)
+    few = (
+        f"Outputs are the {MAX_OUTPUTS} largest of {format_count(count)}, each behind its class."
+        if count > MAX_OUTPUTS
+        else ""
+    )
     shown = tuple(
         (
             UNKNOWN if row["file"] is None else PurePath(row["file"]).name,
@@ -208,7 +215,7 @@ def outputs(kept: KeptOutputs) -> Table:
             str(row["label"]),
             str(row["prediction"]),
             "yes" if row["right"] else "no",
-            " ".join(f"{float(value):.3g}" for value in row["outputs"].split()),
+            _largest_outputs([float(value) for value in row["outputs"].split()]),
         )
         for row in rows[:MAX_EXAMPLES]
     )
@@ -217,9 +224,17 @@ def outputs(kept: KeptOutputs) -> Table:
         ("File", "Record", "Label", "Prediction", "Right", "Outputs"),
         shown,
         numeric=(1, 2, 3),
-        note=_left_out(len(shown), len(rows), "examples"),
+        note=" ".join(filter(None, (few, _left_out(len(shown), len(rows), "examples")))),
         folded=True,
     )
+
+
+def _largest_outputs(values: list[float]) -> str:
+    """Name the classes with the largest outputs; a lone output has no class."""
+    if len(values) == 1:
+        return f"{values[0]:.3g}"
+    order = sorted(range(len(values)), key=lambda number: -values[number])
+    return ", ".join(f"{number}: {values[number]:.3g}" for number in order[:MAX_OUTPUTS])
 
 
 def data_tables(diagnosis: Diagnosis) -> dict[str, pa.Table]:
