@@ -82,7 +82,7 @@ class FirstBatch:
     """Ends a job whose first batch does not come, and says where its code stands.
 
     Args:
-        limit_s: From building the dataset to its first batch; None waits for ever.
+        limit_s: From building the dataset, or the end of a rest, to its first batch; None waits for ever.
         home: The folder below which code is the user's.
         tell: Leaves the sentence in the run.
     """
@@ -93,21 +93,27 @@ class FirstBatch:
         self._is_expected = False
 
     def expect(self, maker: str) -> None:
-        """Start to wait; a second call does nothing.
+        """Start to wait; a second call does nothing, but after a rest.
 
         Args:
             maker: What makes the dataset, with its file and line.
         """
         if not self._is_expected and self._limit_s is not None:
             self._is_expected = True
-            waiting = (maker, self._limit_s)
+            waiting = (maker, self._limit_s, self._came)
             threading.Thread(target=self._wait, args=waiting, name="first batch", daemon=True).start()
 
     def came(self) -> None:
         self._came.set()
 
-    def _wait(self, maker: str, limit_s: float) -> None:
-        if self._came.wait(limit_s):
+    def rest(self) -> None:
+        """Wait no more until the next :meth:`expect`: other arms of a race take their first batches before."""
+        self._came.set()
+        self._came = threading.Event()
+        self._is_expected = False
+
+    def _wait(self, maker: str, limit_s: float, came: threading.Event) -> None:
+        if came.wait(limit_s):
             return
         limit = format_duration(limit_s * NS_PER_S)
         place = self._place()

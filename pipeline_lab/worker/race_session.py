@@ -19,6 +19,7 @@ from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_steps
+from pipeline_lab.worker.own_code import OwnPipeline
 from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.race import Race, RaceJob
@@ -53,7 +54,9 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
             for number, (job, pipeline, part) in enumerate(zip(jobs, pipelines, files, strict=True))
         ]
         _enter("warmup", log, stop)
-        for name, job, arm, part in zip(options.arm_names, jobs, arms, files, strict=True):
+        for name, job, arm, pipeline, part in zip(options.arm_names, jobs, arms, pipelines, files, strict=True):
+            if isinstance(pipeline, OwnPipeline):
+                pipeline.first_batch.expect(pipeline.maker)
             _warm_up(name, job, arm, part, options.warmup_seconds)
         mark_running(folder)
         table = stack.enter_context(contextlib.closing(TableWriter(folder.blocks, BLOCKS)))
@@ -120,6 +123,8 @@ def _build(
     )
     iterator = iter(trainer.distribute(dataset))
     keep(iterator)
+    if isinstance(pipeline, OwnPipeline):
+        pipeline.first_batch.rest()
     return Arm(job, trainer, make_steps(job, trainer), recorder, iterator, Buffers(iterator))
 
 

@@ -196,6 +196,21 @@ def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_p
     assert "no Python code of yours runs; look into make_dataset (endless.py, line 1)" in str(said[1])
 
 
+def test_an_arm_whose_turn_comes_later_is_waited_for_from_then_on(tmp_path, monkeypatch):
+    left, said = threading.Event(), []
+    monkeypatch.setattr(own_errors, "_leave", lambda _: left.set())
+    watch = FirstBatch(0.05, tmp_path, said.append)
+    watch.expect("make_dataset")
+    watch.rest()
+    for thread in threading.enumerate():
+        if thread.name == "first batch":
+            thread.join(10)
+    assert not said
+    watch.expect("make_dataset")
+    assert left.wait(10)
+    assert len(said) == 1
+
+
 def test_a_first_batch_that_came_ends_nothing(tmp_path):
     said: list[OwnCodeError] = []
     watch = FirstBatch(0.01, tmp_path, said.append)
