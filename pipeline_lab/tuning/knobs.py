@@ -4,11 +4,13 @@ A knob rewrites the document of a job; whether the result is valid is for the op
 :mod:`pipeline_lab.tuning.limits`.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.module_workload import ModuleWorkload, parse_arguments
 from pipeline_lab.options.pipeline import AugmentStage, MapStage, ParseStage, PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
@@ -61,17 +63,41 @@ def argument_knob(workload: ModuleWorkload, name: str, values: Sequence[str]) ->
         workload: The user's own.
         name: Of the argument.
         values: To try, as they are written on a command line; what it is called with now comes first.
+
+    Raises:
+        OptionsError: No argument can have that name, or no value is written like that.
     """
-    now = _written(workload.arguments[name]) if name in workload.arguments else AS_IS
+    for value in values:
+        _read_argument(name, value)
+    now = write_argument(workload.arguments[name]) if name in workload.arguments else AS_IS
 
     def turn(document: Document, value: str) -> None:
-        document["workload"]["arguments"] |= parse_arguments(f"{name}={value}")
+        document["workload"]["arguments"] |= _read_argument(name, value)
 
     return Knob(name, now, tuple(dict.fromkeys((now, *values))), turn, is_ordered=False)
 
 
-def _written(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def write_argument(value: object) -> str:
+    """Write a value as a command line would: JSON, but a text bare where it is read as the same text.
+
+    Raises:
+        TypeError: It is nothing that JSON can hold.
+    """
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            if parse_arguments(f"text={value}") == {"text": value}:
+                return value
+    return json.dumps(value)
+
+
+def _read_argument(name: str, written: str) -> Document:
+    try:
+        found: Document = parse_arguments(f"{name}={written}")
+    except ValueError as error:
+        raise OptionsError(f"{name[:80]} cannot be {written[:80]!r}: {error}.") from None
+    if list(found) != [name]:
+        raise OptionsError(f"{name[:80]} cannot be {written[:80]!r}; a text with commas is written in double quotes.")
+    return found
 
 
 def _knobs(options: RunOptions) -> Iterator[Knob]:

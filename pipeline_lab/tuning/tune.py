@@ -1,17 +1,18 @@
 """Search for a better pipeline from a script: launch, wait for the end, read what was found."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.comparison.racing import find_arm
-from pipeline_lab.errors import RunFailedError
+from pipeline_lab.errors import OptionsError, RunFailedError
+from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.tune import read_tune_options
 from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
+from pipeline_lab.tuning.knobs import write_argument
 from pipeline_lab.tuning.launching import launch_tune, resume_tune
 from pipeline_lab.tuning.own_functions import options_of_function
 from pipeline_lab.tuning.result import Tuning, read_tuning
@@ -50,9 +51,9 @@ def tune(
     """
     opened = store or open_store()
     given = {name: value for name, value in settings.items() if value is not None}
-    if "only" in given:
-        given["only"] = _as_words(given["only"])
     found = options_of_function(start) if callable(start) else find_arm(start, opened)
+    if "only" in given:
+        given["only"] = _as_words(given["only"], isinstance(found.workload, ModuleWorkload))
     options = read_tune_options({"start": found.model_dump(mode="json"), **given})
     return _wait(launch_tune(opened, options))
 
@@ -67,13 +68,25 @@ def resume(run_id: str, store: RunStore | None = None) -> Tuning:
     return _wait(resume_tune(store or open_store(), run_id))
 
 
-def _as_words(only: object) -> object:
-    """Write the values of knobs as a command line would; what is no mapping is for the options to refuse."""
+def _as_words(only: object, are_arguments: bool) -> object:
+    """Write the values of knobs as a command line would; what is no mapping of lists is for the options to refuse.
+
+    A text stays a text where it is an argument of the user's own code; a lab's own knob is turned by bare words.
+    """
     if not isinstance(only, Mapping):
         return only
-    return {
-        knob: [each if isinstance(each, str) else json.dumps(each) for each in values] for knob, values in only.items()
-    }
+    words: dict[object, object] = {}
+    for knob, values in only.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            words[knob] = values
+            continue
+        try:
+            words[knob] = [
+                each if isinstance(each, str) and not are_arguments else write_argument(each) for each in values
+            ]
+        except TypeError as error:
+            raise OptionsError(f"{knob} can be tried with numbers, texts, true, false and null: {error}.") from None
+    return words
 
 
 def _wait(folder: RunFolder) -> Tuning:

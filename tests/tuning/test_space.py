@@ -17,7 +17,7 @@ from pipeline_lab.options.presets import BASELINE, OPTIMISED, PRESETS, find_pres
 from pipeline_lab.options.run import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.finding import Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.tuning.knobs import find_knobs
+from pipeline_lab.tuning.knobs import find_knobs, write_argument
 from pipeline_lab.tuning.space import START, Space, make_space
 from tests.support.worlds import NAIVE, SMALL
 
@@ -137,6 +137,29 @@ def test_arguments_of_ones_own_workload_are_knobs_with_the_values_that_are_named
     assert isinstance(changed, ModuleWorkload)
     assert changed.arguments == {"calls": 4, "mode": "slow", "prefetch": 8}
     assert found[START] == start.workload
+
+
+@pytest.mark.parametrize("value", ["/a,b", "a b", "4", "true", 'say "no", then', 4, 0.5, True, None])
+def test_an_argument_is_written_so_that_it_is_read_as_the_same(value: object) -> None:
+    written = write_argument(value)
+    space = make_space(own_options("my.module:make", ""), only={"path": (written,)})
+    (found,) = [each.options.workload for each in space.configurations() if each.name != START]
+    assert isinstance(found, ModuleWorkload)
+    assert found.arguments == {"path": value}
+
+
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        ({"path": ("/a,b",)}, "path cannot be '/a,b'"),
+        ({"path": ("/a,b=3",)}, "in double quotes"),
+        ({"two words": ("1",)}, "is no name of an argument"),
+        ({"path": ("[1]",)}, "should be a number"),
+    ],
+)
+def test_an_argument_that_cannot_be_read_is_refused(only: dict[str, tuple[str, ...]], said: str) -> None:
+    with pytest.raises(OptionsError, match=said):
+        make_space(own_options("my.module:make", ""), only=only)
 
 
 def test_ones_own_workload_needs_values_to_try() -> None:
