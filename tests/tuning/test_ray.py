@@ -1,6 +1,9 @@
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from pipeline_lab.errors import DataError, OptionsError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore, read_record
-from pipeline_lab.tuning.executors.ray_trial import pack, unpack
+from pipeline_lab.tuning.executors.ray_trial import pack, sweep, unpack
 from pipeline_lab.tuning.executors.requirements import Machine, MachinesDifferError, check_machines, describe_machine
 from tests.support.lab import Lab
 from tests.support.run_folders import make_run
@@ -41,6 +44,20 @@ def test_a_run_crosses_from_one_store_to_another_whole(tmp_path: Path) -> None:
     assert read_record(arrived).status.state is RunState.DONE
     names = {path.relative_to(folder.path) for path in folder.path.rglob("*") if ".scratch" not in path.parts}
     assert {path.relative_to(arrived.path) for path in arrived.path.rglob("*")} == names
+
+
+def test_folders_of_killed_tasks_are_swept_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    stale, working, others = (tmp_path / name for name in ("pipeline-lab-trial-a", "pipeline-lab-trial-b", "else"))
+    long_ago_s = time.time() - 2 * 24 * 3600
+    for folder in (stale, working, others):
+        (folder / "run").mkdir(parents=True)
+        (folder / "run" / "events.jsonl").touch()
+        for path in (folder / "run" / "events.jsonl", folder / "run", folder):
+            os.utime(path, (long_ago_s, long_ago_s))
+    os.utime(working / "run" / "events.jsonl")
+    sweep()
+    assert set(tmp_path.iterdir()) == {working, others}
 
 
 def test_machines_with_other_code_are_refused() -> None:

@@ -5,11 +5,14 @@ supervisor is a child of the task and dies with it, and the worker with the supe
 job behind that would disturb the next one.
 """
 
+import contextlib
 import io
 import platform
+import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,9 @@ from pipeline_lab.runs.runtime import child_environment, die_with_parent, module
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.ending import failure_of, took_s
 from pipeline_lab.tuning.executors.requirements import Machine, describe_machine
+
+FOLDER_PREFIX = "pipeline-lab-trial-"
+STALE_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ def look(document: dict[str, Any]) -> Machine:
 def measure(document: dict[str, Any]) -> Answer:
     """Bring a run, or a race, to its end on this machine."""
     runtime_folder()
-    with tempfile.TemporaryDirectory(prefix="pipeline-lab-trial-") as place:
+    sweep()
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as place:
         folder = _create(RunStore(Path(place)), document)
         process = subprocess.Popen(
             module_command("pipeline_lab.runs.supervisor", str(folder.path)),
@@ -67,6 +74,18 @@ def measure(document: dict[str, Any]) -> Answer:
             process.kill()
         record = read_record(folder)
         return Answer(folder.id, pack(folder), platform.node(), took_s(record), failure_of(record))
+
+
+def sweep() -> None:
+    """Remove what tasks that were killed left behind here; a folder in which nothing changed for a day is nobody's."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
+        with contextlib.suppress(OSError):  # gone by now, or another user's
+            if time.time() - _last_change_s(folder) > STALE_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_change_s(folder: Path) -> float:
+    return max(path.lstat().st_mtime for path in (folder, *folder.glob("*"), *folder.glob("*/*")))
 
 
 def pack(folder: RunFolder) -> bytes:
