@@ -16,6 +16,7 @@ from pipeline_lab.options.base import Options
 from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.lengths import check_lengths
 from pipeline_lab.options.module_workload import CODE_DECIDES
+from pipeline_lab.options.older import renew
 from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage, ViewsStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
@@ -49,6 +50,11 @@ class RunOptions(Options):
     pipeline: PipelineOptions = PipelineOptions()
     training: TrainingOptions = TrainingOptions()
     profiling: ProfilingOptions = ProfilingOptions()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_of_today(cls, document: Any) -> Any:
+        return renew(document)
 
     @model_validator(mode="after")
     def _stages_fit_workload(self) -> "RunOptions":
