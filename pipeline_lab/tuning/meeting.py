@@ -94,7 +94,8 @@ class Meeting:
             asked = [self._plan(title, leader, list(group.values()), pairs, alpha, left_s / turns) for group in at_once]
             for group, line in zip(at_once, self._trials.run(asked), strict=True):
                 races.append(line.run)
-                ratios |= dict(zip(group, self._read(line) or [None] * len(group), strict=True))
+                found = self._read(line)
+                ratios |= dict(zip(group, found if found else [None] * len(group), strict=True))
         return Met(ratios, tuple(races))
 
     def _plan(
