@@ -110,15 +110,19 @@ def suggest_label(features: Sequence[RecordFeature]) -> str | None:
     return LABEL if len(features) > 1 and RecordFeature(LABEL, "int64", 1) in features else None
 
 
-def find_misfitting_record(path: Path, expected: Sequence[RecordFeature], remedy: str) -> DataError | None:
+def find_misfitting_record(
+    path: Path, expected: Sequence[RecordFeature], remedy: str, check: Callable[[], None] = lambda: None
+) -> DataError | None:
     """Name the first record of a file that does not hold what is expected of each.
 
     Args:
         path: The file.
         expected: What each record must hold.
         remedy: What can be done about it, as the end of a sentence.
+        check: Called before each record; raises to end the search.
     """
     for number, record in enumerate(read_records(path)):
+        check()
         try:
             found = _features_of(path, number, record)
         except DataError as error:

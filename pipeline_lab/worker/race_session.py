@@ -47,7 +47,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         pipelines = [_open(job, stack) for job in jobs]
         files = [_prepare(job, pipeline) for job, pipeline in zip(jobs, pipelines, strict=True)]
         for job, part in zip(jobs, files, strict=True):
-            stack.enter_context(damage_named(job.options.workload, part))
+            stack.enter_context(damage_named(job.options.workload, part, stop))
         _enter("building", log, stop)
         arms = [
             _build(job, pipeline, part, device, stack, str(folder.scratch / f"cache-{number}"))

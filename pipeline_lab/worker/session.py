@@ -35,6 +35,7 @@ from pipeline_lab.worker.probes import open_resources, sample_resources
 from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.recorder import StepRecorder
 from pipeline_lab.worker.steps import Steps
+from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainer import Trainer
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
@@ -62,7 +63,7 @@ def run_session(job: Job) -> None:
         files = find_files(job, pipeline)
         tables = find_tables(options.workload, files)
         write_files(job.folder.files, files, tables)
-        with damage_named(options.workload, files):
+        with damage_named(options.workload, files, job.stop):
             build_and_train(job, device, pipeline, [file.path for file in files], tables)
 
 
@@ -175,7 +176,7 @@ def _running(record: RunRecord) -> RunRecord:
 
 
 @contextlib.contextmanager
-def damage_named(workload: Workload, files: list[DataFile]) -> Iterator[None]:
+def damage_named(workload: Workload, files: list[DataFile], stop: StopRequest) -> Iterator[None]:
     """Turn TensorFlow's word for what is wrong with the data into file and record."""
     try:
         yield
@@ -185,7 +186,7 @@ def damage_named(workload: Workload, files: list[DataFile]) -> Iterator[None]:
             raise
         raise damage from None
     except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # its words about a binary record cannot be decoded
-        damage = find_misfit(workload, files)
+        damage = find_misfit(workload, files, stop)
         if damage is None:
             raise
         raise damage from None

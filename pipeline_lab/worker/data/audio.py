@@ -3,7 +3,7 @@
 Lengths are even over their logarithm between the shortest and the longest: many short clips, few long ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -85,9 +85,10 @@ def check_clips(folders: Sequence[DataFile], rate_hz: int, stop: StopRequest) ->
             check_wav(path, rate_hz)
 
 
-def find_damaged_clip(folder: Path) -> DataError | None:
-    """Name the first clip of a class that cannot be decoded."""
+def find_damaged_clip(folder: Path, check: Callable[[], None] = lambda: None) -> DataError | None:
+    """Name the first clip of a class that cannot be decoded; ``check`` raises to end the search."""
     for path in files_in(folder, ENDINGS):
+        check()
         try:
             check_wav(path)
         except DataError as error:

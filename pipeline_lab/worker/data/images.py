@@ -1,7 +1,7 @@
 """Image records of our own: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,18 +89,20 @@ def cifar_images(size: int, most: int) -> EncodedImages:
     return EncodedImages(_encode(images), [int(label) for label in labels[:most].reshape(-1)])
 
 
-def find_damaged_image(folder: Path) -> DataError | None:
-    """Name the first image of a class that cannot be decoded."""
+def find_damaged_image(folder: Path, check: Callable[[], None]) -> DataError | None:
+    """Name the first image of a class that cannot be decoded; ``check`` raises to end the search."""
     for path in files_in(folder, IMAGE_ENDINGS):
+        check()
         if (why := _decoding_error(tf.io.read_file(str(path)))) is not None:
             return DataError(f"{path} cannot be decoded ({why}); write it again as JPEG or PNG, or leave it out.")
     return None
 
 
-def find_undecodable_record(path: Path, image_feature: str) -> DataError | None:
-    """Name the first record of a file whose image cannot be decoded."""
+def find_undecodable_record(path: Path, image_feature: str, check: Callable[[], None]) -> DataError | None:
+    """Name the first record of a file whose image cannot be decoded; ``check`` raises to end the search."""
     features = {image_feature: tf.io.FixedLenFeature([], tf.string)}
     for number, record in enumerate(tf.data.TFRecordDataset(str(path))):
+        check()
         encoded = tf.io.parse_single_example(record, features)[image_feature]
         if (why := _decoding_error(encoded)) is not None:
             return DataError(

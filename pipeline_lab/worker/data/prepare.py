@@ -1,5 +1,6 @@
 """From a workload to its files, and from a damaged read to the record that caused it."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,9 @@ from pipeline_lab.worker.data.synthetic import synthetic_recipe
 from pipeline_lab.worker.data.user_files import find_user_files
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.stopping import StopRequest
+
+SEARCH_S = 60.0
+"""The search for the record behind an error ends after this time; then TensorFlow's own words have to do."""
 
 
 def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest) -> list[DataFile]:
@@ -83,24 +87,54 @@ def _recipe(workload: ImagesWorkload | AudioWorkload | SparseWorkload | Features
             return synthetic_recipe(workload)
 
 
-def find_misfit(workload: Workload, files: Sequence[DataFile]) -> DataError | None:
-    """Name the first record or file of a user's that does not hold what the options expect of it."""
+class _SearchEndedError(Exception):
+    """The search took longer than it may."""
+
+
+def find_misfit(
+    workload: Workload, files: Sequence[DataFile], stop: StopRequest, limit_s: float = SEARCH_S
+) -> DataError | None:
+    """Name the first record or file of a user's that does not hold what the options expect of it.
+
+    Args:
+        workload: Says what is expected.
+        files: To search.
+        stop: Ends the search.
+        limit_s: Give up after this time, s.
+
+    Raises:
+        StopRequestedError: The job was stopped meanwhile.
+    """
+    end_s = time.monotonic() + limit_s
+
+    def check() -> None:
+        stop.check()
+        if time.monotonic() > end_s:
+            raise _SearchEndedError
+
+    try:
+        return _search(workload, files, check)
+    except _SearchEndedError:
+        return None
+
+
+def _search(workload: Workload, files: Sequence[DataFile], check: Callable[[], None]) -> DataError | None:
     match workload:
         case RecordsWorkload():
             remedy = "write it again, or change workload.features"
-            return _first(lambda path: find_misfitting_record(path, workload.parsed_features, remedy), files)
+            return _first(lambda path: find_misfitting_record(path, workload.parsed_features, remedy, check), files)
         case ImagesWorkload(data="files"):
             image, label = (
                 RecordFeature(workload.image_feature, "bytes", 1),
                 RecordFeature(workload.label_feature, "int64", 1),
             )
             remedy = "set workload.image_feature and workload.label_feature to the names in your records"
-            misfit = _first(lambda path: find_misfitting_record(path, (image, label), remedy), files)
-            return misfit or _first(lambda path: find_undecodable_record(path, workload.image_feature), files)
+            misfit = _first(lambda path: find_misfitting_record(path, (image, label), remedy, check), files)
+            return misfit or _first(lambda path: find_undecodable_record(path, workload.image_feature, check), files)
         case AudioWorkload():
-            return _first(find_damaged_clip, files)
+            return _first(lambda path: find_damaged_clip(path, check), files)
         case ImagesWorkload(data="folder"):
-            return _first(find_damaged_image, files)
+            return _first(lambda path: find_damaged_image(path, check), files)
         case _:
             return None
 
