@@ -46,6 +46,14 @@ def _no_steps(results: Results) -> Verdict:
     return Verdict(VerdictClass.UNKNOWN, f"What holds the job back cannot be said. {reason}", evidence, Confidence.LOW)
 
 
+def _is_slower_alone(results: Results) -> bool:
+    """Say whether the pipeline alone takes longer than the step alone: its pace may hold the job back as well."""
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
+        return False
+    return calibration.pipeline_only_ns > calibration.device_only_ns
+
+
 def _confidence(kind: VerdictClass, losses: Losses, results: Results, blame: Blame) -> Confidence:
     """Start high, and lower it for every weakness; the serious ones make it low at once."""
     steps, job = results.steps, results.job_steps
@@ -67,6 +75,7 @@ def _confidence(kind: VerdictClass, losses: Losses, results: Results, blame: Bla
         not blame.is_clear,
         kind is VerdictClass.INPUT_BOUND and blame.cause is None,
         kind is VerdictClass.DEVICE_BOUND and losses.device_percent < 100.0 - 2 * STRONG_PERCENT,
+        kind is VerdictClass.HOST_CONTENTION and _is_slower_alone(results),
     )
     if sum(doubts) > 2:
         return Confidence.LOW

@@ -130,6 +130,12 @@ def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
     assert judged(slow, Calibration(40e6, 5e6, 50e6)).verdict_class is VerdictClass.DISPATCH_BOUND
 
 
+def test_contention_is_less_sure_where_the_pipelines_pace_may_be_the_limit():
+    slow = divided(host_compute=40, dispatch=60)
+    assert judged(slow, Calibration(10e6, 40e6, 50e6)).confidence is Confidence.MEDIUM
+    assert judged(divided(host_compute=98, input_wait=2), Calibration(30e6, 25e6, 50e6)).confidence is Confidence.HIGH
+
+
 def test_without_traced_steps_the_jobs_own_waits_speak():
     missing = Unavailable("No window.")
     verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing))
