@@ -44,7 +44,8 @@ class Climb:
             measured, prediction = seen
             if prediction.ceiling_gain < CEILING_NEAR:
                 return "The step is as fast as its input can make it."
-            if contest.is_spent:
+            is_late = contest.is_spent
+            if is_late:
                 return "The time is spent."
             if contest.room < 1:
                 return f"{len(contest.measured)} configurations are measured, as many as were allowed."

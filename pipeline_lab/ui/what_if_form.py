@@ -204,7 +204,7 @@ def _slide(label: str, choices: Sequence[int | str], now: int | str, key: str) -
     offered = list(choices)
     if isinstance(now, str) and now not in offered:
         offered.append(now)
-    elif now not in offered:
+    elif isinstance(now, int) and now not in offered:
         smaller = [index for index, each in enumerate(offered) if isinstance(each, int) and each < now]
         offered.insert(smaller[-1] + 1 if smaller else 1, now)
     chosen: int | str = st.select_slider(label, offered, now, key=key)
