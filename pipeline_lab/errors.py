@@ -55,3 +55,7 @@ class Unavailable:
 
     def to_json(self) -> dict[str, str]:
         return {"unavailable": self.reason}
+
+
+class ComparisonError(PipelineLabError):
+    """Runs cannot be compared."""

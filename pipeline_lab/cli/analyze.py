@@ -34,7 +34,7 @@ def analyze(
     with reading(found.name):
         from pipeline_lab.advice.advising import advise
         from pipeline_lab.analysis.saved import diagnose_saved
-        from pipeline_lab.comparison.opening import check_is_one
+        from pipeline_lab.runs.single import check_is_one
 
         check_is_one(found)
         diagnosis = advise(diagnose_saved(found))

@@ -10,6 +10,7 @@ from pipeline_lab.comparison.recorded import Comparison, ComparisonError, compar
 from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
 from pipeline_lab.runs.finding import find_path
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.single import check_is_one, refuse_race
 from pipeline_lab.runs.store import RunFolder, read_record
 
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
@@ -43,25 +44,8 @@ def open_recorded(what: Recorded, store: Path | None = None) -> RecordedRun:
         check_is_one(what)
     opened = open_any(what, store)
     if isinstance(opened, Race):
-        raise ComparisonError(_refuse_race(opened.id))
+        raise ComparisonError(refuse_race(opened.id))
     return opened
-
-
-def check_is_one(path: Path) -> None:
-    """Refuse the folder of a race or a search, which is no single job.
-
-    Raises:
-        ComparisonError: It is one.
-    """
-    folder = RunFolder(path)
-    kind = read_record(folder).kind if folder.record.is_file() else None
-    if kind is RunKind.RACE:
-        raise ComparisonError(_refuse_race(folder.id))
-    if kind is RunKind.TUNE:
-        raise ComparisonError(
-            f"{folder.id} is a search, whose trials are runs and races of their own: `pipeline-lab report {folder.id}` "
-            "names them."
-        )
 
 
 def open_any(what: Recorded | Race, store: Path | None = None) -> RecordedRun | Race:
@@ -84,10 +68,6 @@ def is_race_folder(path: Path) -> bool:
     """Say whether a path is the folder of a race."""
     folder = RunFolder(path)
     return folder.record.is_file() and read_record(folder).kind is RunKind.RACE
-
-
-def _refuse_race(race_id: str) -> str:
-    return f"{race_id} is a race and holds its own comparison: `pipeline-lab report {race_id}`."
 
 
 def _describe(diagnosis: Diagnosis) -> RecordedRun:

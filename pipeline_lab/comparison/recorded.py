@@ -13,7 +13,8 @@ from pipeline_lab.comparison.recorded_run import RecordedRun, with_distinct_name
 from pipeline_lab.comparison.stages import ComparedStages, compare_stages
 from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
 from pipeline_lab.display import Displayed
-from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.errors import ComparisonError as ComparisonError
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_percent
 
@@ -25,10 +26,6 @@ DRIFT_WARNING = (
     "These runs were recorded apart. What the machine did between them (other jobs, temperature, a warm page cache) is "
     "in the difference and in no interval; a race tells the pipelines apart."
 )
-
-
-class ComparisonError(PipelineLabError):
-    """Runs cannot be compared."""
 
 
 @dataclass(frozen=True, eq=False)
