@@ -25,6 +25,10 @@ OWN_PIPELINE = (
     "The pipeline is made by your own module, and what a change of its code would bring cannot be told from options; race "
     "the module's arguments against each other."
 )
+FILLING = (
+    "The cache was still being filled in a part of what was measured, and filling and reading it take different times; record "
+    "a run of more epochs to predict."
+)
 NO_THREADS = (
     "How many threads run the pipeline's functions is only known for pipelines that TensorFlow can write down; launch the "
     "job with `pipeline-lab run`."
@@ -72,7 +76,6 @@ class Measured:
         step_cpu_ms: Processor time of all that is not the pipeline; None if it is not known.
         records: Records of one epoch; None if they were not counted.
         noise_percent: Half of the 95 % interval of the mean step time, percent of it.
-        caches_are_full: The first epoch was over while the run was looked at.
         pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
             run's own options to give the step that was measured.
         order_stall: The stage whose order holds the run up, if one does.
@@ -90,7 +93,6 @@ class Measured:
     step_cpu_ms: float | None = None
     records: int | None = None
     noise_percent: float = 0.0
-    caches_are_full: bool = True
     pipeline_factor: float = 1.0
     cpu_factor: float = 1.0
     order_stall: OrderStall | None = None
@@ -127,6 +129,8 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
         return model
     if isinstance(job, Unavailable):
         return job
+    if _is_filling(model, options):
+        return Unavailable(FILLING)
     load = results.job_load
     threads = None if isinstance(results.written, Unavailable) else results.written.pool_threads
     if threads is None:
@@ -145,7 +149,6 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
         waited_ms=steps.waited_ms,
         records=_records(results, options),
         noise_percent=_noise_percent(job),
-        caches_are_full=not _is_filling(model, options),
     )
     cpu_ms = _cpu_ms(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step / NS_PER_MS
     return measured if cpu_ms is None else _share_processor(measured, cpu_ms, calibration)
@@ -187,7 +190,7 @@ def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration
         cpu_each_ms = (cost.ms_per_example - idle) * (share if _has_function(cost.stage, measured.options) else 1.0)
         ms = idle + cpu_each_ms if is_full else cost.ms_per_example
         stages.append(replace(cost, ms_per_example=ms, cpu_ms_per_example=cpu_each_ms))
-    running = running_stages(measured.options, measured.machine, caches_are_full=measured.caches_are_full)
+    running = running_stages(measured.options, measured.machine)
     own_ms = sum(
         cost.cpu_ms_per_example * examples
         for cost, examples, stage in zip(stages, behind, running, strict=True)

@@ -65,7 +65,7 @@ class Case:
 
     @cached_property
     def running(self) -> tuple[RunningStage, ...]:
-        return running_stages(self.options, self.measured.machine, caches_are_full=self.measured.caches_are_full)
+        return running_stages(self.options, self.measured.machine)
 
     @cached_property
     def times(self) -> tuple[StageTime, ...]:

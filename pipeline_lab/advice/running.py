@@ -73,7 +73,7 @@ def pool_threads(options: RunOptions, machine: Machine) -> int:
 
 
 def running_stages(
-    options: RunOptions, machine: Machine, *, ran_parallel: frozenset[str] = frozenset(), caches_are_full: bool = True
+    options: RunOptions, machine: Machine, *, ran_parallel: frozenset[str] = frozenset()
 ) -> tuple[RunningStage, ...]:
     """Work out how each stage will run.
 
@@ -81,11 +81,10 @@ def running_stages(
         options: What is chosen.
         machine: Where.
         ran_parallel: Stages without ``num_parallel_calls`` that are known to be made parallel by TensorFlow's rewrites.
-        caches_are_full: The first epoch is over.
     """
     stages = options.pipeline.stages
     threads = pool_threads(options, machine)
-    cached = full_cache(options) if caches_are_full else None
+    cached = full_cache(options)
     found = []
     for index, stage in enumerate(stages):
         size = options.pipeline.batch_sizes[index] or 1

@@ -140,7 +140,7 @@ def _order_stall(measured: Measured) -> OrderStall | None:
     """Find a parallel stage that keeps its order, on a machine that nobody else used: what is left to explain a stall."""
     if measured.other_cores > BUSY_SHARE * measured.cores:
         return None
-    running = running_stages(measured.options, measured.machine, caches_are_full=measured.caches_are_full)
+    running = running_stages(measured.options, measured.machine)
     found = [stage for stage in running if stage.keeps_order]
     if not found:
         return None
@@ -181,7 +181,6 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         options,
         measured.machine,
         ran_parallel=_made_parallel(measured),
-        caches_are_full=measured.caches_are_full or not _is_same_job(options, measured.options),
     )
     change = change_of_step(measured.options, options, measured.device_only_ms, measured.step_cpu_ms or 0.0)
     device_ms = max(0.0, measured.device_only_ms + change.device_ms)
@@ -210,7 +209,3 @@ def _made_parallel(measured: Measured) -> frozenset[str]:
     if not measured.options.pipeline.tensorflow_rewrites:
         return frozenset()
     return frozenset(cost.stage for cost in measured.stages if cost.parallelism is not None)
-
-
-def _is_same_job(one: RunOptions, other: RunOptions) -> bool:
-    return one.pipeline == other.pipeline and one.workload == other.workload

@@ -39,8 +39,11 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
 
     with hard_exits_told(job.stop.request):
         own = open_own(job.folder.source, workload, tell)
-        with errors_told(own.home, own.maker):
-            yield own
+        try:
+            with errors_told(own.home, own.maker):
+                yield own
+        finally:
+            own.first_batch.rest()  # a job that ended waits for no batch
 
 
 def find_files(job: Job, pipeline: Pipeline) -> list[DataFile]:

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import unittest.mock
@@ -390,6 +391,11 @@ def run_own(root: str, options: str) -> str:
         run_session(job)
     except PipelineLabError as error:
         return str(error)
+    finally:
+        for thread in threading.enumerate():
+            if thread.name == "first batch":  # it would end this process minutes later
+                thread.join(5)
+                assert not thread.is_alive(), "somebody still waits for the first batch of a job that ended"
     return ""
 
 
