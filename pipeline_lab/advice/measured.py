@@ -235,19 +235,23 @@ class _Steps:
 def _plain_steps(job: JobSteps) -> _Steps:
     """Sum up the steps outside of profile windows.
 
-    A step is the median of blocks' means: steps that are long and short in turn count as what they take together, and
-    one that was held up by something else does not count.
+    A step and its wait are medians of blocks' means: steps that are long and short in turn count as what they take
+    together, and one that was held up by something else does not count.
     """
     plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
     if not plain.any():
         plain = ~tables.bools(job.table, "warmup")
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
-    blocks = np.array_split(step, max(1, len(step) // BLOCK_STEPS))
     return _Steps(
-        float(np.median([block.mean() for block in blocks])) / NS_PER_MS,
-        float(wait.mean()) / NS_PER_MS,
+        _median_of_blocks(step) / NS_PER_MS,
+        _median_of_blocks(wait) / NS_PER_MS,
         max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS,
     )
+
+
+def _median_of_blocks(values: np.ndarray) -> float:
+    blocks = np.array_split(values, max(1, len(values) // BLOCK_STEPS))
+    return float(np.median([block.mean() for block in blocks]))
 
 
 def _noise_percent(job: JobSteps) -> float:

@@ -109,7 +109,7 @@ def explain(measured: Measured) -> Measured | Unavailable:
     wanted_ms, binding = measured.step_ms, found.terms[0].name
     excess_ms = wanted_ms - found.step_ms
     if binding == STEP and measured.waited_ms <= WAITED_SHARE * wanted_ms:
-        return replace(measured, between_ms=max(0.0, measured.between_ms + excess_ms))
+        return _add_to_step(measured, excess_ms)
     if binding == TURNS and measured.waited_ms:
         return _explain_turns(measured, found)
     factor = wanted_ms / found.step_ms
@@ -121,19 +121,32 @@ def explain(measured: Measured) -> Measured | Unavailable:
     if factor > MOST_UNEXPLAINED and (stall := _order_stall(measured)) is not None:
         return replace(measured, order_stall=stall)
     if not 1.0 / MOST_UNEXPLAINED <= factor <= MOST_UNEXPLAINED:
-        ran, said = (format_duration(ms * NS_PER_MS) for ms in (wanted_ms, found.step_ms))
-        return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said))
+        return _not_understood(wanted_ms, found.step_ms)
     if binding == PROCESSOR:
         return replace(measured, cpu_factor=factor)
     return replace(measured, pipeline_factor=factor)
 
 
-def _explain_turns(measured: Measured, found: Prediction) -> Measured:
-    """Divide what is not explained of step and input in turns: the wait is the pipeline's, the rest is the step's."""
-    serial_ms = found.step_ms - found.ceiling_ms
-    factor = min(MOST_UNEXPLAINED, max(1.0 / MOST_UNEXPLAINED, measured.waited_ms / serial_ms))
-    rest_ms = measured.step_ms - found.ceiling_ms - factor * serial_ms
-    return replace(measured, pipeline_factor=factor, between_ms=max(0.0, measured.between_ms + rest_ms))
+def _explain_turns(measured: Measured, found: Prediction) -> Measured | Unavailable:
+    """Divide step and input in turns: the wait is the pipeline's, as far as the step leaves room; the rest is the step's."""
+    serial_ms, left_ms = found.step_ms - found.ceiling_ms, measured.step_ms - found.ceiling_ms
+    factor = min(measured.waited_ms, left_ms) / serial_ms
+    factor = min(MOST_UNEXPLAINED, max(1.0 / MOST_UNEXPLAINED, factor))
+    if factor * serial_ms >= measured.step_ms:
+        return _not_understood(measured.step_ms, found.step_ms)
+    return _add_to_step(replace(measured, pipeline_factor=factor), left_ms - factor * serial_ms)
+
+
+def _not_understood(ran_ms: float, said_ms: float) -> Unavailable:
+    ran, said = (format_duration(ms * NS_PER_MS) for ms in (ran_ms, said_ms))
+    return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said))
+
+
+def _add_to_step(measured: Measured, ms: float) -> Measured:
+    """Let the step without its input take so much longer, or shorter where the step on a held batch met a slower machine."""
+    between_ms = measured.between_ms + ms
+    device_ms = measured.device_only_ms + min(0.0, between_ms)
+    return replace(measured, between_ms=max(0.0, between_ms), device_only_ms=max(LEAST_MS, device_ms))
 
 
 def _order_stall(measured: Measured) -> OrderStall | None:

@@ -173,6 +173,29 @@ def test_of_turns_the_wait_is_the_pipelines_and_the_rest_is_the_steps():
     assert predicted(options(), explained).step_ms == pytest.approx(22.0)
 
 
+def test_a_wait_is_no_longer_than_what_the_step_leaves():
+    """A step of 5 ms and 20 of input took 22, of which 21 are said to be the wait: 17 are the input's."""
+    explained = explain(measured(options=options(prefetch=None), step_ms=22.0, waited_ms=21.0))
+    assert isinstance(explained, Measured)
+    assert explained.pipeline_factor == pytest.approx(17 / 20)
+    assert predicted(options(), explained).step_ms == pytest.approx(17.0)
+
+
+@given(st.floats(1.0, 100.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.sampled_from([None, 2]))
+def test_a_runs_own_options_give_its_own_step(step_ms: float, alone: float, waited: float, prefetch: int | None):
+    own = options(prefetch=prefetch)
+    run = measured(
+        options=own,
+        step_ms=step_ms,
+        device_only_ms=max(0.01, alone * step_ms),
+        waited_ms=waited * step_ms,
+        step_cpu_ms=None,
+    )
+    explained = explain(run)
+    if isinstance(explained, Measured) and explained.order_stall is None:
+        assert predicted(own, explained).step_ms == pytest.approx(step_ms)
+
+
 def test_a_run_that_the_model_does_not_understand_predicts_nothing():
     found = explain(measured(step_ms=90.0))
     assert isinstance(found, Unavailable)
