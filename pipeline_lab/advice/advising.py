@@ -44,11 +44,13 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
 
 
 def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
-    options = options_of(RunFolder(Path(diagnosis.source.path)))
+    folder = RunFolder(Path(diagnosis.source.path))
+    options = options_of(folder)
     if isinstance(options, Unavailable):
         return ()
     from pipeline_lab.advice.suggestions import suggest  # logs need none of this
     from pipeline_lab.advice.what_if import measure
+    from pipeline_lab.runs.finding import name_of
 
     measured = measure(diagnosis, options)
-    return () if isinstance(measured, Unavailable) else suggest(diagnosis, measured)
+    return () if isinstance(measured, Unavailable) else suggest(diagnosis, measured, name_of(folder.path))

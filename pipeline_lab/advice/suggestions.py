@@ -1,7 +1,7 @@
 """What to try next, by rules with evidence: each a change of options, predicted, the best gain per risk first."""
 
 from pipeline_lab.advice.cache_rules import CACHE_RULES
-from pipeline_lab.advice.changes import option_changes, source_diff
+from pipeline_lab.advice.changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.padding_rules import PADDING_RULES
 from pipeline_lab.advice.proposals import Case, Proposal, Rule
@@ -19,12 +19,13 @@ MOST = 8
 NO_OPTION = Unavailable("No option of the lab does this, so it cannot be predicted; measure it in your own code.")
 
 
-def suggest(results: Results, measured: Measured) -> tuple[Suggestion, ...]:
+def suggest(results: Results, measured: Measured, run: str) -> tuple[Suggestion, ...]:
     """Return what to try, the best gain per risk first.
 
     Args:
         results: A run's diagnosis.
         measured: The same run, ready to be asked.
+        run: What names it on the command line.
     """
     case = Case(measured, results)
     found: dict[str, tuple[float, Suggestion]] = {}
@@ -38,7 +39,7 @@ def suggest(results: Results, measured: Measured) -> tuple[Suggestion, ...]:
             if proposal.serves_sampling or (isinstance(gain, float) and gain >= LEAST_GAIN_PERCENT):
                 rank = 0.0 if isinstance(gain, Unavailable) else gain / proposal.risk
                 found.setdefault(
-                    _key(proposal.options), (rank, _word(proposal, proposal.options, measured.options, gain))
+                    _key(proposal.options), (rank, _word(proposal, proposal.options, measured.options, gain, run))
                 )
     ordered = sorted(found.values(), key=lambda pair: -pair[0])
     return tuple(suggestion for _, suggestion in ordered[:MOST])
@@ -52,13 +53,17 @@ def _key(options: RunOptions) -> str:
     return options.pipeline.model_dump_json() + options.workload.model_dump_json()
 
 
-def _word(proposal: Proposal, options: RunOptions, before: RunOptions, gain: float | Unavailable) -> Suggestion:
+def _word(
+    proposal: Proposal, options: RunOptions, before: RunOptions, gain: float | Unavailable, run: str
+) -> Suggestion:
+    settings = find_settings(before, options)
     return Suggestion(
         change=proposal.change,
         why=proposal.why,
         predicted_gain_percent=gain,
         side_effects=proposal.side_effects,
-        option_changes=option_changes(before, options),
+        settings=settings,
+        command=write_command(run, settings),
         source_diff=source_diff(before, options),
         options=options.model_dump(mode="json"),
     )

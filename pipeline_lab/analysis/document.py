@@ -375,7 +375,8 @@ def _verdict(verdict: Verdict) -> Document:
                 "why": suggestion.why,
                 "predicted_gain_percent": _gain(suggestion.predicted_gain_percent),
                 "side_effects": list(suggestion.side_effects),
-                "option_changes": list(suggestion.option_changes),
+                "settings": list(suggestion.settings),
+                "command": suggestion.command,
                 "source_diff": suggestion.source_diff,
             }
             for suggestion in verdict.suggestions

@@ -57,7 +57,8 @@ class Suggestion:
         why: What speaks for it.
         predicted_gain_percent: How much shorter a step for as many examples would become.
         side_effects: What else changes: memory, disk, the order of the examples, ….
-        option_changes: The change as options, a line each; none where it is not one of options.
+        settings: The change as ``--set`` takes it, ``PATH=VALUE`` each; none where it is not one of options.
+        command: What predicts the change again and races it against the run, for a shell.
         source_diff: The change of the pipeline's source as a unified diff.
         options: The changed options as a document to run or race.
     """
@@ -66,7 +67,8 @@ class Suggestion:
     why: str
     predicted_gain_percent: float | Unavailable = NO_GAIN
     side_effects: tuple[str, ...] = ()
-    option_changes: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    command: str = ""
     source_diff: str = ""
     options: dict[str, Any] | None = None
 

@@ -47,7 +47,7 @@ def analyze(
     from pipeline_lab.cli.summary import summarise
     from pipeline_lab.cli.xprof_table import xprof_table
 
-    results().print(summarise(diagnosis))
+    results().print(summarise(diagnosis), crop=False)  # a command goes on to its end
     if check is not None:
         results().print(xprof_table(check))
 

@@ -1,11 +1,12 @@
 """What to run, from the words on the command line to validated options."""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.errors import OptionsError
+from pipeline_lab.errors import OptionsError, TraceReadError
 
 if TYPE_CHECKING:
     from pipeline_lab.options.run import RunOptions
@@ -31,7 +32,7 @@ SetOption = Annotated[
 
 
 def choose_options(preset: str | None, file: Path | None, workload: str | None, store: Path | None) -> "RunOptions":
-    """Return the options of a preset, of a JSON file, or of a workload of the user's own, whose presets are its own.
+    """Return the options of a preset, of a JSON file or a run, or of a workload of the user's own, whose presets are its own.
 
     Presets are the bundled ones and those of the store.
 
@@ -40,7 +41,6 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None, 
     """
     from pipeline_lab.options.own import own_options
     from pipeline_lab.options.presets import PRESETS
-    from pipeline_lab.options.run import read_options_file
     from pipeline_lab.runs.saved_presets import find_any_preset
     from pipeline_lab.runs.store import open_store
 
@@ -53,9 +53,31 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None, 
     if preset is not None:
         return find_any_preset(open_store(store), preset).options
     if file is not None:
-        return read_options_file(file)
+        return _options_of(file, store)
     names = ", ".join(preset.name for preset in PRESETS)
     raise OptionsError(f"Say what to run: --preset NAME ({names}), --options FILE or --workload MODULE:FUNCTION.")
+
+
+def _options_of(source: Path, store: Path | None) -> "RunOptions":
+    """Return the options that a JSON file holds, or that a run was told.
+
+    Raises:
+        OptionsError: It is neither, or its options are not valid.
+    """
+    from pipeline_lab.advice.told import options_of
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.options.run import read_options_file
+    from pipeline_lab.runs.finding import find_path
+    from pipeline_lab.runs.store import RunFolder
+
+    with contextlib.suppress(TraceReadError):  # no run of that name: then it is to be a file
+        found = find_path(source, store)
+        if found.is_dir():
+            told = options_of(RunFolder(found))
+            if isinstance(told, Unavailable):
+                raise OptionsError(told.reason)
+            return told
+    return read_options_file(source)
 
 
 def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOptions":

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def run(
     preset: Annotated[str | None, typer.Option(help="A preset, as `presets` lists them.", show_default=False)] = None,
     options: Annotated[
-        Path | None, typer.Option(help="A JSON file of options, as `options PRESET` prints it.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="A JSON file of options, as `options PRESET` prints it, or a run to repeat.", show_default=False
+        ),
     ] = None,
     workload: WorkloadOption = None,
     settings: SetOption = None,

@@ -43,8 +43,10 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
         effects = "".join(f" {effect}" for effect in suggestion.side_effects)
         yield Padding(Text(f"→ {suggestion.change}{predicted}", style="green"), (0, 0, 0, 2), expand=False)
         yield Padding(Text(f"{suggestion.why}{effects}"), (0, 0, 0, 4), expand=False)
-        for change in suggestion.option_changes:
-            yield Padding(Text(change, style="dim"), (0, 0, 0, 4), expand=False)
+        if suggestion.command:
+            yield Text(
+                f"    {suggestion.command}", style="dim", no_wrap=True, overflow="ignore"
+            )  # to be pasted: no breaks
     yield Text("")
 
 

@@ -29,7 +29,9 @@ TryOption = Annotated[
 
 def tune(
     preset: Annotated[str | None, typer.Option(help="Start from a preset.", show_default=False)] = None,
-    options: Annotated[Path | None, typer.Option(help="Start from a JSON file of options.", show_default=False)] = None,
+    options: Annotated[
+        Path | None, typer.Option(help="Start from a JSON file of options, or from a run.", show_default=False)
+    ] = None,
     workload: WorkloadOption = None,
     settings: SetOption = None,
     tries: TryOption = None,

@@ -1,12 +1,12 @@
 """``pipeline-lab what-if``: what changed options would bring, predicted from one run."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
 from pipeline_lab.cli.choice import SetOption, apply_settings
-from pipeline_lab.cli.output import print_json, results
+from pipeline_lab.cli.output import print_json, results, say
 from pipeline_lab.cli.reading import reading
 from pipeline_lab.errors import OptionsError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run import RunOptions
 
+NOT_PREDICTED = 5
+
 
 def what_if(
     run: Annotated[str, typer.Argument(help="The id of a run that Pipeline Lab launched.", show_default=False)],
@@ -26,8 +28,11 @@ def what_if(
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Predict the step time of changed options from one run: what would limit it, and what comes next."""
-    from pipeline_lab.runs.finding import find_path
+    """Predict the step time of changed options from one run: what would limit it, and what comes next.
+
+    Exit code 5 where nothing can be predicted; the reason is printed, and --race measures all the same.
+    """
+    from pipeline_lab.runs.finding import find_path, name_of
     from pipeline_lab.runs.store import RunFolder
 
     folder = RunFolder(find_path(run, store))
@@ -48,14 +53,25 @@ def what_if(
         document = write_prediction(folder.id, measured, changed, prediction)
         raced = {"race": _race(told, changed, measured, store).to_json()} if do_race else {}
         print_json({**document, **raced})
-        return
-    from pipeline_lab.cli.what_if_summary import summarise_prediction
+    else:
+        from pipeline_lab.cli.what_if_summary import summarise_prediction
 
-    results().print(summarise_prediction(measured, changed, prediction))
-    if do_race:
-        from pipeline_lab.cli.race_summary import summarise_race
+        results().print(summarise_prediction(measured, changed, prediction))
+        if do_race:
+            from pipeline_lab.cli.race_summary import summarise_race
 
-        results().print(summarise_race(_race(told, changed, measured, store)))
+            results().print(summarise_race(_race(told, changed, measured, store)))
+    if isinstance(prediction, Unavailable) and not do_race:
+        _leave_without(name_of(folder.path), told, changed)
+
+
+def _leave_without(run: str, told: "RunOptions", changed: "RunOptions") -> NoReturn:
+    """Name the command that measures what could not be predicted, and leave."""
+    from pipeline_lab.advice.changes import find_settings, write_command
+
+    if settings := find_settings(told, changed):
+        say("A race measures it: {}", write_command(run, settings))
+    raise typer.Exit(NOT_PREDICTED)
 
 
 def _race(

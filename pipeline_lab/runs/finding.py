@@ -4,7 +4,15 @@ import contextlib
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError, TraceReadError
-from pipeline_lab.runs.store import find_store
+from pipeline_lab.runs.store import find_store, open_store
+
+
+def name_of(path: Path) -> str:
+    """Return the shortest text by which :func:`find_path` finds a run: its id where the usual store has it, else its path."""
+    with contextlib.suppress(StoreError):
+        if open_store().folder(path.name).path == path:
+            return path.name
+    return str(path)
 
 
 def find_path(what: str | Path, store: Path | None = None) -> Path:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.advice.changes import option_changes, source_diff
+from pipeline_lab.advice.changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.forecasts import Forecast, plan_race, read_forecasts, score
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.what_if import Measured, Prediction, measure, predict
@@ -11,6 +11,7 @@ from pipeline_lab.analysis.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.report.content import Table
+from pipeline_lab.runs.finding import name_of
 from pipeline_lab.runs.launcher import launch_race
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import contents, links, own_code, what_if_form
@@ -27,18 +28,18 @@ def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
     if isinstance(measured, Unavailable):
         st.info(escape(f"Nothing can be predicted from this run. {measured.reason}"))
     else:
-        _show_prediction(store, folder.id, measured)
+        _show_prediction(store, folder, measured)
         _show_suggestions(store, measured, diagnosis.verdict.suggestions)
     _show_forecasts(store)
 
 
 @st.fragment
-def _show_prediction(store: RunStore, run_id: str, measured: Measured) -> None:
+def _show_prediction(store: RunStore, folder: RunFolder, measured: Measured) -> None:
     chosen_side, answer_side = st.columns([3, 2], gap="large")
     with chosen_side:
         st.subheader("Change", anchor=False)
         try:
-            chosen = what_if_form.choose(measured.options, f"what-if.{run_id}")
+            chosen = what_if_form.choose(measured.options, f"what-if.{folder.id}")
         except OptionsError as error:
             st.error(escape(str(error)))
             return
@@ -49,11 +50,11 @@ def _show_prediction(store: RunStore, run_id: str, measured: Measured) -> None:
             st.info(escape(prediction.reason))
         else:
             _show_answer(measured, prediction)
-        changes = option_changes(measured.options, chosen)
-        _show_buttons(store, measured, chosen, bool(changes), f"what-if.{run_id}.own")
-    if changes:
+        changed = find_settings(measured.options, chosen)
+        _show_buttons(store, measured, chosen, bool(changed), f"what-if.{folder.id}.own")
+    if changed:
         with chosen_side, st.expander("The change"):
-            st.code("\n".join(changes), language=None)
+            st.code(write_command(name_of(folder.path), changed), language="shell", wrap_lines=True)
             st.code(source_diff(measured.options, chosen), language="diff")
 
 
@@ -118,7 +119,7 @@ def _show_suggestions(store: RunStore, measured: Measured, suggestions: tuple[Su
         for effect in suggestion.side_effects:
             st.caption(escape(effect))
         with st.expander("The change"):
-            st.code("\n".join(suggestion.option_changes), language=None)
+            st.code(suggestion.command, language="shell", wrap_lines=True)
             st.code(suggestion.source_diff, language="diff")
         _show_buttons(store, measured, read_options(suggestion.options or {}), True, f"what-if.suggestion.{number}")
 

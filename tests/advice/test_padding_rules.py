@@ -38,6 +38,6 @@ def test_what_clips_of_ones_own_would_be_padded_to_is_not_known() -> None:
 
 def test_much_padding_is_a_reason_for_ragged_batches() -> None:
     much = results.diagnosis(padding=results.padding(percent=70))
-    (found,) = (each for each in suggest(much, run()) if "ragged" in each.change)
+    (found,) = (each for each in suggest(much, run(), "some-run") if "ragged" in each.change)
     assert found.why.startswith("70 % of what a step is sent is padding")
-    assert not [each for each in suggest(results.diagnosis(), run()) if "ragged" in each.change]
+    assert not [each for each in suggest(results.diagnosis(), run(), "some-run") if "ragged" in each.change]

@@ -11,6 +11,7 @@ from pipeline_lab.advice.what_if import explain
 from pipeline_lab.analysis.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
+from tests.advice.test_changes import pasted
 from tests.support import results
 from tests.support.measured import BATCH, MAP_MS, mapped, measured, options, with_workload
 
@@ -21,7 +22,11 @@ def suggested(run: Measured, ram_bytes: int = 100_000_000) -> dict[str, Suggesti
     """Return what is suggested for a run, given its memory for buffers, with no finding on its sampling."""
     model = replace(results.live_model(), ram_budget_bytes=ram_bytes)
     diagnosis = results.diagnosis(live_model=model, file_sampling=Unavailable("No samples."))
-    return {each.change: each for each in suggest(diagnosis, run)}
+    found = suggest(diagnosis, run, "some-run")
+    for each in found:
+        if each.options is not None:
+            assert pasted(run.options, each.command) == read_options(each.options)
+    return {each.change: each for each in found}
 
 
 def ran(what: RunOptions, **more: Any) -> Measured:
@@ -40,7 +45,7 @@ def test_a_serial_map_gets_calls_and_a_cache():
     calls = found["Give map 4 parallel calls."]
     assert calls.predicted_gain_percent == 75.0
     assert "20 ms of thread time" in calls.why
-    assert calls.option_changes == ("pipeline.map.num_parallel_calls = 4 (was none)",)
+    assert calls.settings == ("pipeline.map.num_parallel_calls=4",)
     assert "+    dataset = dataset.map(work, num_parallel_calls=4)" in calls.source_diff.splitlines()
     assert read_options(calls.options or {}).pipeline.stages[2] == options(mapped(4)).pipeline.stages[2]
     assert found["Cache in memory behind map."].predicted_gain_percent == 75.0
@@ -107,5 +112,5 @@ def test_a_cache_behind_a_part_of_the_data_is_left_to_people():
 
 def test_files_that_were_not_sampled_by_their_size_are_drawn_by_it():
     findings = [finding.kind for finding in results.diagnosis().findings]
-    found = [each.change for each in suggest(results.diagnosis(), measured())]
+    found = [each.change for each in suggest(results.diagnosis(), measured(), "some-run")]
     assert ("sampling-skew" in findings) == any("mode = sample" in change for change in found)

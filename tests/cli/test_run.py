@@ -57,6 +57,14 @@ def test_settings_steps_and_a_file_make_the_options(lab: Lab, tmp_path: Path) ->
     assert (options["training"]["seed"], options["training"]["steps"], options["name"]) == (9, 7, "done")
 
 
+def test_a_run_can_be_repeated_with_changes(lab: Lab) -> None:
+    first = call(*run(lab, "done", "--steps", "7")).stdout.strip()
+    arguments = ("--set", "workload.map_ms=0.5", "--store", lab.store.root)
+    second = call("run", "--options", first, *arguments).stdout.strip()
+    found = [lab.store.read(each).options or {} for each in (first, second)]
+    assert [(each["training"]["steps"], each["workload"]["map_ms"]) for each in found] == [(7, 1.0), (7, 0.5)]
+
+
 def test_seconds_take_the_place_of_steps(lab: Lab) -> None:
     ended = call(*run(lab, "done", "--seconds", "2.5"))
     options = lab.store.read(ended.stdout.strip()).options

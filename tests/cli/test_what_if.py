@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pipeline_lab.cli.what_if import NOT_PREDICTED
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs import launcher
 from pipeline_lab.runs.store import RunFolder, RunStore
@@ -38,8 +39,9 @@ def test_json_is_one_object(lab: Lab) -> None:
 def test_what_cannot_be_predicted_says_why(lab: Lab) -> None:
     folder = make_measured_run(lab.store)
     ended = call("what-if", folder.id, "--set", "workload.element_bytes=9", "--store", lab.store.root)
-    assert ended.exit_code == 0
+    assert ended.exit_code == NOT_PREDICTED
     assert "Nothing can be predicted. What workload.element_bytes costs" in ended.stdout
+    assert f"{folder.id} --race --set workload.element_bytes=9" in ended.stderr
 
 
 def test_a_job_that_is_not_ours_is_refused_in_a_sentence(lab: Lab) -> None:
