@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pipeline_lab.trace.sources import open_trace
     from pipeline_lab.tuning.tune import tune
 
+__version__ = "0.1.0"
+"""The only place that states it: the wheel, `--version`, run records and the app take it from here."""
+
 __all__ = ["analyze", "compare", "explain", "open_trace", "race", "run", "tune"]
 
 _HOMES = {

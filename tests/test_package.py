@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,11 @@ def test_every_public_name_is_there() -> None:
     for name in pipeline_lab.__all__:
         assert callable(getattr(pipeline_lab, name))
     assert set(pipeline_lab.__all__) <= set(dir(pipeline_lab))
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    changelog = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)$", changelog, re.MULTILINE)[0] == pipeline_lab.__version__
 
 
 def test_a_wrong_name_is_an_attribute_error() -> None:

@@ -1,11 +1,11 @@
 """All commands in one list, and the one place where an error becomes a sentence and an exit code."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from pipeline_lab import __version__
 from pipeline_lab.cli.analyze import analyze
 from pipeline_lab.cli.app import app as serve_app
 from pipeline_lab.cli.capture import capture
@@ -46,10 +46,7 @@ class OneSentence(TyperGroup):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            typer.echo(f"pipeline-lab {version('pipeline-lab')}")
-        except PackageNotFoundError:
-            typer.echo("pipeline-lab (not installed)")
+        typer.echo(f"pipeline-lab {__version__}")
         raise typer.Exit
 
 

@@ -6,13 +6,13 @@ built only from a run id that the store accepts and a name from a fixed list; up
 
 import re
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from pipeline_lab import __version__
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.ui import exports, uploads
@@ -41,7 +41,7 @@ _WINDOW_NAME = re.compile(r"[A-Za-z0-9_@+=-][A-Za-z0-9._@+=-]{0,199}")
 
 def health(_: Request) -> Response:
     """Answer that the server is up, and which version it is."""
-    return JSONResponse({"status": "ok", "version": _version()})
+    return JSONResponse({"status": "ok", "version": __version__})
 
 
 def run_file(request: Request) -> Response:
@@ -100,13 +100,6 @@ def _answer(request: Request, locate: Callable[[RunFolder], Path]) -> Response:
 def _lies_inside(path: Path, folder: RunFolder) -> bool:
     """Say whether the file exists and is no link that leads out of the run's folder."""
     return path.is_file() and path.resolve().is_relative_to(folder.path.resolve())
-
-
-def _version() -> str:
-    try:
-        return version("pipeline-lab")
-    except PackageNotFoundError:
-        return "checkout"
 
 
 def _not_found(sentence: str) -> Response:

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab import __version__
 from pipeline_lab.runs.machine import usable_cores, usable_memory_bytes
 
 
@@ -28,11 +29,12 @@ def describe_environment(device: str | None, gpus: list[dict[str, Any]]) -> dict
         "memory_bytes": usable_memory_bytes(),
         **({} if device is None else {"gpus": gpus, "device": device}),
         "python": platform.python_version(),
-        **{name: _version(package) for name, package in _PACKAGES.items()},
+        **{package: _version(package) for package in _PACKAGES},
+        "pipeline_lab": __version__,
     }
 
 
-_PACKAGES = {"tensorflow": "tensorflow", "keras": "keras", "numpy": "numpy", "pipeline_lab": "pipeline-lab"}
+_PACKAGES = ("tensorflow", "keras", "numpy")
 
 
 def _version(package: str) -> str:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from pipeline_lab import __version__
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions
 
@@ -21,7 +22,8 @@ class Machine:
     Attributes:
         name: Of the host.
         python: Version, such as ``3.11``.
-        lab, tensorflow: Versions of the packages; empty where one is not installed.
+        lab: Version of Pipeline Lab.
+        tensorflow: Its version; empty where it is not installed.
         missing: A pattern of the user's files that matches nothing there, or empty.
     """
 
@@ -42,9 +44,7 @@ def describe_machine(options: RunOptions) -> Machine:
     pattern = getattr(options.workload, "pattern", None) or ""
     found = not pattern or bool(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute pattern
     major, minor = sys.version_info[:2]
-    return Machine(
-        platform.node(), f"{major}.{minor}", _version("pipeline-lab"), _version("tensorflow"), "" if found else pattern
-    )
+    return Machine(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), "" if found else pattern)
 
 
 def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
@@ -66,12 +66,11 @@ def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
 
 
 def _code(machine: Machine) -> str:
-    lab, tensorflow = machine.lab or "no Pipeline Lab", machine.tensorflow or "none"
-    return f"Python {machine.python}, Pipeline Lab {lab} and TensorFlow {tensorflow}"
+    return f"Python {machine.python}, Pipeline Lab {machine.lab} and TensorFlow {machine.tensorflow or 'none'}"
 
 
-def _version(package: str) -> str:
+def _tensorflow_version() -> str:
     try:
-        return version(package)
+        return version("tensorflow")
     except PackageNotFoundError:
         return ""
