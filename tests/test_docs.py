@@ -1,10 +1,13 @@
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import pipeline_lab
 from pipeline_lab.analysis.document import write_document
 from pipeline_lab.cli.reference import list_commands, list_options
 from pipeline_lab.options.presets import PRESETS, find_preset
@@ -94,6 +97,16 @@ def anchors(page: Path) -> set[str]:
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(listed) == [page.name for page in PAGES]
+
+
+def test_the_site_builds_and_the_python_interface_is_described(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    page = (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    names = [*(f"pipeline_lab.{name}" for name in pipeline_lab.__all__), "pipeline_lab.capture.ProfileWindows"]
+    assert [name for name in names if f'id="{name}"' not in page] == []
+    assert re.findall(r":[a-z]+:<code>", page) == []  # roles are another dialect
 
 
 def test_every_preset_is_run_in_the_questions_from_the_field() -> None:

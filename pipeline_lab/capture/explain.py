@@ -49,9 +49,10 @@ def explain(
 ) -> Diagnosis:
     """Take some batches of a dataset in this process, and say which stage limits it and why.
 
-    The result shows itself in a notebook. It is kept as a run like any other::
+    The result shows itself in a notebook. It is kept as a run like any other:
 
         from pipeline_lab import explain
+
         explain(dataset, train_step)
 
     Args:

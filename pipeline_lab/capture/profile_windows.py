@@ -53,7 +53,7 @@ Batch = TypeVar("Batch")
 class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras ships no types
     """Records a few steps in every so many of your own training job into a run, while it goes on.
 
-    Use it as a Keras callback, or as a context manager around a loop of your own with :meth:`steps` or :meth:`step`.
+    Use it as a Keras callback, or as a context manager around a loop of your own with ``steps`` or ``step``.
     An object records one run and is used once.
 
     Args:
@@ -102,7 +102,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
 
     @property
     def run(self) -> RunFolder:
-        """The run that was recorded; :func:`pipeline_lab.analyze` takes its ``path``.
+        """The run that was recorded; ``pipeline_lab.analyze`` takes its ``path``.
 
         Raises:
             PipelineLabError: Recording has not begun.

@@ -20,7 +20,7 @@ def race(*options: ArmSource, store: RunStore | None = None, **settings: object)
     """Race option sets against the first of them in one process of its own; an interrupt cancels it.
 
     Blocks of every arm take turns in random order until the answer is known or the budget is used up. The result shows
-    itself in a notebook::
+    itself in a notebook:
 
         from pipeline_lab import race
         race("baseline", "optimised", pairs=20)
@@ -28,7 +28,7 @@ def race(*options: ArmSource, store: RunStore | None = None, **settings: object)
     Args:
         options: Two to eight arms, the baseline first: options, a preset's name, a JSON file of options, or a run's id.
         store: Where to keep the race; None for the store that the command line uses too.
-        settings: Fields of :class:`pipeline_lab.options.race.RaceOptions` beside the arms: ``pairs`` (rounds),
+        settings: Fields of ``pipeline_lab.options.race.RaceOptions`` beside the arms: ``pairs`` (rounds),
             ``block_steps``, ``margin_percent``, ``max_seconds`` (s), ``fail_if_slower_percent``, ``name`` and others.
 
     Raises:

@@ -36,7 +36,7 @@ class Comparison(Displayed):
         runs: The baseline first, under distinct names.
         differences: In options, environment and source.
         step_time: For each candidate its time per step over the baseline's; together the intervals hold with
-            probability :data:`CONFIDENCE`.
+            probability ``CONFIDENCE`` (0.95).
         measures: All other numbers, one value per run.
         stages: The pipelines' stages, matched; why not, where no run has any.
         warnings: What a reader must know before the numbers, as sentences.

@@ -29,7 +29,7 @@ class Run(Displayed):
 
     @property
     def path(self) -> Path:
-        """What :func:`pipeline_lab.analyze` takes."""
+        """What ``pipeline_lab.analyze`` takes."""
         return self.folder.path
 
 
@@ -37,7 +37,7 @@ def run(options: RunOptions, store: RunStore | None = None) -> Run:
     """Run one job to its end, in a process of its own; an interrupt cancels it.
 
     Args:
-        options: What to run; see :func:`pipeline_lab.options.presets.find_preset` for a start.
+        options: What to run; see ``pipeline_lab.options.presets.find_preset`` for a start.
         store: Where to keep it; None for the store that the command line uses too.
 
     Raises:

@@ -23,14 +23,14 @@ def tune(
 ) -> Tuning:
     """Search for a faster pipeline around a start; an interrupt cancels the search, which keeps its best.
 
-    The model proposes and races decide; what the winner gained is measured against the start. In a notebook::
+    The model proposes and races decide; what the winner gained is measured against the start. In a notebook:
 
         from pipeline_lab import tune
         found = tune("baseline", budget_s=600)
         print(found.source)
 
     A function of your own that returns a dataset is called with each of the arguments that are to be tried, in a process
-    that imports it from its file::
+    that imports it from its file:
 
         def make_dataset(calls=1, prefetch=0):
             ...
@@ -42,7 +42,7 @@ def tune(
         start: Options, a preset's name, a JSON file of options, a run's id, a function that returns a dataset, or a class
             as ``--workload`` takes it.
         store: Where to keep the search and its trials; None for the store that the command line uses too.
-        settings: Fields of :class:`pipeline_lab.options.tune.TuneOptions` beside the start: ``budget_s`` (s),
+        settings: Fields of ``pipeline_lab.options.tune.TuneOptions`` beside the start: ``budget_s`` (s),
             ``max_configurations``, ``max_memory_mb``, ``max_threads``, ``explore``, ``ray`` and others.
 
     Raises:
