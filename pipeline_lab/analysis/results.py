@@ -93,8 +93,8 @@ class Results:
     other_cpu_percent: float | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Diagnosis(Results, Displayed):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Diagnosis(Displayed, Results):
     """Everything that can be said about one run or log."""
 
     findings: tuple[Finding, ...]

@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pipeline_lab.capture import script
+from pipeline_lab.capture.ending import Ending
 from pipeline_lab.capture.place import find_place
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
 from pipeline_lab.worker.code_places import explain
 
 TAG = "watched"
 POLL_S = 0.05
-NO_TENSORFLOW = "The script ended without having loaded TensorFlow, so there was nothing to record."
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -40,9 +39,10 @@ def main(arguments: list[str] | None = None) -> None:
     except PipelineLabError as error:
         sys.exit(f"pipeline-lab: {error}")
     recording.describe({"command": command})
-    print(f"pipeline-lab: recording into run {recording.folder.id}", file=sys.stderr)  # noqa: T201
     watcher = Watcher(recording, every_s=chosen.every, length_s=chosen.seconds)
-    _run(chosen, recording, watcher)
+    ending = Ending(recording, watcher.finish, is_quiet=chosen.quiet)
+    ending.greet()
+    _run(chosen, ending)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -51,6 +51,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--name")
     parser.add_argument("--every", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--quiet", action="store_true")
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("target", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
@@ -62,14 +63,15 @@ class Watcher:
     def __init__(self, recording: Recording, *, every_s: float, length_s: float) -> None:
         self._recording, self._every_s, self._length_s = recording, every_s, length_s
         self._end = threading.Event()
-        self.saw_tensorflow = False
+        self._saw_tensorflow = False
         self._thread = threading.Thread(target=self._watch, name="pipeline-lab", daemon=True)
         self._thread.start()
 
-    def finish(self) -> None:
-        """Write the window that is open, if any; returns when everything is on disk."""
+    def finish(self) -> bool:
+        """Write the window that is open, if any; return, when all is on disk, whether there was TensorFlow to record."""
         self._end.set()
         self._thread.join()
+        return self._saw_tensorflow
 
     def _watch(self) -> None:
         try:
@@ -94,7 +96,7 @@ class Watcher:
         from pipeline_lab.capture.yielding import make_room_for_others
         from pipeline_lab.worker.environment import describe_environment
 
-        self.saw_tensorflow = True
+        self._saw_tensorflow = True
         recording = self._recording
         recording.describe(describe_environment(None, []))
         recording.enter("training")
@@ -131,40 +133,29 @@ def _is_loaded(name: str) -> bool:
     return spec is not None and not getattr(spec, "_initializing", False)
 
 
-def _run(chosen: argparse.Namespace, recording: Recording, watcher: Watcher) -> None:
+def _run(chosen: argparse.Namespace, ending: Ending) -> None:
     script.hide_own_frames()
-    _tell_of_hard_exits(recording, watcher)
+    _tell_of_hard_exits(ending)
     target, arguments = chosen.target[0], chosen.target[1:]
     try:
         (script.run_module if chosen.module else script.run_script)(target, arguments)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        _end(recording, watcher, code, "" if not code else f"The script ended with exit code {code}.")
+        ending.by_exit(code, f"The script ended with exit code {code}." if code else "")
         raise
     except KeyboardInterrupt:
-        watcher.finish()
-        recording.end(RunState.CANCELLED, "Interrupted (Ctrl-C); what was recorded is kept.")
+        ending.by_interrupt()
         raise
     except BaseException as error:
-        _end(recording, watcher, 1, explain(error, _home(target), "The script"), traceback.format_exc())
+        ending.by_exit(1, explain(error, _home(target), "The script"), traceback.format_exc())
         raise
     _wait_for_threads()
-    _end(recording, watcher, 0, "")
+    ending.by_exit(0)
 
 
 def _home(target: str) -> Path:
     """Return the folder below which code is the user's own."""
     return Path(target).resolve().parent if Path(target).is_file() else Path.cwd()
-
-
-def _end(recording: Recording, watcher: Watcher, code: int, reason: str, details: str = "") -> None:
-    watcher.finish()
-    if not watcher.saw_tensorflow:
-        recording.note(NO_TENSORFLOW)
-    if details:
-        with contextlib.suppress(OSError):
-            recording.log.write(FailureEvent(reason, details))
-    recording.end(RunState.FAILED if code else RunState.DONE, reason, code)
 
 
 def _wait_for_threads() -> None:
@@ -176,7 +167,7 @@ def _wait_for_threads() -> None:
             thread.join()
 
 
-def _tell_of_hard_exits(recording: Recording, watcher: Watcher) -> None:
+def _tell_of_hard_exits(ending: Ending) -> None:
     """Write what is open before ``os._exit`` ends this process; its forks leave without a word."""
     leave: Callable[[int], NoReturn] = os._exit
     process = os.getpid()
@@ -186,7 +177,7 @@ def _tell_of_hard_exits(recording: Recording, watcher: Watcher) -> None:
             frame = sys._getframe(1)
             place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
             with contextlib.suppress(Exception):
-                _end(recording, watcher, status, f"The script left by os._exit({status}) at {place}.")
+                ending.by_exit(status, f"The script left by os._exit({status}) at {place}.")
         leave(status)
 
     os._exit = leave_in_order

@@ -22,7 +22,8 @@ def capture(
 
     The job must have started `tf.profiler.experimental.server.start(PORT)`, and see the store under the same path.
     """
-    from pipeline_lab.cli.run import tell_end
+    from pipeline_lab.cli.closing import close
+    from pipeline_lab.cli.run import check_end
     from pipeline_lab.runs.remote import RemoteCapture, launch_capture
     from pipeline_lab.runs.store import open_store
 
@@ -31,4 +32,5 @@ def capture(
         folder = launch_capture(open_store(store), chosen)
         record = follow_run(folder, requests)
     typer.echo(folder.id)
-    tell_end(folder, record)
+    check_end(folder, record)
+    close(folder)

@@ -46,11 +46,14 @@ def run(
         print_json(run_document(folder, record))
     else:
         typer.echo(folder.id)
-    tell_end(folder, record)
+    check_end(folder, record)
+    if record.status.reason:
+        say("{}", record.status.reason)
+    say("Done. See where the time went: [bold]pipeline-lab analyze {}[/]", str(folder.path))
 
 
-def tell_end(folder: "RunFolder", record: "RunRecord") -> None:
-    """Say how a run ended and what to do next.
+def check_end(folder: "RunFolder", record: "RunRecord") -> None:
+    """Go on only if a run ended well.
 
     Raises:
         RunFailedError: It did not end well.
@@ -60,9 +63,6 @@ def tell_end(folder: "RunFolder", record: "RunRecord") -> None:
     status = record.status
     if status.state is not RunState.DONE:
         raise RunFailedError(f"Run {folder.id} {_HOW[status.state]}: {status.reason}")
-    if status.reason:
-        say("{}", status.reason)
-    say("Done. See where the time went: [bold]pipeline-lab analyze {}[/]", str(folder.path))
 
 
 _HOW = {"failed": "failed", "cancelled": "was cancelled", "lost": "was lost"}

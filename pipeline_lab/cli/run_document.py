@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pipeline_lab.runs.events import ProgressEvent, read_events
+from pipeline_lab.runs.record import RunKind
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord
@@ -10,9 +11,11 @@ if TYPE_CHECKING:
 
 
 def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:
-    """Return what there is to say about a run without opening its traces; times in seconds since the epoch."""
+    """Return what there is to say about a run without opening its traces; times in seconds since the epoch.
+
+    ``steps`` is None where nobody counts them: in a race, and in a job that was watched from outside.
+    """
     status = record.status
-    progress = last_progress(folder)
     return {
         "schema_version": 1,
         "id": folder.id,
@@ -24,14 +27,15 @@ def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:
         "started_s": status.started_s,
         "ended_s": status.ended_s,
         "exit_code": status.exit_code,
-        "steps": progress.steps if progress else 0,
+        "steps": _count_steps(folder, record),
         "windows": len(folder.windows()),
         "tags": list(record.tags),
         "notes": record.notes,
     }
 
 
-def last_progress(folder: "RunFolder") -> ProgressEvent | None:
-    """Return the newest count of steps; None for a run that did not get as far."""
-    counts = [event for event in read_events(folder.events) if isinstance(event, ProgressEvent)]
-    return counts[-1] if counts else None
+def _count_steps(folder: "RunFolder", record: "RunRecord") -> int | None:
+    counts = [event.steps for event in read_events(folder.events) if isinstance(event, ProgressEvent)]
+    if counts:
+        return counts[-1]
+    return 0 if record.kind is RunKind.RUN else None

@@ -13,6 +13,7 @@ from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord, RunStatus
+    from pipeline_lab.runs.store import RunFolder
 
 runs = typer.Typer(help="List, show, tag, rename and delete runs.", no_args_is_help=True)
 
@@ -53,7 +54,8 @@ def show(run: RunArgument, as_json: JsonOption = False, store: StoreOption = Non
         print_json(document | {"options": record.options, "environment": record.environment})
         return
     table = Table.grid(padding=(0, 2))
-    for name, value in _facts(record, document["steps"], document["windows"], document["path"]):
+    steps = _steps(opened.folder(run), document["steps"])
+    for name, value in _facts(record, steps, document["windows"], document["path"]):
         table.add_row(Text(name, style="bold"), Text(value))
     results().print(table)
 
@@ -103,7 +105,20 @@ def _row(record: "RunRecord") -> tuple[str, ...]:
     return (record.id, record.name, status.state, _moment(status.created_s), _took(status), ", ".join(record.tags))
 
 
-def _facts(record: "RunRecord", steps: int, windows: int, path: str) -> list[tuple[str, str]]:
+def _steps(folder: "RunFolder", counted: int | None) -> str:
+    """Say how many steps a job has taken; where nobody counted, how many of them its windows hold."""
+    if counted is not None:
+        return str(counted)
+    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.errors import Unavailable
+
+    diagnosis = SavedDiagnosis(folder.path).load_latest()
+    if diagnosis is None:
+        return "not counted"
+    return diagnosis.steps.reason if isinstance(diagnosis.steps, Unavailable) else f"{diagnosis.steps.count} in windows"
+
+
+def _facts(record: "RunRecord", steps: str, windows: int, path: str) -> list[tuple[str, str]]:
     status = record.status
     facts = [
         ("Run", record.id),
@@ -111,7 +126,7 @@ def _facts(record: "RunRecord", steps: int, windows: int, path: str) -> list[tup
         ("State", f"{status.state}. {status.reason}" if status.reason else status.state),
         ("Created", _moment(status.created_s)),
         ("Took", _took(status)),
-        ("Steps", str(steps)),
+        ("Steps", steps),
         ("Windows", str(windows)),
         ("Tags", ", ".join(record.tags)),
         ("Notes", record.notes),

@@ -23,11 +23,12 @@ def watch(
     ] = 20.0,
     seconds: Annotated[float, typer.Option(help="Length of a window, s.", min=0.05)] = 1.0,
     name: Annotated[str | None, typer.Option(help="Name of the run; else the command.", show_default=False)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing: neither the run's id nor the verdict.")] = False,
     store: StoreOption = None,
 ) -> None:
     """Run a training script unchanged and record short windows of it; the app shows the run live.
 
-    The script keeps its process, streams, signals and exit code.
+    The script keeps its process, streams, signals and exit code; when it is over, the verdict goes to standard error.
     """
     from pipeline_lab.runs.runtime import module_command
 
@@ -40,6 +41,7 @@ def watch(
     options = ["--every", str(every), "--seconds", str(seconds)]
     options += ["--name", name] if name else []
     options += ["--store", str(store)] if store else []
+    options += ["--quiet"] if quiet else []
     options += ["-m"] if module else []
     command = module_command("pipeline_lab.capture.watch", *options, script, *(arguments or []))
     os.execv(command[0], command)  # noqa: S606 (no shell: the script takes this process's place)

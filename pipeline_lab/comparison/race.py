@@ -72,7 +72,7 @@ class Candidate:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Race(Displayed):
     """A race, finished or still going.
 

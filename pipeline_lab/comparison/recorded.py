@@ -28,7 +28,7 @@ DRIFT_WARNING = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Displayed):
     """Two to twenty recorded runs.
 

@@ -1,9 +1,11 @@
 """The short form of a report for notebooks: the answer, its evidence, the numbers. No script, no style sheet."""
 
+from pipeline_lab.figures.catalogue import Section as ChartSection
 from pipeline_lab.report.content import Content, Section, Table, Text
 from pipeline_lab.report.html import render_template
 from pipeline_lab.report.markdown import write_markdown
 from pipeline_lab.report.report_on import report_result
+from pipeline_lab.report.short_text import write_short
 
 
 def describe(result: object) -> dict[str, str]:
@@ -12,13 +14,22 @@ def describe(result: object) -> dict[str, str]:
     Raises:
         TypeError: The result is of a kind that has no report.
     """
-    content = _shorten(report_result(result).content())
-    markdown = write_markdown(content, {})
+    whole = report_result(result).content()
+    content = _shorten(whole)
     return {
-        "text/plain": "\n".join(content.answer.sentences),
-        "text/markdown": markdown,
+        "text/plain": write_short(whole),
+        "text/markdown": write_markdown(content, {}),
         "text/html": render_template("notebook.html", content=content),
     }
+
+
+def describe_briefly(result: object) -> str:
+    """Return what ``print`` shows of a result.
+
+    Raises:
+        TypeError: The result is of a kind that has no report.
+    """
+    return write_short(report_result(result).content())
 
 
 def _shorten(content: Content) -> Content:
@@ -31,4 +42,4 @@ def _shorten(content: Content) -> Content:
     return Content(content.title, (), content.answer, content.warnings, (), sections)
 
 
-_SHOWN = frozenset({"Numbers", "Findings", "What differs", "Steps and loss", "The race"})
+_SHOWN = frozenset({"Numbers", "Findings", ChartSection.PIPELINE.value, "What differs", "Steps and loss", "The race"})

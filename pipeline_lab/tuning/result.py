@@ -21,7 +21,7 @@ from pipeline_lab.tuning.words import describe
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuning(Displayed):
     """A search for a better pipeline.
 

@@ -21,7 +21,8 @@ class RunSummary:
     """Two numbers of a run for lists; None while it has no measured step.
 
     Attributes:
-        step_ms: Median time from one step's start to the next one's; of a log the median recorded step.
+        step_ms: Median time from one step's start to the next one's; of a job that the lab did not launch, whose steps
+            nobody timed, and of a log the median recorded step.
         wait_percent: Share of that time that went into waiting for input.
     """
 
@@ -44,11 +45,10 @@ def fingerprint(path: Path) -> Fingerprint:
 
 
 def summary(folder: RunFolder) -> RunSummary:
-    """Return step time and wait share: a run's from its steps table, a log's from its saved diagnosis."""
-    saved = folder.analysis / DOCUMENT
-    if folder.opened.is_dir():
-        return _of_log(folder.path, fingerprint(saved))
-    return _of_run(folder.steps, fingerprint(folder.steps))
+    """Return step time and wait share: from the steps table where there is one, else from the saved diagnosis."""
+    if folder.steps.exists():
+        return _of_run(folder.steps, fingerprint(folder.steps))
+    return _of_traces(folder.path, fingerprint(folder.analysis / DOCUMENT))
 
 
 @lru_cache(maxsize=20_000)
@@ -62,8 +62,8 @@ def _of_run(path: Path, _fingerprint: Fingerprint) -> RunSummary:
 
 
 @lru_cache(maxsize=20_000)
-def _of_log(path: Path, _fingerprint: Fingerprint) -> RunSummary:
-    diagnosis = SavedDiagnosis(path).load()
+def _of_traces(path: Path, _fingerprint: Fingerprint) -> RunSummary:
+    diagnosis = SavedDiagnosis(path).load_latest()
     if diagnosis is None or isinstance(diagnosis.steps, Unavailable):
         return RunSummary(None, None)
     stalls = diagnosis.input_stalls

@@ -56,6 +56,8 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]
     own = ended.stdout.split()[-1]
+    assert re.search(r"The script left by os\._exit\(0\) at train\.py, line \d+", ended.stderr)
+    assert "Next:" in ended.stderr
     assert list((tmp_path / "own-logs").rglob("*.xplane.pb")), "the script's own profile"
     (watched,) = (record.id for record in store.runs() if record.id != own)
     assert {store.read(run).status.state for run in (own, watched)} == {RunState.DONE}

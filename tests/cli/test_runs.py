@@ -1,10 +1,15 @@
 import json
+import re
+from functools import partial
 
 import pytest
 
+from pipeline_lab.analysis.saved import SavedDiagnosis
+from pipeline_lab.runs import recorded
 from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
 from tests.cli.support import call
+from tests.support import results
 from tests.support.lab import Lab
 
 
@@ -42,6 +47,16 @@ def test_a_run_is_shown_with_its_options(lab: Lab) -> None:
     document = json.loads(call("runs", "show", folder.id, "--json", "--store", lab.store.root).stdout)
     assert document["options"]["name"] == "fail"
     assert document["environment"] == {"host": "fake"}
+
+
+def test_steps_that_nobody_counted_are_not_0(lab: Lab) -> None:
+    folder = recorded.begin(lab.store, "train.py", tags=("watched",))
+    recorded.end(folder, RunState.DONE)
+    shown = partial(call, "runs", "show", folder.id, "--store", lab.store.root)
+    assert re.search(r"Steps +not counted", shown().stdout)
+    assert json.loads(shown("--json").stdout)["steps"] is None
+    SavedDiagnosis(folder.path).save(results.diagnosis(), "")
+    assert re.search(r"Steps +40 in windows", shown().stdout)
 
 
 def test_tags_are_set_and_cleared(lab: Lab) -> None:

@@ -20,6 +20,19 @@ def test_a_diagnosis_shows_its_verdict_and_its_numbers() -> None:
     for text in shown.values():
         assert "The device waits for input 60 % of the time" in text
     assert "Step time, median" in shown["text/html"]
+    assert "ParallelMapV2" in shown["text/html"], "the stages"
+
+
+def test_a_printed_diagnosis_fits_on_a_screen() -> None:
+    lines = str(results.diagnosis()).splitlines()
+    assert len(lines) <= 30
+    assert lines[0].startswith("The device waits for input 60 % of the time")
+    assert [line.split()[0] for line in lines if "ParallelMapV2" in line or "TFRecord" in line] == [
+        "ParallelMapV2",
+        "TFRecord",
+    ]
+    assert lines[-1] == "! Files are not sampled by size."
+    assert len(str(COMPARISON).splitlines()) <= 30
 
 
 def test_a_comparison_shows_its_answer_and_the_warning() -> None:

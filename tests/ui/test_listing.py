@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened, recorded
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.cache import RunSummary, summary
@@ -47,6 +47,14 @@ def test_a_log_has_the_numbers_of_its_diagnosis(store):
     found = summary(folder)
     assert found.step_ms == pytest.approx(np.median(diagnosis.steps.length_ns) / 2e6)
     assert found.wait_percent == pytest.approx(diagnosis.input_stalls.wait_percent)
+
+
+def test_a_watched_job_has_the_numbers_of_its_windows(store):
+    folder = recorded.begin(store, "train.py", tags=())
+    assert summary(folder) == RunSummary(None, None)
+    diagnosis = results.diagnosis()
+    SavedDiagnosis(folder.path).save(diagnosis, "while it is going on")
+    assert summary(folder).step_ms == pytest.approx(np.median(diagnosis.steps.length_ns) / 1e6)
 
 
 def test_every_word_must_be_found(store):

@@ -1,0 +1,54 @@
+"""What a recording ends with: the verdict in one sentence, where the run is, and the commands that come next.
+
+``python -m pipeline_lab.cli.closing RUN_FOLDER`` says it on standard error. ``watch`` starts it when the script is over:
+a process of its own, so that nothing is loaded into the script's.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline_lab.cli.output import say
+from pipeline_lab.cli.reading import reading
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.store import RunFolder, open_store, read_record
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.verdict import Verdict
+
+
+def close(folder: RunFolder) -> None:
+    """Say what was found in a run that has just been recorded, and what to do next."""
+    reason = read_record(folder).status.reason
+    if reason:
+        say("{}", reason)
+    try:
+        verdict = _judge(folder)
+    except (PipelineLabError, OSError) as error:
+        say("{}", str(error))
+    else:
+        say("[bold]{}[/]", verdict.sentence)
+        if verdict.suggestions:
+            say("Try first: {}", verdict.suggestions[0].change)
+    tell_next(folder)
+
+
+def tell_next(folder: RunFolder) -> None:
+    """Say where a run is, and which commands come next."""
+    store = folder.path.parent
+    elsewhere = [] if store == open_store().root else ["--store", str(store)]
+    say("Run {}, in {}. Next:", folder.id, str(store))
+    say("  {}  all numbers, and what to try", f"pipeline-lab analyze {folder.path}")
+    say("  {}  the charts, at /run?run={}", " ".join(["pipeline-lab app", *elsewhere]), folder.id)
+
+
+def _judge(folder: RunFolder) -> "Verdict":
+    with reading(folder.id):
+        from pipeline_lab.advice.advising import advise
+        from pipeline_lab.analysis.saved import diagnose_saved
+
+        return advise(diagnose_saved(folder.path)).verdict
+
+
+if __name__ == "__main__":
+    close(RunFolder(Path(sys.argv[1])))

@@ -1,0 +1,61 @@
+"""The shortest form of a report, for ``print``: the answer, the stages, the findings, on one screen."""
+
+from itertools import chain
+
+from pipeline_lab.report.content import Content, Table
+from pipeline_lab.report.plain_text import plain_line
+
+MAX_ROWS = 12
+MAX_FINDINGS = 4
+MAX_SENTENCE = 400
+LONGEST = {"Written": 30}
+"""Characters of a cell, by the table's column; others are kept whole."""
+STAGES, FINDINGS = "Stages that ran", "Findings"
+
+
+def write_short(content: Content) -> str:
+    """Return some thirty lines of plain text at most."""
+    answer, tables = content.answer, _tables(content)
+    lines = [plain_line(sentence, MAX_SENTENCE) for sentence in answer.sentences]
+    lines += [f"{answer.label}, {answer.certainty}"]
+    if answer.suggestions:
+        first = answer.suggestions[0]
+        predicted = f" ({first.prediction})" if first.prediction else ""
+        lines += [f"Try first: {plain_line(first.change, MAX_SENTENCE)}{predicted}"]
+    if STAGES in tables:
+        lines += ["", *_write_table(tables[STAGES])]
+    if FINDINGS in tables:
+        lines += ["", *_write_findings(tables[FINDINGS])]
+    return "\n".join(lines)
+
+
+def _tables(content: Content) -> dict[str, Table]:
+    blocks = chain.from_iterable(section.blocks for section in content.sections)
+    return {block.title: block for block in blocks if isinstance(block, Table)}
+
+
+def _write_table(table: Table) -> list[str]:
+    kept = [table.columns, *table.rows[:MAX_ROWS]]
+    cells = [[_cell(text, table.columns[index]) for index, text in enumerate(row)] for row in kept]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            text.rjust(width) if index in table.numeric else text.ljust(width)
+            for index, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    left_out = len(table.rows) - MAX_ROWS
+    return [*lines, *([f"… and {left_out} more"] if left_out > 0 else [])]
+
+
+def _cell(text: str, column: str) -> str:
+    indent = len(text) - len(text.lstrip("\u2003"))
+    return "  " * indent + plain_line(text, LONGEST.get(column, MAX_SENTENCE))
+
+
+def _write_findings(table: Table) -> list[str]:
+    place = table.columns.index("What")
+    lines = [f"! {plain_line(row[place], MAX_SENTENCE)}" for row in table.rows[:MAX_FINDINGS]]
+    left_out = len(table.rows) - MAX_FINDINGS
+    return [*lines, *([f"… and {left_out} more findings"] if left_out > 0 else [])]

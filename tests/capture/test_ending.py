@@ -1,0 +1,29 @@
+"""How a watched script's run ends, for the run and for the person at the terminal."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.capture.ending import NO_TENSORFLOW, Ending
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.runs.events import FailureEvent, read_events
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunStore
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_a_script_without_tensorflow_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_quiet: bool
+) -> None:
+    recording = Recording(RunStore(tmp_path), "train.py", tags=())
+    ending = Ending(recording, lambda: False, is_quiet=is_quiet)
+    ending.greet()
+    ending.by_exit(1, "The script stopped at train.py, line 3 with ValueError: no.", "Traceback …")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "" if is_quiet else f"pipeline-lab: recording into run {recording.folder.id}\npipeline-lab: {NO_TENSORFLOW}\n"
+    )
+    status = RunStore(tmp_path).read(recording.folder.id).status
+    assert (status.state, status.exit_code) == (RunState.FAILED, 1)
+    assert isinstance(read_events(recording.folder.events)[0], FailureEvent)

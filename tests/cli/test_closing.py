@@ -1,0 +1,30 @@
+"""The last words of a recording."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.cli.closing import close
+from pipeline_lab.runs import recorded
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunStore
+from tests.support import results
+
+
+def test_a_recording_ends_with_verdict_place_and_next_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = recorded.begin(RunStore(tmp_path), "train.py", tags=())
+    recorded.end(folder, RunState.FAILED, "The script left by os._exit(3) at train.py, line 7.", 3)
+    SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
+    close(folder)
+    out, err = capsys.readouterr()
+    assert out == ""
+    reason, verdict, *_, place, _, _ = err.splitlines()
+    assert reason == "The script left by os._exit(3) at train.py, line 7."
+    assert verdict.startswith("The device waits for input 60 % of the time")
+    assert place == f"Run {folder.id}, in {tmp_path}. Next:"
+    assert f"pipeline-lab analyze {folder.path}" in err
+    assert f"pipeline-lab app --store {tmp_path}" in err
+    assert f"/run?run={folder.id}" in err
