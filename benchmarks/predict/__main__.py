@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.predict.plan import plans
-from benchmarks.predict.record import Race, read, record
+from benchmarks.predict.record import Race, predict_again, read, record
 from benchmarks.predict.score import report
 from pipeline_lab.runs.store import RunStore
 
@@ -22,6 +22,11 @@ def main() -> int:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     output = folder / "outcomes.jsonl"
     outcomes = read(output)
+    if arguments.again:
+        print("As it was predicted then:")
+        report(outcomes)
+        print("As it is predicted now, from the same runs and against the same races:")
+        return 0 if report(predict_again(outcomes, plans(), RunStore(folder / "runs"))) else 1
     done = {(outcome.workload, outcome.change) for outcome in outcomes}
     print(f"Results go to {output}; those that are there already are kept.", flush=True)
     for plan in plans():
@@ -51,6 +56,7 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--suggestions", action="store_true", help="race what the lab suggests for the three runs instead"
     )
+    parser.add_argument("--again", action="store_true", help="predict again what --output holds; race nothing")
     parser.add_argument("--pairs", type=int, default=12, help="rounds of each race")
     parser.add_argument("--seconds", type=float, default=90.0, help="longest race")
     parser.add_argument("--output", type=Path, help="folder for runs and outcomes; a new one by default")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.predict.plan import Change, Plan
 from pipeline_lab import analyze
@@ -11,6 +12,7 @@ from pipeline_lab.advice.what_if import Measured, Prediction, measure_run, predi
 from pipeline_lab.comparison.racing import race
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.options.run import read_options
+from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run import run
 from pipeline_lab.runs.store import RunStore
 
@@ -87,6 +89,26 @@ def read(output: Path) -> list[Outcome]:
     return [Outcome(**json.loads(line)) for line in output.read_text().splitlines()] if output.exists() else []
 
 
+def predict_again(outcomes: Sequence[Outcome], plans: Sequence[Plan], store: RunStore) -> list[Outcome]:
+    """Return recorded outcomes with what is predicted today from the latest run of each workload."""
+    found = []
+    for plan in plans:
+        changes = {change.name: change for change in plan.changes}
+        runs = [each.id for each in store.runs() if each.kind is RunKind.RUN and each.name == plan.name]
+        measured = measure_run(store.folder(runs[0]))
+        for outcome in outcomes:
+            if outcome.workload == plan.name and not isinstance(measured, Unavailable):
+                prediction = predict(measured, changes[outcome.change].options)
+                found.append(replace(outcome, **_predicted(prediction, measured)))
+    return found
+
+
+def _predicted(prediction: Prediction | Unavailable, measured: Measured) -> dict[str, Any]:
+    if isinstance(prediction, Unavailable):
+        return {"predicted": None, "binding": prediction.reason}
+    return {"predicted": prediction.step_ms / measured.step_ms, "binding": prediction.terms[0].name}
+
+
 def _race(
     plan: Plan,
     measured: Measured,
@@ -110,12 +132,10 @@ def _race(
         print(f"{plan.name}: {error}", flush=True)
         results = [None] * len(changes)
     for change, prediction, result in zip(changes, predictions, results, strict=True):
-        known = isinstance(prediction, Prediction)
         yield Outcome(
             workload=plan.name,
             change=change.name,
-            predicted=prediction.step_ms / measured.step_ms if known else None,
-            binding=prediction.terms[0].name if known else prediction.reason,
+            **_predicted(prediction, measured),
             ratio=None if result is None else result.ratio,
             low=None if result is None else result.low,
             high=None if result is None else result.high,

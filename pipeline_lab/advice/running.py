@@ -1,5 +1,6 @@
 """What will run of a pipeline once TensorFlow has rewritten it: which stages work at once, and how far ahead."""
 
+import math
 from dataclasses import dataclass
 
 from pipeline_lab.options.base import Parallelism
@@ -50,6 +51,7 @@ class RunningStage:
         index: Place among the stages of the options.
         stage: What was chosen.
         calls: Calls that really run at once, 1 where it is serial.
+        slots: Calls that are begun at once. Each holds its slot while the stage's own thread fetches its input.
         works_ahead: It has threads of its own, so that it works while the stage behind it does something else.
         held_examples: What its buffer holds, examples; 0 where it has none.
         uses_pool: Its calls run on the threads of the pool.
@@ -60,6 +62,7 @@ class RunningStage:
     index: int
     stage: Stage
     calls: float = 1.0
+    slots: float = math.inf
     works_ahead: bool = False
     held_examples: float = 0.0
     uses_pool: bool = False
@@ -121,7 +124,9 @@ def _running(
         return RunningStage(index, stage, calls, works_ahead=True, held_examples=calls * size)
     if isinstance(stage, ReadStage) and stage.num_parallel_calls is not None:
         calls, opened = _reading(stage, threads, machine)
-        return RunningStage(index, stage, calls, True, opened * AHEAD_PER_FILE, uses_pool=True)
+        return RunningStage(
+            index, stage, calls, works_ahead=True, held_examples=opened * AHEAD_PER_FILE, uses_pool=True
+        )
     if stage.stage in FUNCTIONS:
         written: Parallelism = getattr(stage, "num_parallel_calls", None)
         if written is None and pipeline.tensorflow_rewrites and (ran_parallel or _is_made_parallel(stage, options)):
@@ -138,7 +143,7 @@ def _running(
         ):
             held = pipeline.batch_size * min(MOST_MAPPED_BATCHES, max(1.0, asked / pipeline.batch_size))
         in_order = calls > 1 and _keeps_order(getattr(stage, "deterministic", None), pipeline.deterministic)
-        return RunningStage(index, stage, calls, True, held, uses_pool=True, keeps_order=in_order)
+        return RunningStage(index, stage, calls, asked, True, held, uses_pool=True, keeps_order=in_order)
     return RunningStage(index, stage)
 
 

@@ -72,11 +72,13 @@ def _side_by_side(times: Sequence[StageTime], options: RunOptions) -> tuple[list
             serial.append(time)
             continue
         terms += _thread(serial)
+        fetched_ms = sum(each.work_ms for each in serial)
         serial = []
         if time.running.stage.stage == "read" and isinstance(options.workload, GeneratorWorkload):
             terms.append(Term(PYTHON, time.work_ms))
         elif time.work_ms:
-            terms.append(Term(time.running.stage.stage, time.work_ms / time.running.calls))
+            held_ms = (time.work_ms + fetched_ms) / time.running.slots
+            terms.append(Term(time.running.stage.stage, max(time.work_ms / time.running.calls, held_ms)))
     return terms, serial
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.job_steps import periods, plain_steps
@@ -29,7 +30,7 @@ class Calibration:
     """What the worker timed before the steps.
 
     Attributes:
-        device_only_ns: G, one step on a held batch.
+        device_only_ns: G, one step on a held batch; no more than a step took in training once its batch was there.
         pipeline_only_ns: D, one batch from the pipeline alone; None if it could not be timed.
         step_ns: P, the median step as it ran, unprofiled.
         device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
@@ -76,10 +77,19 @@ def measure(events: Sequence[Event], steps: pa.Table) -> Calibration:
             DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
         )
     return Calibration(
-        device_only_ns,
+        min(device_only_ns, _with_batch_ns(steps, plain)),
         found[-1].pipeline_only_ns,
         step_ns,
         device_only_cpu_ns=found[-1].device_only_cpu_ns,
         pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
         page_cache=found[-1].page_cache,
     )
+
+
+def _with_batch_ns(steps: pa.Table, plain: NDArray[np.bool_]) -> float:
+    """Return what a step took from the arrival of its batch to its result, the median over the plain ones, ns.
+
+    The step alone cannot take longer than that. The few steps of a calibration do where the process was not warm yet.
+    """
+    start, wait, end = (tables.ints(steps, name)[plain] for name in ("start_ns", "wait_ns", "end_ns"))
+    return float(np.median(end - start - wait))

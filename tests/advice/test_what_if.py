@@ -41,6 +41,15 @@ def test_no_more_calls_run_than_the_pool_has_threads():
     assert {term.name for term in found.terms[:2]} == {"map", "thread pool"}
 
 
+@pytest.mark.parametrize(("calls", "binding", "step_ms"), [(2, "map", 15.0), (4, "read", 10.0)])
+def test_a_call_holds_its_place_while_its_input_is_fetched(calls: int, binding: str, step_ms: float):
+    """Reading takes 1 ms and mapping 2 ms: two calls at a time are 1.5 ms an example; four wait for the one reader."""
+    usual = measured()
+    run = replace(usual, stages=(replace(usual.stages[0], ms_per_example=1.0), *usual.stages[1:]))
+    found = predicted(options(mapped(calls)), run)
+    assert (found.terms[0].name, found.step_ms) == (binding, step_ms)
+
+
 def test_without_prefetch_step_and_input_take_turns():
     found = predicted(options(prefetch=None))
     assert found.step_ms == STEP_MS + SERIAL_MS

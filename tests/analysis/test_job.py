@@ -77,10 +77,16 @@ def test_a_job_in_its_warm_up_has_no_steps_yet():
 
 
 def test_calibration_stands_beside_the_median_step_outside_of_windows():
-    event = CalibrationEvent(12e6, 5, 6e6, 5, None)
+    event = CalibrationEvent(5e6, 5, 9e6, 5, None)
     found = calibration.measure([event], RUN)
-    assert (found.device_only_ns, found.pipeline_only_ns, found.step_ns) == (12e6, 6e6, 20e6)
-    assert found.utilisation_percent == 60.0
+    assert (found.device_only_ns, found.pipeline_only_ns, found.step_ns) == (5e6, 9e6, 20e6)
+    assert found.utilisation_percent == 25.0
+
+
+def test_a_step_alone_takes_no_longer_than_one_in_training_whose_batch_is_there():
+    """Steps of 20 ms have their result 6 ms after their batch; 12 ms alone were those of a process that was not warm."""
+    found = calibration.measure([CalibrationEvent(12e6, 5, 9e6, 5, None)], RUN)
+    assert found.device_only_ns == 6e6
 
 
 def test_a_step_that_took_longer_alone_than_in_training_is_not_believed():
