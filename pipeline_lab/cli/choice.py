@@ -40,7 +40,6 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None, 
         OptionsError: Neither or both are named, or what is named is not valid.
     """
     from pipeline_lab.options.own import own_options
-    from pipeline_lab.options.presets import PRESETS
     from pipeline_lab.runs.saved_presets import find_any_preset
     from pipeline_lab.runs.store import open_store
 
@@ -54,8 +53,9 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None, 
         return find_any_preset(open_store(store), preset).options
     if file is not None:
         return _options_of(file, store)
-    names = ", ".join(preset.name for preset in PRESETS)
-    raise OptionsError(f"Say what to run: --preset NAME ({names}), --options FILE or --workload MODULE:FUNCTION.")
+    raise OptionsError(
+        "Say what to run: --preset NAME (`pipeline-lab presets` lists them), --options FILE or --workload MODULE:FUNCTION."
+    )
 
 
 def _options_of(source: Path, store: Path | None) -> "RunOptions":

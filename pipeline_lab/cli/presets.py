@@ -22,7 +22,7 @@ def presets(
     store: StoreOption = None,
 ) -> None:
     """List the presets and the question that each one answers; keep or forget presets of your own."""
-    from pipeline_lab.runs.saved_presets import all_presets, remove_preset, save_preset
+    from pipeline_lab.runs.saved_presets import preset_groups, remove_preset, save_preset
     from pipeline_lab.runs.store import open_store
 
     runs = open_store(store)
@@ -36,11 +36,21 @@ def presets(
         remove_preset(runs, remove)
         say("Preset [bold]{}[/] is gone.", remove)
         return
-    found = all_presets(runs)
+    groups = preset_groups(runs)
     if as_json:
-        print_json([{"name": preset.name, "question": preset.question} for preset in found])
+        print_json(
+            [
+                {"name": preset.name, "group": group.title, "question": preset.question}
+                for group in groups
+                for preset in group.presets
+            ]
+        )
         return
-    table = Table("Preset", "What it shows", box=None, padding=(0, 2, 1, 0))
-    for preset in found:
-        table.add_row(Text(preset.name, style="bold"), preset.question)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for group in groups:
+        table.add_row(Text(group.title, style="bold underline"), Text(group.question, style="italic"))
+        for preset in group.presets:
+            table.add_row(Text(preset.name, style="bold"), preset.headline)
+        table.add_row()
     results().print(table)
+    say("Run one: [bold]pipeline-lab run --preset NAME[/]. What each sets: [bold]pipeline-lab options NAME[/].")

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.errors import OptionsError, RunFailedError
+from pipeline_lab.options.closest import did_you_mean
 from pipeline_lab.options.own import with_preset
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, read_options, read_options_file
@@ -85,8 +86,8 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
     if own is not None and not is_run:
         return with_preset(own, name)
     if not is_run:
-        names = ", ".join(preset.name for preset in presets)
-        raise OptionsError(f"{name[:80]!r} is no preset ({names}), no file and no run in {store.root}.")
+        meant = did_you_mean(name, [preset.name for preset in presets])
+        raise OptionsError(f"{name[:80]!r} is no preset, no file and no run in {store.root}.{meant}")
     return options_of_run(store, name)
 
 

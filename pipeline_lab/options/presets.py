@@ -1,6 +1,5 @@
 """Named option sets that reproduce questions from the field."""
 
-from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.audio_presets import AUDIO_PRESETS
 from pipeline_lab.options.order_presets import order_presets
 from pipeline_lab.options.pipeline import (
@@ -17,7 +16,7 @@ from pipeline_lab.options.pipeline import (
     Stage,
     ViewsStage,
 )
-from pipeline_lab.options.preset import Preset
+from pipeline_lab.options.preset import Preset, PresetGroup, find_by_name
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.training_presets import training_presets
@@ -256,37 +255,56 @@ GENERATOR_PROCESSES = _preset(
     GENERATOR.options.pipeline,
 )
 
-PRESETS: tuple[Preset, ...] = (
-    BASELINE,
-    OPTIMISED,
-    SYNTHETIC,
-    PYTHON_BETWEEN_STEPS,
-    UNEQUAL_FILES,
-    SAMPLED_BY_SIZE,
-    EQUAL_SHARDS,
-    COVERING_SHUFFLE,
-    VIEWS_TOGETHER,
-    VIEWS_APART,
-    SPARSE,
-    FEATURES_REPLICATED,
-    FEATURES_LOOKUP,
-    GENERATOR,
-    GENERATOR_PROCESSES,
-    *AUDIO_PRESETS,
-    *order_presets(),
-    *training_presets(OPTIMISED.options),
+_CACHED, _FIRST_FILES, _SMALL_DATA, _WRONG_ORDER, _MICRO_BATCHES = order_presets()
+_IN_GRAPH_LOOP, _KERAS_FIT, _CHANGING_SHAPES, _REBUILT, _KEPT = training_presets(OPTIMISED.options)
+
+PRESET_GROUPS = (
+    PresetGroup(
+        "Stalls",
+        "Why does the device wait, and what takes the wait away?",
+        (BASELINE, OPTIMISED, SYNTHETIC, _CACHED, _WRONG_ORDER, PYTHON_BETWEEN_STEPS),
+    ),
+    PresetGroup(
+        "Sampling",
+        "Which examples does training see, and in what order?",
+        (
+            UNEQUAL_FILES,
+            SAMPLED_BY_SIZE,
+            EQUAL_SHARDS,
+            COVERING_SHUFFLE,
+            _FIRST_FILES,
+            _SMALL_DATA,
+            VIEWS_TOGETHER,
+            VIEWS_APART,
+            _REBUILT,
+            _KEPT,
+        ),
+    ),
+    PresetGroup(
+        "Batches",
+        "What if examples differ in length?",
+        (*AUDIO_PRESETS, _CHANGING_SHAPES),
+    ),
+    PresetGroup(
+        "Sources",
+        "What do other kinds of data cost?",
+        (GENERATOR, GENERATOR_PROCESSES, FEATURES_REPLICATED, FEATURES_LOOKUP, SPARSE),
+    ),
+    PresetGroup(
+        "Training",
+        "What does the way of training change?",
+        (_IN_GRAPH_LOOP, _KERAS_FIT, _MICRO_BATCHES),
+    ),
 )
-"""Every preset, in the order in which lists show them."""
+"""Every preset by what it is about, in the order in which lists show them."""
+
+PRESETS: tuple[Preset, ...] = tuple(preset for group in PRESET_GROUPS for preset in group.presets)
 
 
 def find_preset(name: str) -> Preset:
-    """Return the preset of that name.
+    """Return the bundled preset of that name.
 
     Raises:
-        OptionsError: There is none; the text lists those that exist.
+        OptionsError: There is none.
     """
-    for preset in PRESETS:
-        if preset.name == name:
-            return preset
-    known = ", ".join(preset.name for preset in PRESETS)
-    raise OptionsError(f"There is no preset {name!r}; there are {known}.")
+    return find_by_name(PRESETS, name)

@@ -9,8 +9,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.pipeline import RepeatStage
-from pipeline_lab.options.run import RunOptions, explain
+from pipeline_lab.options.run import RunOptions
 
 
 class RaceOptions(Options):
@@ -113,7 +114,7 @@ def read_race_options(document: dict[str, Any]) -> RaceOptions:
     try:
         return RaceOptions.model_validate(document)
     except ValidationError as error:
-        raise OptionsError(explain(error)) from None
+        raise OptionsError(explain(error, RaceOptions)) from None
 
 
 def _letter(number: int) -> str:

@@ -3,7 +3,6 @@
 ``SCHEMA_VERSION`` history: 1, the first one.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +12,14 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.base import Options
+from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.lengths import check_lengths
 from pipeline_lab.options.module_workload import CODE_DECIDES
 from pipeline_lab.options.older import renew
 from pipeline_lab.options.pipeline import AugmentStage, BatchStage, PipelineOptions, ReadStage, RebatchStage, ViewsStage
 from pipeline_lab.options.profiling import ProfilingOptions
+from pipeline_lab.options.setting import set_in
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.training_rules import check_training
 from pipeline_lab.options.workload import (
@@ -36,8 +37,6 @@ from pipeline_lab.units import format_bytes
 
 SCHEMA_VERSION = 1
 LARGEST_PROTOBUF_BYTES = 2**31 - 1
-FREE = ["workload", "arguments"]
-"""The place where any name is allowed: arguments of the user's own function."""
 
 
 class RunOptions(Options):
@@ -135,7 +134,7 @@ def read_options(document: str | bytes | dict[str, Any]) -> RunOptions:
             return RunOptions.model_validate(document)
         return RunOptions.model_validate_json(document)
     except ValidationError as error:
-        raise OptionsError(explain(error)) from None
+        raise OptionsError(explain(error, RunOptions)) from None
 
 
 def read_options_file(path: Path) -> RunOptions:
@@ -167,76 +166,13 @@ def set_options(options: RunOptions, settings: Sequence[tuple[str, str]]) -> Run
     """
     document = options.model_dump(mode="json")
     for path, text in settings:
-        _set_in(document, path, text)
+        set_in(document, path, text)
     return read_options(document)
-
-
-def _set_in(document: dict[str, Any], path: str, text: str) -> None:
-    *parents, last = path.split(".")
-    holder: Any = document
-    for step in parents:
-        holder = _descend(holder, step, path)
-    if isinstance(holder, list):
-        last = _list_index(holder, last, path)
-    elif last not in holder and parents != FREE:
-        known = ", ".join(sorted(holder))
-        raise OptionsError(f"There is no option {path!r}; after {'.'.join(parents) or 'the top'} come: {known}.")
-    holder[last] = _parse_value(text)
 
 
 def options_schema() -> dict[str, Any]:
     """Return the JSON schema of an options document."""
     return TypeAdapter(RunOptions).json_schema()
-
-
-def explain(error: ValidationError) -> str:
-    """Say in one sentence per problem what is wrong with options, naming the place."""
-    return " ".join(_sentence(dict(problem)) for problem in error.errors(include_url=False, include_context=False)[:5])
-
-
-def _sentence(problem: dict[str, Any]) -> str:
-    message = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
-    place = _option_path(problem["loc"])
-    if problem["type"] == "json_invalid":
-        return f"The options are no valid JSON: {message.removeprefix('Invalid JSON: ')}."
-    if problem["type"] == "value_error":
-        return f"{place + ': ' if place else ''}{message}."
-    got = problem.get("input")
-    shown = "" if isinstance(got, dict | list) else f", got {str(got)[:60]!r}"
-    return f"{place}: {message[0].lower() + message[1:]}{shown}."
-
-
-def _option_path(place: Sequence[str | int]) -> str:
-    """Write a place as ``--set`` takes it: without the name of the kind that the validator chose there."""
-    parts = [str(part) for part in place]
-    chosen = {index for index, part in enumerate(parts[:-1], 1) if part == "workload" or part.isdecimal()}
-    return ".".join(part for index, part in enumerate(parts) if index not in chosen)
-
-
-def _descend(holder: Any, step: str, path: str) -> Any:
-    if isinstance(holder, dict) and step in holder:
-        return holder[step]
-    if isinstance(holder, dict) and "stages" in holder:
-        stages = [stage for stage in holder["stages"] if stage["stage"] == step]
-        if stages:
-            return stages[0]
-        raise OptionsError(f"{path!r}: the pipeline has no stage {step!r}; add it in an options file first.")
-    if isinstance(holder, list):
-        return holder[_list_index(holder, step, path)]
-    raise OptionsError(f"There is no option {path!r}: nothing is called {step!r} there.")
-
-
-def _list_index(holder: list[Any], step: str, path: str) -> Any:
-    if not step.isdecimal() or int(step) >= len(holder):
-        raise OptionsError(f"{path!r}: {step!r} should be a number from 0 to {len(holder) - 1}.")
-    return int(step)
-
-
-def _parse_value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _check_stages(workload: WorkloadModel, kinds: set[str]) -> None:

@@ -6,7 +6,8 @@ from pydantic import Field, ValidationError
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.base import Options
-from pipeline_lab.options.run import RunOptions, explain
+from pipeline_lab.options.explaining import explain
+from pipeline_lab.options.run import RunOptions
 
 DEFAULT_BUDGET_S = 900.0
 
@@ -59,4 +60,4 @@ def read_tune_options(document: dict[str, Any]) -> TuneOptions:
     try:
         return TuneOptions.model_validate(document)
     except ValidationError as error:
-        raise OptionsError(explain(error)) from None
+        raise OptionsError(explain(error, TuneOptions)) from None

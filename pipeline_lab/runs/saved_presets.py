@@ -7,8 +7,8 @@ import contextlib
 import re
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.preset import Preset
-from pipeline_lab.options.presets import PRESETS
+from pipeline_lab.options.preset import Preset, PresetGroup, find_by_name
+from pipeline_lab.options.presets import PRESET_GROUPS, PRESETS
 from pipeline_lab.options.run import RunOptions, read_options_file
 from pipeline_lab.runs.store import RunStore, write_whole
 
@@ -57,19 +57,21 @@ def saved_presets(store: RunStore) -> list[Preset]:
     return found
 
 
+def preset_groups(store: RunStore) -> list[PresetGroup]:
+    """Return the bundled presets by what they are about, and the user's own behind them."""
+    own = saved_presets(store)
+    return [*PRESET_GROUPS, *([PresetGroup("Your own", "What have I kept?", tuple(own))] if own else [])]
+
+
 def all_presets(store: RunStore) -> list[Preset]:
     """Return the bundled presets and the user's own behind them."""
-    return [*PRESETS, *saved_presets(store)]
+    return [preset for group in preset_groups(store) for preset in group.presets]
 
 
 def find_any_preset(store: RunStore, name: str) -> Preset:
     """Return the bundled preset of that name, or the user's own.
 
     Raises:
-        OptionsError: There is none; the text lists those that exist.
+        OptionsError: There is none.
     """
-    presets = all_presets(store)
-    for preset in presets:
-        if preset.name == name:
-            return preset
-    raise OptionsError(f"There is no preset {name[:80]!r}; there are {', '.join(each.name for each in presets)}.")
+    return find_by_name(all_presets(store), name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.closest import did_you_mean
 from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.tuning.knobs import Knob, argument_knob, find_knobs
@@ -103,8 +104,9 @@ def make_space(
         knobs = tuple(_narrow(knob, only) for knob in knobs if knob.name in only)
         missing = sorted(set(only) - {knob.name for knob in knobs})
         if missing:
-            known = ", ".join(knob.name for knob in find_knobs(start, may_reorder=may_reorder))
-            raise OptionsError(f"This pipeline has no knob {missing[0]!r}; it has {known}.")
+            known = [knob.name for knob in find_knobs(start, may_reorder=may_reorder)]
+            meant = did_you_mean(missing[0], known)
+            raise OptionsError(f"This pipeline has no knob {missing[0]!r}; it has {', '.join(known)}.{meant}")
     if not knobs:
         raise OptionsError("Nothing about this pipeline can be changed; there is nothing to search.")
     return Space(start, knobs)

@@ -5,7 +5,7 @@ import streamlit as st
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.saved_presets import find_any_preset
+from pipeline_lab.runs.saved_presets import find_any_preset, preset_groups
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.result import read_tuning
 from pipeline_lab.ui import cache, own_code, state
@@ -39,6 +39,15 @@ def update_link(options: RunOptions) -> None:
         st.query_params[OPTIONS_PARAMETER] = word
     else:
         st.query_params.pop(OPTIONS_PARAMETER, None)
+
+
+def offer_presets(store: RunStore) -> dict[str, str]:
+    """Return the presets' names, with what each is about and the question that it answers."""
+    return {
+        preset.name: f"{group.title} · {preset.name} · {preset.headline}"
+        for group in preset_groups(store)
+        for preset in group.presets
+    }
 
 
 def choose_preset(key: str) -> None:

@@ -71,7 +71,7 @@ def test_files_and_runs_can_race(lab: Lab, tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["baseline"], "at least two option sets"),
-        (["baseline", "nothing-of-that-name"], "is no preset"),
+        (["baseline", "optimized"], "Did you mean optimised?"),
         (["baseline", "optimised", "--pairs", "2"], "pairs"),
         (["baseline", "optimised", "--fail-if-slower", "much"], "is no limit"),
     ],

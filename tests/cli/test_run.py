@@ -75,13 +75,13 @@ def test_seconds_take_the_place_of_steps(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Say what to run: --preset NAME (baseline, optimised"),
-        (["--preset", "best"], "There is no preset 'best'"),
+        ([], "Say what to run: --preset NAME (`pipeline-lab presets` lists them)"),
+        (["--preset", "optimized"], "Did you mean optimised?"),
         (["--preset", "synthetic", "--options", "x.json"], "--preset and --options exclude each other"),
         (["--options", "missing.json"], "Cannot read the options file missing.json: No such file or directory."),
         (["--preset", "synthetic", "--set", "training.steps"], "'training.steps' has no '='"),
         (["--preset", "synthetic", "--set", "training.stepz=3"], "There is no option 'training.stepz'"),
-        (["--preset", "synthetic", "--steps", "0"], "training.steps: input should be greater than or equal to 1"),
+        (["--preset", "synthetic", "--steps", "0"], "training.steps should be a whole number from 1 to"),
         (["--preset", "synthetic", "--steps", "3", "--seconds", "3"], "give either steps or seconds"),
         (["--nonsense"], "No such option"),
         (["--steps", "many"], "valid integer"),

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from pipeline_lab.errors import OptionsError
@@ -26,6 +28,12 @@ def test_the_classic_pair_differs_in_the_pipeline_only() -> None:
     ).model_dump(exclude={"num_parallel_calls"})  # type: ignore[union-attr]
 
 
-def test_an_unknown_preset_lists_those_that_exist() -> None:
-    with pytest.raises(OptionsError, match="no preset 'best'; there are baseline, optimised, synthetic"):
-        find_preset("best")
+def test_every_preset_has_a_question_of_one_line() -> None:
+    assert all(len(preset.headline) <= 120 and preset.headline.endswith("?") for preset in PRESETS)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("basline", " Did you mean baseline?"), ("zzz", "")])
+def test_an_unknown_preset_is_answered_with_the_closest_one(name: str, meant: str) -> None:
+    sentence = f"There is no preset '{name}'; `pipeline-lab presets` lists those that there are.{meant}"
+    with pytest.raises(OptionsError, match=f"^{re.escape(sentence)}$"):
+        find_preset(name)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.options.presets import PRESETS
+from pipeline_lab.options.presets import PRESET_GROUPS
 from pipeline_lab.ui import cache, cards
 
 st.title("Why is your accelerator waiting?", anchor=False)
@@ -20,9 +20,11 @@ if samples:
             cards.show_run(store, record)
 
 st.header("Launch a preset", anchor=False)
-with st.grid("auto", min_column_width=300):
-    for preset in PRESETS:
-        cards.show_preset(store, preset)
+for group in PRESET_GROUPS:
+    st.markdown(f"**{group.title}** — {group.question}")
+    with st.grid("auto", min_column_width=300):
+        for preset in group.presets:
+            cards.show_preset(store, preset)
 
 recent = [record for record in store.runs() if not store.is_sample(record.id)][:4]
 if recent:

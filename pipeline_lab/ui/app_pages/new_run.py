@@ -7,7 +7,6 @@ from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.room import check_room
-from pipeline_lab.runs.saved_presets import all_presets
 from pipeline_lab.ui import advice, cache, forecast, form, keep_options, links, origin, own_code, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
@@ -19,12 +18,14 @@ draft = state.draft()
 launch_place = st.container(key="launch-place")  # on a phone the form is long; the way out of it comes first
 left, right = st.columns([6, 5], gap="large")
 with left:
-    names = [preset.name for preset in all_presets(cache.store())]
+    offered = origin.offer_presets(cache.store())
+    names = list(offered)
     current = draft.origin.removeprefix("preset:")
     st.selectbox(
         "Start from a preset",
         names,
         names.index(current) if current in names else None,
+        format_func=lambda name: offered.get(name, name),
         key=f"preset{draft.generation}",
         placeholder=escape(origin.describe(draft.origin)),
         on_change=origin.choose_preset,

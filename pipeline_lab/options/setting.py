@@ -1,0 +1,77 @@
+"""One value of an options document changed by its path, as ``--set PATH=VALUE`` does."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.closest import closest
+from pipeline_lab.options.explaining import unknown_option
+from pipeline_lab.options.pipeline import STAGE_TYPES
+
+FREE = ["workload", "arguments"]
+"""The place where any name is allowed: arguments of the user's own function."""
+
+
+def set_in(document: dict[str, Any], path: str, text: str) -> None:
+    """Change one value of a whole document, in place.
+
+    A stage is named by its number or by its name: ``pipeline.prefetch.buffer_size`` or
+    ``pipeline.stages.3.buffer_size``.
+
+    Raises:
+        OptionsError: There is no such path.
+    """
+    *parents, last = path.split(".")
+    holder: Any = document
+    for step in parents:
+        holder = _descend(document, holder, step, path)
+    if isinstance(holder, list):
+        holder[_list_index(holder, last, path)] = _parse_value(text)
+    elif isinstance(holder, dict) and (last in holder or parents == FREE):
+        holder[last] = _parse_value(text)
+    else:
+        raise OptionsError(unknown_option(path, list(_paths(document))))
+
+
+def _descend(document: dict[str, Any], holder: Any, step: str, path: str) -> Any:
+    if isinstance(holder, list):
+        return holder[_list_index(holder, step, path)]
+    if isinstance(holder, dict) and step in holder:
+        return holder[step]
+    if isinstance(holder, dict) and "stages" in holder:
+        stages = {stage["stage"]: stage for stage in reversed(holder["stages"])}
+        if step in stages:
+            return stages[step]
+        if step in STAGE_TYPES or closest(step, stages) is None:
+            has = ", ".join(stage["stage"] for stage in holder["stages"]) or "none"
+            raise OptionsError(
+                f"{path!r}: the pipeline has no stage {step!r}, only {has}; add it in an options file first."
+            )
+    raise OptionsError(unknown_option(path, list(_paths(document))))
+
+
+def _list_index(holder: list[Any], step: str, path: str) -> int:
+    if not step.isdecimal() or int(step) >= len(holder):
+        raise OptionsError(f"{path!r}: {step!r} should be a number from 0 to {len(holder) - 1}.")
+    return int(step)
+
+
+def _paths(document: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the path of every value, stages by their names."""
+    for name, value in document.items():
+        path = f"{above}{name}"
+        if name == "stages":
+            for stage in value:
+                yield from _paths(stage, f"{above}{stage['stage']}.")
+        elif isinstance(value, dict):
+            yield from _paths(value, f"{path}.")
+        else:
+            yield path
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
