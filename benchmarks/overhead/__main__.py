@@ -31,8 +31,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="pairs of processes")
     parser.add_argument("--lead", type=float, default=30.0, help="seconds of a process that do not count")
     parser.add_argument("--seconds", type=float, default=60.0, help="seconds of a process that count")
+    parser.add_argument("--memory", type=int, metavar="STEPS", help="only the memory that so many steps take")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as store:
+        if chosen.memory:
+            for kind in chosen.kinds:
+                compare_memory(kind, chosen.memory, store)
+            return
         for kind in chosen.kinds:
             blocks = run_job(kind, "--store", store, "--pairs", str(chosen.pairs), "--block", str(chosen.block))
             tell(f"ProfileWindows, {KINDS[kind]}", blocks["plain_s"], blocks["windows_s"], chosen.block)
@@ -52,6 +57,13 @@ def run_round(kind: str, number: int, store: str, *arguments: str) -> dict[int, 
     runner = ("pipeline_lab.capture.watch", "--store", store, "-m", "benchmarks.overhead.job")
     modules = {0: ("benchmarks.overhead.job",), 1: runner}
     return {arm: run_module(modules[arm], kind, *arguments) for arm in draw_order(2, number, seed=1)}
+
+
+def compare_memory(kind: str, steps: int, store: str) -> None:
+    """Take so many steps with and without windows, and tell the difference of the processes' peaks."""
+    length = ("--steps", str(steps), "--store", store)
+    plain, recorded = run_job(kind, *length), run_job(kind, *length, "--windows")
+    tell_memory(f"ProfileWindows, {KINDS[kind]}", [plain], [recorded])
 
 
 def run_job(kind: str, *arguments: str) -> dict[str, Any]:

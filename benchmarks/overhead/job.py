@@ -64,6 +64,22 @@ class Steady:
         }
 
 
+class Counted:
+    """Takes so many steps, for what they leave in memory."""
+
+    def __init__(self, steps: int) -> None:
+        self._left, self._steps, self.is_over = steps, steps, False
+
+    def before(self) -> None: ...
+
+    def after(self) -> None:
+        self._left -= 1
+        self.is_over = self._left <= 0
+
+    def result(self) -> dict[str, Any]:
+        return {"steps": self._steps}
+
+
 class Blocks:
     """Lets blocks of steps with and without windows take turns, in an order drawn for each pair.
 
@@ -122,15 +138,18 @@ def main() -> None:
     parser.add_argument("kind", choices=["keras", "loop"])
     parser.add_argument("--lead", type=float, default=30.0)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--steps", type=int, help="so many steps instead of a time")
     parser.add_argument("--windows", action="store_true", help="record with ProfileWindows, as documented")
     parser.add_argument("--pairs", type=int, help="blocks with and without windows instead")
     parser.add_argument("--block", type=int, default=400)
     parser.add_argument("--store", default="")
     chosen = parser.parse_args()
     keras.utils.set_random_seed(0)
-    course: Course = (
-        Blocks(chosen.store, chosen.pairs, chosen.block) if chosen.pairs else Steady(chosen.lead, chosen.seconds)
-    )
+    course: Course = Steady(chosen.lead, chosen.seconds)
+    if chosen.pairs:
+        course = Blocks(chosen.store, chosen.pairs, chosen.block)
+    elif chosen.steps:
+        course = Counted(chosen.steps)
     windows = ProfileWindows(chosen.store) if chosen.windows else None
     (train_by_fit if chosen.kind == "keras" else train_by_loop)(course, windows)
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

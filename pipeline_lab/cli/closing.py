@@ -1,9 +1,10 @@
-"""What a recording ends with: the verdict in one sentence, where the run is, and the commands that come next.
+"""What a recording ends with: where the run is, the commands that come next, and the verdict in one sentence.
 
 ``python -m pipeline_lab.cli.closing RUN_FOLDER`` says it on standard error. ``watch`` starts it when the script is over:
 a process of its own, so that nothing is loaded into the script's.
 """
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 
 def close(folder: RunFolder) -> None:
-    """Say what was found in a run that has just been recorded, and what to do next."""
+    """Say what to do with a run that has just been recorded, and what was found in it; that comes last, as it takes longest."""
     reason = read_record(folder).status.reason
     if reason:
         say("{}", reason)
+    _tell_next(folder)
     try:
         verdict = _judge(folder)
     except (PipelineLabError, OSError) as error:
@@ -30,16 +32,14 @@ def close(folder: RunFolder) -> None:
         say("[bold]{}[/]", verdict.sentence)
         if verdict.suggestions:
             say("Try first: {}", verdict.suggestions[0].change)
-    tell_next(folder)
 
 
-def tell_next(folder: RunFolder) -> None:
-    """Say where a run is, and which commands come next."""
+def _tell_next(folder: RunFolder) -> None:
     store = folder.path.parent
-    elsewhere = [] if store == open_store().root else ["--store", str(store)]
-    say("Run {}, in {}. Next:", folder.id, str(store))
-    say("  {}  all numbers, and what to try", f"pipeline-lab analyze {folder.path}")
-    say("  {}  the charts, at /run?run={}", " ".join(["pipeline-lab app", *elsewhere]), folder.id)
+    elsewhere = "" if store == open_store().root else f" --store {shlex.quote(str(store))}"
+    say("Run {} is in {}. Next:", folder.id, str(store))
+    say("  all numbers, and what to try: [bold]{}[/]", f"pipeline-lab analyze {shlex.quote(str(folder.path))}")
+    say("  its charts (at /run?run={}): [bold]{}[/]", folder.id, f"pipeline-lab app{elsewhere}")
 
 
 def _judge(folder: RunFolder) -> "Verdict":

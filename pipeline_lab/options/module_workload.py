@@ -51,8 +51,6 @@ Arguments = Annotated[
 """Numbers, texts, true, false or null by name; written ``batch=64, shuffle=false`` in one line."""
 
 CODE_DECIDES = (
-    "loop",
-    "steps_per_call",
     "evaluate_every",
     "held_out_files",
     "keep_outputs_of_step",

@@ -210,9 +210,7 @@ def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training:
         raise ValueError("the stages of a module workload are those of its own dataset; remove pipeline.stages")
     for name in CODE_DECIDES:
         if getattr(training, name) != TrainingOptions.model_fields[name].default:
-            raise ValueError(
-                f"training.{name} is up to the module's own code, whose step is called one by one; leave it"
-            )
+            raise ValueError(f"training.{name} is up to the module's own code; leave it")
 
 
 def _check_features(workload: FeaturesWorkload, kinds: list[str]) -> None:

@@ -70,7 +70,12 @@ def place_of_frame(frame: FrameType | None, home: Path) -> str:
 
 
 def below(path: str, home: Path) -> str:
-    """Return a path as seen from a folder; empty where it lies elsewhere, or among packages installed below it."""
+    """Return a path as seen from a folder; empty where it lies elsewhere, or among packages installed below it.
+
+    What stands in angle brackets, such as ``<frozen runpy>``, is the name of no file.
+    """
+    if path.startswith("<"):
+        return ""
     found = Path(path).resolve()
     if not found.is_relative_to(home) or str(found).startswith(_OWN):
         return ""

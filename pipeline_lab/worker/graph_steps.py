@@ -29,11 +29,12 @@ class StepNotes:
         trainer: The step.
         clock: The job's.
         capacity: Steps of one call at most; a graph that takes more would wait for ever.
+        recorded: Entries of a batch to keep; batches of somebody else's making have none.
     """
 
-    def __init__(self, trainer: Trainer, clock: Clock, capacity: int) -> None:
-        self._trainer, self._clock = trainer, clock
-        types = [tf.float64, tf.float64, tf.float32, tf.float32, *[tf.int64 for _ in RECORDED]]
+    def __init__(self, trainer: Trainer, clock: Clock, capacity: int, recorded: Sequence[str]) -> None:
+        self._trainer, self._clock, self._recorded = trainer, clock, recorded
+        types = [tf.float64, tf.float64, tf.float32, tf.float32, *[tf.int64 for _ in recorded]]
         with tf.device("/CPU:0"):
             self._queue = tf.queue.FIFOQueue(capacity, types)
 
@@ -47,8 +48,9 @@ class StepNotes:
             on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
             with tf.control_dependencies(on_host):
                 ended_s = tf.timestamp()
-            counted = count_elements(batch)
-            self._queue.enqueue([arrived_s, ended_s, *on_host, *[self._whole(counted, name) for name in RECORDED]])
+            counted = count_elements(batch) if self._recorded else batch
+            whole = [self._whole(counted, name) for name in self._recorded]
+            self._queue.enqueue([arrived_s, ended_s, *on_host, *whole])
         return loss, accuracy
 
     def read(self, start_ns: int) -> list[TakenStep]:
@@ -63,7 +65,7 @@ class StepNotes:
             arrived_s, ended_s, loss, accuracy, *values = (value.numpy() for value in self._queue.dequeue())
             arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
             ended_ns = max(arrived_ns, _ns(ended_s) + shift_ns)
-            batch = {name: value for name, value in zip(RECORDED, values, strict=True) if len(value)}
+            batch = {name: value for name, value in zip(self._recorded, values, strict=True) if len(value)}
             taken.append(TakenStep(start_ns, arrived_ns, ended_ns, (loss, accuracy), batch))
             start_ns = ended_ns
         return taken
@@ -78,10 +80,10 @@ class StepNotes:
 class GraphSteps:
     """A loop inside a ``tf.function`` asks for the batches and takes the steps; Python calls it once for several."""
 
-    def __init__(self, trainer: Trainer, clock: Clock, per_call: int) -> None:
+    def __init__(self, trainer: Trainer, clock: Clock, per_call: int, recorded: Sequence[str]) -> None:
         self.per_call = per_call
         self._trainer, self._clock = trainer, clock
-        self._notes = StepNotes(trainer, clock, per_call)
+        self._notes = StepNotes(trainer, clock, per_call, recorded)
         self._take, self._repeat = tf.function(self._take_in_graph), tf.function(self._repeat_in_graph)
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:

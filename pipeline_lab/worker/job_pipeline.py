@@ -39,6 +39,7 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
 
     with hard_exits_told(job.stop.request):
         own = open_own(job.folder.source, workload, tell)
+        own.check_loop(job.options.training)
         try:
             with errors_told(own.home, own.maker):
                 yield own

@@ -9,15 +9,14 @@ from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.course import Course
 from pipeline_lab.worker.graph_steps import StepNotes
 from pipeline_lab.worker.loop import Follow
-from pipeline_lab.worker.trainer import Trainer
 
 
 class FitLoop:
     """Lets ``fit`` call the steps, ``steps_per_execution`` of them at a time; it takes whole executions only."""
 
-    def __init__(self, course: Course, trainer: Trainer, clock: Clock, steps_per_execution: int) -> None:
+    def __init__(self, course: Course, notes: StepNotes, clock: Clock, steps_per_execution: int) -> None:
         self._course, self._clock, self._steps_per_execution = course, clock, steps_per_execution
-        self._notes = StepNotes(trainer, clock, steps_per_execution)
+        self._notes = notes
         self._model = _Model(self._notes)
         self._model.compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 

@@ -1,7 +1,9 @@
 """The loop that a run's options ask for."""
 
+from collections.abc import Sequence
+
 from pipeline_lab.worker.course import Course
-from pipeline_lab.worker.graph_steps import GraphSteps
+from pipeline_lab.worker.graph_steps import RECORDED, GraphSteps, StepNotes
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.keras_fit import FitLoop
 from pipeline_lab.worker.loop import Loop, OwnLoop
@@ -13,7 +15,7 @@ def make_steps(job: Job, trainer: Trainer) -> Steps:
     """Return how steps are called where no ``fit`` calls them: in races and for the calibration too."""
     training = job.options.training
     if training.loop == "in_graph" or training.steps_per_call > 1:
-        return GraphSteps(trainer, job.clock, training.steps_per_call)
+        return GraphSteps(trainer, job.clock, training.steps_per_call, _recorded(job))
     return PythonSteps(trainer, job.clock)
 
 
@@ -21,5 +23,11 @@ def make_loop(job: Job, trainer: Trainer, steps: Steps, course: Course) -> Loop:
     """Return the job's loop."""
     training = job.options.training
     if training.loop == "keras_fit":
-        return FitLoop(course, trainer, job.clock, training.steps_per_call)
+        notes = StepNotes(trainer, job.clock, training.steps_per_call, _recorded(job))
+        return FitLoop(course, notes, job.clock, training.steps_per_call)
     return OwnLoop(course, steps)
+
+
+def _recorded(job: Job) -> Sequence[str]:
+    """Return which entries of a batch are kept; in batches of the user's own making their names mean something else."""
+    return RECORDED if job.options.is_assembled else ()

@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from pipeline_lab.errors import OwnCodeError
 from pipeline_lab.options.module_workload import ModuleWorkload
+from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.code_places import below
 from pipeline_lab.worker.own_errors import FirstBatch, Tell, errors_told
@@ -67,6 +68,24 @@ class OwnPipeline:
     def maker(self) -> str:
         """What makes the dataset, with its file and line where they are known."""
         return f"make_dataset{_place_of(self.workload.make_dataset, self.home)}"
+
+    @property
+    def stepper(self) -> str:
+        """What trains on a batch, with its file and line where they are known."""
+        return f"step{_place_of(self.workload.step, self.home)}"
+
+    def check_loop(self, training: TrainingOptions) -> None:
+        """Refuse a loop that the workload has nothing for: only a model can train inside a graph.
+
+        Raises:
+            OwnCodeError: It has none.
+        """
+        if training.loop != "custom" and getattr(self.workload, "model", None) is None:
+            has = self.stepper if getattr(self.workload, "step", None) is not None else "neither model nor step"
+            raise OwnCodeError(
+                f"training.loop = {training.loop} trains a compiled Keras model, but the workload has {has}; give it a model, "
+                "or leave training.loop at custom."
+            )
 
     @property
     def files(self) -> list[DataFile]:

@@ -16,7 +16,7 @@ class OwnTrainer(OneDeviceTrainer):
     """Calls the user's step, or trains their model as ``fit`` does: loss and metrics of each batch by itself."""
 
     def __init__(self, pipeline: OwnPipeline) -> None:
-        self._first_batch = pipeline.first_batch
+        self._pipeline, self._first_batch = pipeline, pipeline.first_batch
         self._model: Any = getattr(pipeline.workload, "model", None)  # of Keras, which has no types
         self._variables = list(getattr(pipeline.workload, "variables", ()))
         self._train: Callable[[Any], Any] = getattr(pipeline.workload, "step", None) or _take
@@ -32,7 +32,8 @@ class OwnTrainer(OneDeviceTrainer):
         return dataset
 
     def step(self, batch: Any) -> Any:
-        self._first_batch.came()
+        if tf.executing_eagerly():  # a loop in a graph is traced before any batch has come
+            self._first_batch.came()
         return self._train(batch)
 
     def evaluate(self, batch: Any) -> Any:
@@ -45,37 +46,43 @@ class OwnTrainer(OneDeviceTrainer):
         Raises:
             OwnCodeError: They are no numbers.
         """
+        self._first_batch.came()
         if isinstance(result, Mapping):
             loss, accuracy = result.get("loss"), result.get("accuracy")
         elif isinstance(result, tuple | list):
             loss, accuracy = (*result, None, None)[:2]
         else:
             loss, accuracy = result, None
-        return _number(loss), _number(accuracy)
+        return self._number(loss), self._number(accuracy)
 
     def weights(self) -> list[Any]:
         return self._variables
 
     def _train_model(self, batch: Any) -> Any:
         self._model.reset_metrics()
-        return self._model.train_step(batch)
+        return _loss_and_accuracy(self._model.train_step(batch))
 
     def _judge_model(self, batch: Any) -> Any:
         self._model.reset_metrics()
-        return self._model.test_step(batch)
+        return _loss_and_accuracy(self._model.test_step(batch))
+
+    def _number(self, value: Any) -> float:
+        if value is None:
+            return math.nan
+        try:
+            return float(np.mean(np.asarray(value, dtype=np.float64)))
+        except (TypeError, ValueError):
+            raise OwnCodeError(
+                f"{self._pipeline.stepper} returned an object of type {type(value).__name__}; it should return a loss, "
+                "(loss, accuracy), a mapping with these names, or None."
+            ) from None
 
 
 def _take(_batch: Any) -> None:
     """Do nothing with a batch."""
 
 
-def _number(value: Any) -> float:
-    if value is None:
-        return math.nan
-    try:
-        return float(np.mean(np.asarray(value, dtype=np.float64)))
-    except (TypeError, ValueError):
-        raise OwnCodeError(
-            f"step returned an object of type {type(value).__name__}; it should return a loss, (loss, accuracy), a mapping "
-            "with these names, or None."
-        ) from None
+def _loss_and_accuracy(logs: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Take two numbers out of what Keras says of a batch, as a loop inside a graph needs them."""
+    loss, accuracy = (logs.get(name, math.nan) for name in ("loss", "accuracy"))
+    return tf.cast(tf.reduce_mean(loss), tf.float32), tf.cast(tf.reduce_mean(accuracy), tf.float32)

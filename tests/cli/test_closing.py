@@ -12,7 +12,7 @@ from pipeline_lab.runs.store import RunStore
 from tests.support import results
 
 
-def test_a_recording_ends_with_verdict_place_and_next_commands(
+def test_a_recording_ends_with_its_place_the_next_commands_and_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = recorded.begin(RunStore(tmp_path), "train.py", tags=())
@@ -21,10 +21,10 @@ def test_a_recording_ends_with_verdict_place_and_next_commands(
     close(folder)
     out, err = capsys.readouterr()
     assert out == ""
-    reason, verdict, *_, place, _, _ = err.splitlines()
+    reason, place, _, _, verdict, *_ = err.splitlines()
     assert reason == "The script left by os._exit(3) at train.py, line 7."
     assert verdict.startswith("The device waits for input 60 % of the time")
-    assert place == f"Run {folder.id}, in {tmp_path}. Next:"
+    assert place == f"Run {folder.id} is in {tmp_path}. Next:"
     assert f"pipeline-lab analyze {folder.path}" in err
     assert f"pipeline-lab app --store {tmp_path}" in err
     assert f"/run?run={folder.id}" in err

@@ -95,7 +95,7 @@ BAD = {
     "result": (
         "import tensorflow as tf\nclass make:\n    def make_dataset(self):\n        return tf.data.Dataset.range(9)\n"
         "    def step(self, batch):\n        return object()",
-        "step returned an object of type object; it should return a loss",
+        "step (bad_result.py, line 5) returned an object of type object; it should return a loss",
     ),
 }
 
@@ -140,6 +140,28 @@ def test_a_keras_model_trains_as_compiled(ask_tensorflow, tmp_path):
     assert len(losses) == 8
     assert all(math.isfinite(loss) for loss in losses)
     assert losses == sorted(losses, reverse=True), "each batch's own loss, all batches being alike"
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("loop", ["in_graph", "keras_fit"])
+def test_a_keras_model_trains_in_every_loop(ask_tensorflow, tmp_path, loop):
+    (tmp_path / f"model_{loop}.py").write_text(MODEL)
+    options = _options(tmp_path, f"model_{loop}:make", {"loop": loop, "steps_per_call": 3, "steps": 6})
+    said, folder = _run(ask_tensorflow, tmp_path, options)
+    assert said == ""
+    losses = read_table(folder.steps, STEPS)["loss"].to_pylist()
+    assert len(losses) >= 8
+    assert losses == sorted(losses, reverse=True), "each batch's own loss, all batches being alike"
+
+
+@pytest.mark.tensorflow
+def test_a_step_function_trains_in_no_graph(ask_tensorflow, tmp_path):
+    (tmp_path / "own_loop.py").write_text(STEP)
+    said, _ = _run(ask_tensorflow, tmp_path, _options(tmp_path, "own_loop:Job", {"loop": "in_graph"}))
+    assert said == (
+        "training.loop = in_graph trains a compiled Keras model, but the workload has step (own_loop.py, line 14); give it "
+        "a model, or leave training.loop at custom."
+    )
 
 
 @pytest.mark.tensorflow
