@@ -97,6 +97,11 @@ def _pipeline_stages(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return pipeline_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
 
 
+def _critical_path(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    found = diagnosis.tf_data
+    return found if isinstance(found, Unavailable) else critical_path(found, diagnosis.written, mode)
+
+
 def _buffers_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return buffers_over_time(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
 
@@ -195,7 +200,7 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         "critical-path",
         Section.PIPELINE,
         "What was being done, by which stage, while the device idled for input; every moment counts once.",
-        _of(lambda diagnosis: diagnosis.tf_data, critical_path),
+        _critical_path,
     ),
     Chart(
         "buffers-over-time",

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.tf_data.results import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
+from pipeline_lab.analysis.written_words import labels_of
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.theme import Mode, add_note, colour, new_figure
 from pipeline_lab.runs.written import WrittenPipeline
@@ -80,7 +81,9 @@ def pipeline_stages(
     return figure
 
 
-def critical_path(tf_data: TfData, mode: Mode = "light") -> go.Figure | Unavailable:
+def critical_path(
+    tf_data: TfData, written: WrittenPipeline | Unavailable, mode: Mode = "light"
+) -> go.Figure | Unavailable:
     """Draw what the job waited for whenever the device idled for input."""
     path = tf_data.critical_path
     if isinstance(path, Unavailable):
@@ -88,7 +91,7 @@ def critical_path(tf_data: TfData, mode: Mode = "light") -> go.Figure | Unavaila
     if not path.exposed_ns:
         return Unavailable("No wait for input left the device idle, so there is none to explain.")
     rows, rest_ns = _largest(path)
-    names = [_share_name(share, tf_data) for share in rows]
+    names = [_share_name(share, tf_data, written) for share in rows]
     values = [share.exposed_ns for share in rows]
     colours = [_share_colour(share, mode) for share in rows]
     if rest_ns:
@@ -98,18 +101,19 @@ def critical_path(tf_data: TfData, mode: Mode = "light") -> go.Figure | Unavaila
     )
     add_note(figure, f"Of {format_duration(path.exposed_ns)} in which the device idled for input.")
     figure.add_bar(
-        y=names[::-1],
+        y=list(range(len(names))),  # two stages may have one name
         x=[value / NS_PER_MS for value in values[::-1]],
         orientation="h",
         marker={"color": colours[::-1]},
         text=[f"{format_duration(value)} · {format_percent(100 * value / path.exposed_ns)}" for value in values[::-1]],
         textposition="outside",
         cliponaxis=False,
-        hovertemplate="%{y}: %{text}<extra></extra>",
+        hovertext=names[::-1],
+        hovertemplate="%{hovertext}: %{text}<extra></extra>",
         showlegend=False,
     )
     figure.update_xaxes(range=[0, max(values) / NS_PER_MS * 1.9], nticks=5)
-    figure.update_yaxes(showgrid=False)
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names[::-1], showgrid=False)
     figure.update_layout(dragmode=False)
     return figure
 
@@ -166,9 +170,13 @@ def _largest(path: CriticalPath) -> tuple[list[PathShare], int]:
     return shown, sum(share.exposed_ns for share in told) - sum(share.exposed_ns for share in shown)
 
 
-def _share_name(share: PathShare, tf_data: TfData) -> str:
-    where = "" if share.stage is None else f" · {tf_data.stages[share.stage].name}"
-    return html.escape(f"{share.what}{where}", quote=False)
+def _share_name(share: PathShare, tf_data: TfData, written: WrittenPipeline | Unavailable) -> str:
+    """Return what was done and by which stage, as it was written where that is known."""
+    if share.stage is None:
+        return html.escape(share.what, quote=False)
+    stage = tf_data.stages[share.stage]
+    words = () if isinstance(written, Unavailable) else labels_of(written, stage.node)
+    return html.escape(f"{share.what} · {' + '.join(words) or stage.name}", quote=False)
 
 
 def _share_colour(share: PathShare, mode: Mode) -> str:
