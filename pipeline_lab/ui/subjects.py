@@ -44,9 +44,11 @@ def find_unanalysed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder 
     from pipeline_lab.analysis.saved import SavedDiagnosis
 
     for folder in folders:
-        if read_record(folder).kind in (RunKind.RACE, RunKind.TUNE) or store.is_sample(folder.id):
+        if read_record(folder).kind in (RunKind.RACE, RunKind.TUNE):
             continue
-        if not SavedDiagnosis(folder.path).is_fresh:
+        place = SavedDiagnosis(folder.path)
+        is_there = place.load_latest() is not None if store.is_sample(folder.id) else place.is_fresh
+        if not is_there:
             return folder
     return None
 

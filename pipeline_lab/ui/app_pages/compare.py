@@ -16,7 +16,7 @@ if len(folders) < 2:
 unanalysed = subjects.find_unanalysed(store, folders)
 if unanalysed is not None:
     st.caption(f"{escape(store.read(unanalysed.id).name)} is not analysed yet.")
-    if analyses.wait_for(unanalysed, is_sample=False) is not None:
+    if analyses.wait_for(unanalysed, is_sample=store.is_sample(unanalysed.id)) is not None:
         st.rerun()
     st.stop()
 
