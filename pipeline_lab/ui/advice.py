@@ -29,8 +29,9 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
     findings = lint_pipeline(options)
     for finding in findings:
         if finding.weight is not Weight.FACT:
-            st.markdown(_line(options, finding))
-            _show_cure(store, options, finding, forecast)
+            with st.container(border=True, gap="small"):
+                st.markdown(_line(options, finding))
+                _show_cure(store, options, finding, forecast)
     facts = [finding for finding in findings if finding.weight is Weight.FACT]
     if facts:
         with st.expander("What the stages will hold"):
@@ -46,10 +47,11 @@ def _show_cure(store: RunStore, options: RunOptions, finding: Finding, forecast:
         return
     key = f"cure.{finding.kind}.{finding.stage}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Do it", key=f"{key}.apply", type="tertiary"):
+        if st.button("Do it", key=f"{key}.apply", icon=":material/check:", help="Change the form."):
             state.change(cured)
             st.rerun()
-        if st.button("Race it", key=f"{key}.race", type="tertiary"):
+        against = "The form as it is against the form with this change."
+        if st.button("Race it", key=f"{key}.race", icon=":material/flag:", help=against):
             _race(store, options, cured, forecast)
         if forecast is not None and (effect := _effect(forecast, options, cured)):
             st.caption(effect)
