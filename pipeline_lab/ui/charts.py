@@ -5,7 +5,7 @@ import streamlit as st
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import Chart, Section, charts_of
+from pipeline_lab.figures.catalogue import Section, charts_of
 from pipeline_lab.ui import state
 from pipeline_lab.ui.text import escape
 
@@ -14,15 +14,21 @@ CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 
 
 def show_section(section: Section, diagnosis: Diagnosis) -> None:
-    """Show all charts of one section; the reason once where several lack the same thing."""
-    reasons: list[str] = []
+    """Show all charts of one section; then, folded where there are some, why others are not there."""
+    missing: dict[str, str] = {}  # the chart by its reason: several may lack the same thing
+    drawn = 0
     for chart in charts_of(section):
         drawing = chart.draw(diagnosis, state.mode())
-        if not isinstance(drawing, Unavailable):
+        if isinstance(drawing, Unavailable):
+            missing.setdefault(drawing.reason, chart.name)
+        else:
             show_figure(drawing, chart.name, chart.description)
-        elif drawing.reason not in reasons:
-            reasons.append(drawing.reason)
-            show_missing(chart, drawing)
+            drawn += 1
+    if missing and drawn:
+        with st.expander(f"Not measured ({len(missing)})"):
+            _show_missing(missing)
+    else:
+        _show_missing(missing)
 
 
 def show_figure(figure: go.Figure, name: str, description: str) -> None:
@@ -38,7 +44,8 @@ def show_live_gaps(diagnosis: Diagnosis) -> None:
             show_figure(drawing, f"live-{chart.name}", chart.description)
 
 
-def show_missing(chart: Chart[Diagnosis], drawing: Unavailable) -> None:
-    """Say in a chart's place why it is not there."""
-    with st.container(border=True, key=f"missing-{chart.name}"):
-        st.markdown(f":gray-badge[not measured] {escape(drawing.reason)}")
+def _show_missing(missing: dict[str, str]) -> None:
+    """Say why charts are not there."""
+    for reason, name in missing.items():
+        with st.container(key=f"missing-{name}"):
+            st.markdown(f":gray-badge[not measured] {escape(reason)}")

@@ -5,7 +5,7 @@ import streamlit as st
 
 from pipeline_lab.report.content import Answer, Block, Code, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
-from pipeline_lab.ui import charts, state
+from pipeline_lab.ui import charts, numbers, state
 from pipeline_lab.ui.text import escape
 
 MAX_CELL = 200
@@ -32,9 +32,7 @@ def show_answer(answer: Answer) -> None:
             with st.expander(f"Each of the {len(more)} candidates"):
                 st.markdown("\n".join(f"- {escape(sentence)}" for sentence in more))
         if answer.evidence:
-            with st.grid("auto", min_column_width=150, gap="small"):
-                for one in answer.evidence:
-                    st.markdown(f":gray[{escape(one.name)}]  \n**{escape(one.value)}**")
+            numbers.show((one.name, one.value) for one in answer.evidence)
 
 
 def show_warnings(content: Content) -> None:

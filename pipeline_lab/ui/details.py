@@ -8,11 +8,12 @@ import streamlit as st
 from pipeline_lab.analysis.inputs import opened_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.report.content import Table
 from pipeline_lab.report.numbers import section_rows
 from pipeline_lab.report.run_report import section_tables
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.ui import contents
+from pipeline_lab.ui import contents, numbers
 from pipeline_lab.ui.routes import FILES, file_url, opened_url, window_url
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_bytes
@@ -37,17 +38,14 @@ def show(record: RunRecord, folder: RunFolder) -> None:
             st.caption("The run keeps no source.")
     if record.environment:
         st.subheader("Environment", anchor=False)
-        st.table({"value": {name: _plain(value) for name, value in record.environment.items()}})
+        rows = tuple(_words(name, value) for name, value in record.environment.items())
+        st.markdown(contents.write_table(Table("Environment", ("What", "Value"), rows)))
     show_files(folder)
 
 
 def show_numbers(section: Section, diagnosis: Diagnosis) -> None:
     """Show the numbers of a section side by side."""
-    rows = section_rows(section, diagnosis)
-    if rows:
-        with st.grid("auto", min_column_width=190, gap="small"):
-            for name, value in rows:
-                st.markdown(f":gray[{escape(name)}]  \n**{escape(value)}**")
+    numbers.show(section_rows(section, diagnosis))
 
 
 def show_tables(section: Section, diagnosis: Diagnosis) -> None:
@@ -83,5 +81,11 @@ def _opened(folder: RunFolder) -> list[tuple[str, Path, str]]:
     return [(name, path, opened_url(folder.id, name)) for name, path in files]
 
 
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _words(name: str, value: object) -> tuple[str, str]:
+    """Return name and value of one fact about the machine as people say them."""
+    if name.endswith("_bytes") and isinstance(value, int):
+        return _words(name.removesuffix("_bytes"), format_bytes(value))
+    if isinstance(value, list):
+        value = ", ".join(map(str, value)) or "none"
+    spoken = {"cpu": "Processor", "gpus": "GPUs"}.get(name, name.replace("_", " ").capitalize())
+    return spoken, value if isinstance(value, str) else json.dumps(value)

@@ -43,3 +43,29 @@ GLOSSARY: dict[str, str] = {
     "Baseline, candidate": "What is compared with, and what is compared.",
     "Salvaged": "Read from a damaged file as far as it goes, with the loss in bytes and events.",
 }
+
+_NAMED = (
+    ("exposed", "Exposed stall"),
+    ("wait", "Input wait"),
+    ("idle", "Idle gap"),
+    ("utilisation", "Utilisation"),
+    ("held batch", "G, D and P"),
+    ("pipeline alone", "G, D and P"),
+    ("step as it ran", "G, D and P"),
+    ("beyond their file", "Samples beyond their share"),
+    ("total variation", "Samples beyond their share"),
+    ("entropy", "Entropy of a batch"),
+    ("records used", "Coverage"),
+    ("padding", "Padding"),
+    ("thread", "Thread pool"),
+    ("interval", "Interval"),
+    ("bytes lost", "Salvaged"),
+    ("warm-up", "Warm-up step"),
+    ("step", "Step"),
+)
+"""What the name of a number contains, and the word that explains it; the first that fits."""
+
+
+def explain(name: str) -> str | None:
+    """Return what the number of that name means, or None where its name says it."""
+    return next((GLOSSARY[word] for part, word in _NAMED if part in name.lower()), None)

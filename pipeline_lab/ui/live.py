@@ -65,8 +65,9 @@ def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
         if not before:
             return "Waiting for the device."
         return f"Waiting for the device: {before} {'run comes' if before == 1 else 'runs come'} first."
-    windows = "" if not progress.windows else f" · {progress.windows} profile windows on disk"
-    return progress.text + windows
+    if not progress.windows:
+        return progress.text
+    return f"{progress.text} · {progress.windows} profile {'window' if progress.windows == 1 else 'windows'} on disk"
 
 
 @st.fragment(run_every=REDRAW_S)

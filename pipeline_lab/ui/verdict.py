@@ -9,7 +9,9 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.ui import numbers, state
 from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 SHOWN_EVIDENCE = 6
@@ -21,8 +23,13 @@ _COLOURS = {
 }
 
 
-def show_verdict(verdict: Verdict) -> None:
-    """Show the sentence, the numbers behind it and the next things to try."""
+def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
+    """Show the sentence, the numbers behind it and the next things to try.
+
+    Args:
+        verdict: Of the run.
+        changes_in: The tab that shows what is suggested as changes of the options; empty while there is none.
+    """
     with st.container(border=True, key="verdict"):
         colour = _COLOURS.get(verdict.verdict_class, "blue")
         label = verdict.verdict_class.value.replace("-", " ")
@@ -31,28 +38,42 @@ def show_verdict(verdict: Verdict) -> None:
         _show_evidence(verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
             st.markdown("**What to try**\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
+        if changes_in and any(one.options is not None for one in verdict.suggestions):
+            st.button(
+                "See and race each change",
+                key="try-suggestions",
+                icon=":material/flag:",
+                on_click=state.open_tab,
+                args=(jump.SECTION, changes_in),
+            )
         if folded := verdict.evidence[SHOWN_EVIDENCE:]:
             with st.expander(f"More evidence ({len(folded)})"):
                 _show_evidence(folded)
 
 
 def _show_evidence(evidence: Sequence[Evidence]) -> None:
-    with st.grid("auto", min_column_width=150, gap="small"):
-        for one in evidence:
-            st.markdown(f":gray[{escape(one.name)}]  \n**{escape(one.value)}**")
+    numbers.show((one.name, one.value) for one in evidence)
 
 
 def show_findings(diagnosis: Diagnosis) -> None:
     """Show what else is worth knowing, each with its numbers."""
-    for finding in diagnosis.findings:
-        evidence = ", ".join(f"{escape(one.name)} {escape(one.value)}" for one in finding.evidence)
-        st.markdown(f":blue-badge[{finding.kind}] {escape(finding.sentence)}" + (f" ({evidence})" if evidence else ""))
+    if not diagnosis.findings:
+        return
+    with st.container(border=True, gap="small", key="findings"):
+        st.markdown("**Also worth knowing**")
+        for finding in diagnosis.findings:
+            evidence = " · ".join(f"{escape(one.name)} {escape(one.value)}" for one in finding.evidence)
+            kind = finding.kind.replace("-", " ")
+            st.markdown(
+                f":blue-badge[{kind}] {escape(finding.sentence)}" + (f"  \n:gray[{evidence}]" if evidence else "")
+            )
 
 
 def show_metrics(diagnosis: Diagnosis) -> None:
     """Show the headline numbers; what was not measured says so and why."""
-    with st.grid("auto", min_column_width=128, gap="small"):
-        for label, value, explanation in headline(diagnosis):
+    shown = headline(diagnosis)
+    with st.grid(len(shown), min_column_width=128, gap="small"):
+        for label, value, explanation in shown:
             text = "–" if isinstance(value, Unavailable) else value
             help_ = f"Not measured: {value.reason}" if isinstance(value, Unavailable) else explanation
             st.metric(label, text, border=True, help=escape(help_), height="stretch")

@@ -46,7 +46,7 @@ if diagnosis is None:
     details.show(record, folder)
     st.stop()
 
-verdict.show_verdict(diagnosis.verdict)
+verdict.show_verdict(diagnosis.verdict, changes_in=what_if.TITLE)
 verdict.show_findings(diagnosis)
 verdict.show_metrics(diagnosis)
 others = (jump.TITLE, what_if.TITLE, "Beside XProf", "Options and source")

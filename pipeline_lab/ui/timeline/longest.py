@@ -15,6 +15,7 @@ from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_duration
 
 MAX_ROWS = 10
+QUANTITIES = {"Starts", "Length", "Device idle meanwhile"}
 
 
 def show(section: Section, diagnosis: Diagnosis) -> None:
@@ -51,6 +52,7 @@ def _show(kind: str, title: str, columns: dict[str, list[str]], starts_ns: list[
     key = f"longest-{kind}"
     st.dataframe(
         shown,
+        column_config={name: st.column_config.Column(alignment="right") for name in QUANTITIES & shown.keys()},
         hide_index=True,
         lazy=False,
         key=key,
