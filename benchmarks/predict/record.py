@@ -94,12 +94,13 @@ def predict_again(outcomes: Sequence[Outcome], plans: Sequence[Plan], store: Run
     found = []
     for plan in plans:
         changes = {change.name: change for change in plan.changes}
+        raced = [outcome for outcome in outcomes if outcome.workload == plan.name and outcome.change in changes]
         runs = [each.id for each in store.runs() if each.kind is RunKind.RUN and each.name == plan.name]
-        measured = measure_run(store.folder(runs[0]))
-        for outcome in outcomes:
-            if outcome.workload == plan.name and not isinstance(measured, Unavailable):
-                prediction = predict(measured, changes[outcome.change].options)
-                found.append(replace(outcome, **_predicted(prediction, measured)))
+        if not raced or isinstance(measured := measure_run(store.folder(runs[0])), Unavailable):
+            continue
+        for outcome in raced:
+            prediction = predict(measured, changes[outcome.change].options)
+            found.append(replace(outcome, **_predicted(prediction, measured)))
     return found
 
 
