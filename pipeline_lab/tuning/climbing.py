@@ -44,19 +44,19 @@ class Climb:
             measured, prediction = seen
             if prediction.ceiling_gain < CEILING_NEAR:
                 return "The step is as fast as its input can make it."
-            is_late = contest.is_spent
-            if is_late:
+            if contest.is_spent and leader is not contest.space.start:
                 return "The time is spent."
             if contest.room < 1:
                 return f"{len(contest.measured)} configurations are measured, as many as were allowed."
             picks = self._propose(number, measured, prediction)
             if not picks:
                 return f"Nothing that is allowed is expected to be faster; the step waits for: {_binds(prediction)}."
-            contest.race(number, picks if leader is contest.space.start else [leader, *picks])
-            if contest.is_spent:
-                return "The time is spent."
+            arms = picks if leader is contest.space.start else [leader, *picks]
+            contest.race(number, arms)
             if contest.best is leader:
                 return "Nothing that the model proposes is faster."
+            if not contest.budget.has_a_round:
+                return "The time is spent."
         return "As many rounds as configurations were allowed are over."
 
     def suggest(self, count: int) -> list[Configuration]:
@@ -114,7 +114,10 @@ class Climb:
             for one in outlook.allowed
             if one.configuration.name not in contest.measured and one.step_ms < now.step_ms / (1 + contest.margin)
         ]
-        chosen = pick(worthwhile, min(MOST_PICKS, contest.room))
+        arms = contest.budget.most_arms - (contest.best is not contest.space.start)
+        chosen = pick(
+            worthwhile, min(MOST_PICKS, contest.room, max(1, arms))
+        )  # one can meet the start without a race before
         leader = contest.best.name
         for one in chosen:
             contest.promised[one.configuration.name] = contest.promised[leader] * one.step_ms / now.step_ms

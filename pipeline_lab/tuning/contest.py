@@ -14,16 +14,15 @@ from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.statistics.record_stream import IntArray
+from pipeline_lab.tuning.budget import Budget, read_costs
 from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, Standing
 from pipeline_lab.tuning.limits import Sampling
 from pipeline_lab.tuning.meeting import Candidate, Meeting
 from pipeline_lab.tuning.space import START, Configuration, make_space
 from pipeline_lab.tuning.trials import Trials
-from pipeline_lab.tuning.words import end_sentence
+from pipeline_lab.tuning.words import end_sentence, no_time_sentence
 
-LAST_RACE_SHARE = 0.25
-"""Of the budget, kept for the race in which the winner meets the start."""
 SCREENING_ALPHA, LAST_ALPHA = 0.2, 0.05
 """Chances that an interval misses the truth: of the races that choose, and of the one that measures the gain."""
 MEMORY_STEP_BYTES = 64_000_000
@@ -49,7 +48,8 @@ class Contest:
         self.sampling: Sampling | None = None
         """How the start mixes its examples; known once it ran, None for a pipeline that is not assembled."""
         self._known: dict[str, Configuration] = {START: self.space.start}
-        self._meeting = Meeting(options, trials, store)
+        self.budget = Budget(options.budget_s, trials)
+        self._meeting = Meeting(options, trials, store, self.budget)
 
     @property
     def margin(self) -> float:
@@ -64,7 +64,7 @@ class Contest:
     @property
     def is_spent(self) -> bool:
         """Say whether what is left of the budget is needed for the last race."""
-        return self.trials.spent_s >= (1 - LAST_RACE_SHARE) * self.options.budget_s
+        return self.budget.most_arms < 2
 
     def run_alone(self, configuration: Configuration) -> RunFolder:
         """Run a configuration by itself, with calibration and profile windows.
@@ -76,6 +76,7 @@ class Contest:
         if line.failure:
             raise RunFailedError(f"The pipeline did not run ({configuration.name}): {line.failure}")
         folder = self.store.folder(line.run)
+        self.budget.costs, self.budget.look_s = read_costs(folder), line.seconds or 0.0
         if self.sampling is None and self.options.start.is_assembled:
             cores = max(1, int(read_record(folder).environment.get("machine_cores") or 1))
             self.sampling = Sampling(self.options.start, _records(folder), cores)
@@ -100,7 +101,8 @@ class Contest:
                 for name in others
             }
             title, first = f"round {number}, {len(others) + 1} arms", _unprofiled(self._known[leader].options)
-            met = self._meeting.race(title, first, candidates, pairs, SCREENING_ALPHA)
+            keep_s = (self.budget.left_s + self.budget.kept_s) / 2  # half of what is free is for the races after this
+            met = self._meeting.race(title, first, candidates, pairs, SCREENING_ALPHA, keep_s)
             races[:] = met.races
             return met.ratios
 
@@ -132,12 +134,16 @@ class Contest:
         if winner is self.space.start:
             self.end(reason)
             return
+        if self.budget.left_s < self.budget.race_s(2):
+            self.end(no_time_sentence(reason, self.budget.least_s))
+            return
         met = self._meeting.race(
             "the winner against the start",
             self.space.start.options,
             {winner.name: Candidate(winner.options, self.expected_ratio(winner.name, START))},
             self.options.pairs,
             LAST_ALPHA,
+            keep_s=0.0,
         )
         ratio = met.ratios[winner.name]
         if ratio is None or ratio.ratio > 1 / (1 + self.margin):

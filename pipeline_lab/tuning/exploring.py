@@ -52,7 +52,7 @@ class Exploration:
                 return "The time is spent."
             if contest.room < 1:
                 return f"{len(contest.measured)} configurations are measured, as many as were allowed."
-            asked = self._ask(min(BATCH, contest.room))
+            asked = self._ask(min(BATCH, contest.room, contest.budget.most_arms - 1))
             if not asked:
                 return "Everything that can be proposed was tried."
             picks = tuple(Pick(one.name, one.options.model_dump(mode="json")) for one, _ in asked)

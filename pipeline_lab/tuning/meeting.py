@@ -11,14 +11,12 @@ from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.budget import Budget
 from pipeline_lab.tuning.halving import Ratio
 from pipeline_lab.tuning.trials import TrialLine, Trials
 
 MOST_CANDIDATES = 7
 """Beside the leader; a race has eight arms at most."""
-WARMUP_S = 30.0
-LONGEST_RACE_S = 600.0
-SHORTEST_RACE_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,8 @@ class Met:
 class Meeting:
     """Lets configurations meet; names stand for them."""
 
-    def __init__(self, options: TuneOptions, trials: Trials, store: RunStore) -> None:
-        self._options, self._trials, self._store = options, trials, store
+    def __init__(self, options: TuneOptions, trials: Trials, store: RunStore, budget: Budget) -> None:
+        self._options, self._trials, self._store, self._budget = options, trials, store, budget
 
     def race(
         self,
@@ -60,6 +58,7 @@ class Meeting:
         candidates: Mapping[str, Candidate],
         pairs: int,
         alpha: float,
+        keep_s: float,
     ) -> Met:
         """Race a leader against candidates, on as many machines as there are.
 
@@ -69,25 +68,32 @@ class Meeting:
             candidates: By their names.
             pairs: Rounds after which a race ends in any case.
             alpha: Largest chance that any interval misses the truth.
+            keep_s: What is to be left of the budget afterwards, s.
         """
-        met = self._race_groups(title, leader, _divide(candidates, self._trials.machines), pairs, alpha)
+        met = self._race_groups(title, leader, _divide(candidates, self._trials.machines), pairs, alpha, keep_s)
         failed = [name for name, ratio in met.ratios.items() if ratio is None]
         if len(candidates) == 1 or not failed:
             return met
         alone = [{name: candidates[name]} for name in failed]  # one that breaks takes the others of its race with it
-        again = self._race_groups(f"{title}, one by one", leader, alone, pairs, alpha)
+        again = self._race_groups(f"{title}, one by one", leader, alone, pairs, alpha, keep_s)
         return Met({**met.ratios, **again.ratios}, (*met.races, *again.races))
 
     def _race_groups(
-        self, title: str, leader: RunOptions, groups: Sequence[Mapping[str, Candidate]], pairs: int, alpha: float
+        self,
+        title: str,
+        leader: RunOptions,
+        groups: Sequence[Mapping[str, Candidate]],
+        pairs: int,
+        alpha: float,
+        keep_s: float,
     ) -> Met:
         """Race the groups, as many at once as there are machines; once the budget is spent the others are left out."""
         ratios: dict[str, Ratio | None] = {name: None for group in groups for name in group}
         races: list[str] = []
         machines = self._trials.machines
         for first in range(0, len(groups), machines):
-            left_s = self._options.budget_s - self._trials.spent_s
-            if races and left_s <= 0:
+            left_s = self._budget.left_s - keep_s
+            if races and left_s < self._budget.race_s(2):
                 break
             turns = math.ceil((len(groups) - first) / machines)
             at_once = groups[first : first + machines]
@@ -107,8 +113,9 @@ class Meeting:
         alpha: float,
         share_s: float,
     ) -> RaceOptions:
-        """Return what a race runs; it may take half of its share of what is left of the budget."""
+        """Return what a race runs, and how long it may take to be over after its share of the budget."""
         arms = (leader, *(each.options for each in candidates))
+        time = self._budget.divide(len(arms), share_s)
         document = {
             "name": f"{self._options.label[:150]}: {title}",
             "arms": [arm.model_dump(mode="json") for arm in arms],
@@ -116,8 +123,8 @@ class Meeting:
             "alpha": alpha,
             "block_steps": self._options.block_steps,
             "margin_percent": self._options.margin_percent,
-            "max_seconds": min(LONGEST_RACE_S, max(SHORTEST_RACE_S, share_s / 2)),
-            "warmup_seconds": WARMUP_S,
+            "max_seconds": time.rounds_s,
+            "warmup_seconds": time.warmup_s,
             "seed": self._options.seed,
             "predicted_ratios": [each.predicted for each in candidates],
         }

@@ -5,7 +5,7 @@ from collections import Counter
 from pipeline_lab.tuning.halving import Fate, Ratio
 from pipeline_lab.tuning.history import Raced, Step
 from pipeline_lab.tuning.space import START
-from pipeline_lab.units import NS_PER_MS, format_duration
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration
 
 
 def profile_sentence(name: str, step_ms: float, ceiling: float, binds: str) -> str:
@@ -36,6 +36,11 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str)
         return f"The start stays: “{challenger}”, the best that was found, takes {found}. {reason}"
     doubt = "" if ratio.high < 1 else "; whether it is faster is undecided"
     return f"“{challenger}” takes {found}{doubt}. {reason}"
+
+
+def no_time_sentence(reason: str, least_s: float) -> str:
+    """Add to why a search ends that its last race did not fit into the budget, and the budget that it would have fitted."""
+    return f"{reason} A race of two takes longer than the time that is left; give it {format_duration(least_s * NS_PER_S)} or more."
 
 
 def _gain(ratio: Ratio) -> str:

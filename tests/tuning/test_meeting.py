@@ -4,6 +4,7 @@ import pytest
 
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.budget import Budget
 from pipeline_lab.tuning.meeting import Candidate, Meeting, Met
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.tuning.trials import Ledger, Trials
@@ -17,7 +18,8 @@ BROKEN = next(iter(CANDIDATES))
 
 def race(world: World) -> Met:
     trials = Trials(Ledger(world.store.root / "trials.jsonl"), world, lambda: False)
-    return Meeting(tune_options(budget_s=600.0), trials, world.store).race("all", NAIVE, CANDIDATES, 10, 0.2)
+    budget = Budget(600.0, trials)
+    return Meeting(tune_options(), trials, world.store, budget).race("all", NAIVE, CANDIDATES, 10, 0.2, keep_s=300.0)
 
 
 def make_world(root: Path, seconds: float, machines: int = 1) -> World:
@@ -27,8 +29,9 @@ def make_world(root: Path, seconds: float, machines: int = 1) -> World:
     )
 
 
-@pytest.mark.parametrize(("machines", "longest_s"), [(1, [67.5, 80.0, 105.0, 180.0]), (2, [270.0, 270.0])])
-def test_races_one_by_one_share_half_of_what_is_left(tmp_path: Path, machines: int, longest_s: list[float]) -> None:
+@pytest.mark.parametrize(("machines", "longest_s"), [(1, [45.0] * 4), (2, [180.0] * 2)])
+def test_races_one_by_one_share_what_is_not_kept(tmp_path: Path, machines: int, longest_s: list[float]) -> None:
+    """After a minute 240 s are free; each race of two may warm up for a quarter of its share."""
     world = make_world(tmp_path, 60.0, machines)
     found = race(world)
     assert {name for name, ratio in found.ratios.items() if ratio is None} == {BROKEN}
@@ -37,7 +40,7 @@ def test_races_one_by_one_share_half_of_what_is_left(tmp_path: Path, machines: i
 
 
 def test_races_one_by_one_stop_when_the_time_is_spent(tmp_path: Path) -> None:
-    world = make_world(tmp_path, 250.0)
+    world = make_world(tmp_path, 140.0)
     found = race(world)
     assert len(world.measured) == len(found.races) == 3  # all together, then two of four
     assert len([ratio for ratio in found.ratios.values() if ratio is not None]) == 1
