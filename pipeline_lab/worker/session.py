@@ -181,7 +181,7 @@ def damage_named(workload: Workload, files: list[DataFile], stop: StopRequest) -
     try:
         yield
     except tf.errors.DataLossError:
-        damage = find_damage(files)
+        damage = find_damage(files, stop)
         if damage is None:
             raise
         raise damage from None

@@ -44,7 +44,7 @@ from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline
 from pipeline_lab.worker.session import run_session
-from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
 from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.written_pipeline import describe_written
 from tests.worker.fakes import make_job
@@ -163,8 +163,13 @@ def look_at_views(options: str) -> dict[str, Any]:
     }
 
 
-def name_damage(files: list[str]) -> str | None:
-    error = prepare.find_damage([prepare.DataFile(file, None, 0) for file in files])
+def name_damage(files: list[str], stopped: bool = False) -> str | None:
+    stop = StopRequest()
+    stop.is_set = stopped
+    try:
+        error = prepare.find_damage([prepare.DataFile(file, None, 0) for file in files], stop)
+    except StopRequestedError:
+        return "stopped"
     return None if error is None else str(error)
 
 

@@ -302,6 +302,7 @@ def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_pat
     damaged.write_bytes(content)
     assert ask_tensorflow("name_damage", files=[original]) is None
     assert "damaged.tfrecord is damaged at record 2" in ask_tensorflow("name_damage", files=[original, str(damaged)])
+    assert ask_tensorflow("name_damage", files=[original], stopped=True) == "stopped"
 
 
 @pytest.mark.parametrize(

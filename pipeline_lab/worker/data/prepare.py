@@ -143,12 +143,17 @@ def _first(find: Callable[[Path], DataError | None], files: Sequence[DataFile]) 
     return next(filter(None, (find(Path(file.path)) for file in files)), None)
 
 
-def find_damage(files: Sequence[DataFile]) -> DataError | None:
-    """Name the first record whose checksum is wrong, by reading every file to its end."""
+def find_damage(files: Sequence[DataFile], stop: StopRequest) -> DataError | None:
+    """Name the first record whose checksum is wrong, by reading every file to its end.
+
+    Raises:
+        StopRequestedError: The job was stopped meanwhile.
+    """
     for file in files:
         record = 0
         try:
             for _ in tf.data.TFRecordDataset(file.path):
+                stop.check()
                 record += 1
         except tf.errors.OpError as error:
             if isinstance(error, tf.errors.DataLossError):
