@@ -22,7 +22,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   const ask = (method, url, body, onProgress) => new Promise((resolve, reject) => {
-    const request = (sending.request = new XMLHttpRequest())
+    const request = new XMLHttpRequest()
+    sending.request = body ? request : null  // who asks for an id has to learn it, so that the upload can be dropped
     request.open(method, url)
     request.upload.onprogress = (event) => onProgress?.(event.loaded)
     request.onload = () => {
@@ -78,7 +79,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const chosen = (input) => [...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))
   files.onchange = () => send(chosen(files))
   folder.onchange = () => send(ofLog(chosen(folder)))
-  stop.onclick = () => { sending.stopped = true; sending.request?.abort() }
+  stop.onclick = () => {
+    sending.stopped = true
+    say("Cancelling.")
+    sending.request?.abort()
+  }
   zone.ondragover = (event) => { event.preventDefault(); zone.classList.add("over") }
   zone.ondragleave = () => zone.classList.remove("over")
   zone.ondrop = async (event) => {

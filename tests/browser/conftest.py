@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,6 +223,14 @@ def visit(page: Page, url: str) -> float:
 
 def settle(page: Page, quiet_ms: int = 150) -> None:
     page.evaluate(SETTLED, [quiet_ms])
+
+
+def wait_until(page: Page, is_so: Callable[[], object]) -> None:
+    """Let the page go on until something outside of it is so, as on the disk."""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not is_so():
+        assert time.monotonic() < deadline, "it never was so"
+        page.wait_for_timeout(20)
 
 
 @pytest.fixture(scope="session")

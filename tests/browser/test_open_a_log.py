@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import settle, shoot, visit
+from tests.browser.conftest import settle, shoot, visit, wait_until
 
 DATA = Path(__file__).parents[1] / "data"
 TRACE = DATA / "small_pipeline.xplane.pb"
@@ -84,21 +84,52 @@ def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_pat
     assert log.name not in runs(server)
 
 
-def test_too_large_and_cancelled_are_said_in_place(server, page, tmp_path):
+def test_too_large_is_said_in_place(server, page, tmp_path):
     visit(page, server.url + "/open")
-    log = tmp_path / "large.zip"
-    with log.open("wb") as file:
-        file.truncate(3_000_000_000)
-    page.locator("input.files").set_input_files(log)
+    page.locator("input.files").set_input_files(hollow(tmp_path / "large.zip", 3_000_000_000))
     expect(page.get_by_role("status").get_by_text("larger than 2.05 GB")).to_be_visible()
-    with log.open("wb") as file:
-        file.truncate(1_500_000_000)
-    page.locator("input.files").set_input_files([])
-    page.locator("input.files").set_input_files(log)
+
+
+def test_a_cancelled_upload_leaves_nothing_and_the_next_one_opens(server, page, tmp_path, shots):
+    before = {run.id for run in server.store.runs()}
+    visit(page, server.url + "/open")
+    page.locator("input.files").set_input_files(hollow(tmp_path / "large.zip", 1_500_000_000))
+    wait_until(page, lambda: bytes_arrived(server) > 0)
+    shoot(page, shots / "open-sending.png")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("Cancelled; nothing was kept.")).to_be_visible()
-    page.wait_for_timeout(300)
-    assert not list(server.store.arrivals.iterdir())
+    expect(page.get_by_role("button", name="Cancel")).to_be_hidden()
+    wait_until(page, lambda: not list(server.store.arrivals.iterdir()))
+    assert {run.id for run in server.store.runs()} == before
+    shoot(page, shots / "open-cancelled.png")
+    page.locator("input.files").set_input_files(shutil.copy(TRACE, tmp_path / "next.xplane.pb"))
+    expect(page.get_by_role("heading", name="next.xplane.pb", level=1)).to_be_visible()
+
+
+def test_cancelling_before_the_first_byte_leaves_nothing(server, page, tmp_path):
+    held = []
+    visit(page, server.url + "/open")
+    page.route("**/api/lab/uploads", lambda route: held.append((route, route.fetch())))
+    page.locator("input.files").set_input_files(shutil.copy(TRACE, tmp_path / "early.xplane.pb"))
+    wait_until(page, lambda: held)
+    assert len(list(server.store.arrivals.iterdir())) == 1
+    page.get_by_role("button", name="Cancel").click()
+    ((route, answer),) = held
+    route.fulfill(response=answer)
+    expect(page.get_by_text("Cancelled; nothing was kept.")).to_be_visible()
+    wait_until(page, lambda: not list(server.store.arrivals.iterdir()))
+
+
+def hollow(path: Path, size_bytes: int) -> Path:
+    """Make a file of that size that takes no room."""
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+    return path
+
+
+def bytes_arrived(server) -> int:
+    arrivals = server.store.arrivals
+    return sum(path.stat().st_size for path in arrivals.rglob("*") if path.is_file()) if arrivals.is_dir() else 0
 
 
 def test_xprof_is_asked_on_request(server, page, tmp_path, shots):
