@@ -9,16 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
-from pydantic import ValidationError
 
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload
-from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.run import explain as explain_options
-from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState
@@ -97,11 +92,15 @@ def explain(
 
 
 def _options(name: str, steps: int) -> RunOptions:
-    try:
-        windows = ProfilingOptions(
-            steps_per_window=min(STEPS_PER_WINDOW, steps), every_steps=max(STEPS_PER_WINDOW, steps // WINDOWS)
-        )
-        workload = ModuleWorkload(target="__main__:explain")  # is not called: the dataset is here already
-        return RunOptions(name=name, workload=workload, training=TrainingOptions(steps=steps), profiling=windows)
-    except ValidationError as error:
-        raise OptionsError(explain_options(error)) from None
+    return read_options(
+        {
+            "name": name,
+            # is not called: the dataset is here already
+            "workload": {"kind": "module", "target": "__main__:explain"},
+            "training": {"steps": steps},
+            "profiling": {
+                "steps_per_window": max(1, min(STEPS_PER_WINDOW, steps)),
+                "every_steps": max(STEPS_PER_WINDOW, steps // WINDOWS),
+            },
+        }
+    )

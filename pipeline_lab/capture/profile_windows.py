@@ -32,8 +32,8 @@ from pipeline_lab.capture.profilers import OwnProfiler
 from pipeline_lab.capture.recording import Recording, Sampler
 from pipeline_lab.capture.yielding import make_room_for_others
 from pipeline_lab.errors import OptionsError, PipelineLabError
+from pipeline_lab.options.explaining import explain as explain_options
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import explain as explain_options
 from pipeline_lab.runs.events import FailureEvent, ProgressEvent
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, open_store
@@ -89,7 +89,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
                 steps_per_window=steps_per_window, every_steps=every_steps, memory_ceiling_mb=memory_ceiling_mb
             )
         except ValidationError as error:
-            raise OptionsError(explain_options(error)) from None
+            raise OptionsError(explain_options(error, ProfilingOptions)) from None
         if max_cost_percent is not None and not 0 < max_cost_percent <= 100:
             raise OptionsError(
                 f"max_cost_percent is {max_cost_percent:g}; it should lie between 0 and 100, or be None."

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from pipeline_lab.options.closest import closest
 from pipeline_lab.options.expected import Place, choices, describe, find_place
@@ -20,7 +21,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
         error: What the validator found.
         model: What it was to validate.
     """
-    problems = [dict(problem) for problem in error.errors(include_url=False)]
+    problems = error.errors(include_url=False)
     unknown = [problem["loc"] for problem in problems if problem["type"] == "extra_forbidden"]
     others = [_sentence(problem, model) for problem in problems if problem["type"] != "extra_forbidden"]
     return " ".join([*_unknown_sentences(unknown, model), *dict.fromkeys(others)][:MOST_PROBLEMS])
@@ -44,7 +45,7 @@ def _unknown_sentences(locations: list[tuple[str | int, ...]], model: type[BaseM
     return sentences
 
 
-def _sentence(problem: dict[str, Any], model: type[BaseModel]) -> str:
+def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
     place = find_place(model, problem["loc"])
     message = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
     match problem["type"]:
@@ -93,7 +94,7 @@ def _names_below(holder: str, known: list[str]) -> list[str]:
     return sorted({one.removeprefix(begin).partition(".")[0] for one in known if one.startswith(begin)})
 
 
-def _unknown_kind(problem: dict[str, Any], place: Place) -> str:
+def _unknown_kind(problem: ErrorDetails, place: Place) -> str:
     context = problem["ctx"]
     path = f"{place.path}.{context['discriminator'].strip(chr(39))}"
     if "tag" not in context:
@@ -104,7 +105,7 @@ def _unknown_kind(problem: dict[str, Any], place: Place) -> str:
     return f"{path} cannot be {_shown(context['tag'])}; {rest}"
 
 
-def _wrong_value(problem: dict[str, Any], place: Place) -> str:
+def _wrong_value(problem: ErrorDetails, place: Place) -> str:
     got = problem.get("input")
     expected = describe(place.type_, place.limits)
     if isinstance(got, list | tuple | dict) and problem["type"] in ("too_short", "too_long"):

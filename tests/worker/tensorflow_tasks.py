@@ -25,7 +25,8 @@ import tensorflow as tf
 
 from pipeline_lab import explain
 from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
-from pipeline_lab.errors import DataError, PipelineLabError
+from pipeline_lab.capture.profile_windows import ProfileWindows
+from pipeline_lab.errors import DataError, OptionsError, PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.store import RunFolder, read_record
@@ -425,6 +426,21 @@ def explain_a_dataset(store: str, fails: bool = False) -> dict[str, Any]:
     return {"verdict": described["verdict"], "tf_data": described["tf_data"], "html": diagnosis._repr_html_()}
 
 
+def refused_settings() -> dict[str, str]:
+    """Return what is said of settings that cannot be."""
+    said = {}
+    attempts = {
+        "explain": lambda: explain(tf.data.Dataset.range(8), steps=0),
+        "windows": lambda: ProfileWindows(steps_per_window=0),
+    }
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except OptionsError as error:
+            said[name] = str(error)
+    return said
+
+
 def sample_the_busiest(path: str) -> list[int]:
     """Look at two pipelines in turns, as a training that validates has them; return how many looks found nothing."""
     note_new_iterators()
@@ -474,6 +490,7 @@ TASKS = {
         run_own,
         sample_the_busiest,
         explain_a_dataset,
+        refused_settings,
     )
 }
 

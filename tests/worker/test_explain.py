@@ -26,3 +26,9 @@ def test_an_error_comes_through_and_is_kept(ask_tensorflow, tmp_path):
     (record,) = RunStore(tmp_path).runs()
     assert record.status.state is RunState.FAILED
     assert "tensorflow_tasks.py, line " in record.status.reason
+
+
+def test_impossible_settings_are_refused_in_a_sentence(ask_tensorflow):
+    refused = ask_tensorflow("refused_settings")
+    assert refused["explain"].startswith("training.steps should be a whole number from 1")
+    assert refused["windows"].startswith("steps_per_window should be a whole number from 1")
