@@ -5,6 +5,9 @@ from pathlib import Path
 
 from pipeline_lab.advice.cures import find_cures
 from pipeline_lab.advice.told import options_of
+from pipeline_lab.analysis.input_causes import takes_turns
+from pipeline_lab.analysis.input_facts import gather
+from pipeline_lab.analysis.input_gains import overlap_gain
 from pipeline_lab.analysis.losses import measure_losses
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import Suggestion, VerdictClass
@@ -39,8 +42,24 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     if losses is None:
         return found
     lost_percent = losses.by_class.get(verdict.verdict_class, 0.0)
-    cures = find_cures(verdict.verdict_class, verdict.cause, verdict.stage, lost_percent, diagnosis.calibration)
+    overlap_percent = _overlap_percent(diagnosis, lost_percent)
+    cures = find_cures(
+        verdict.verdict_class, verdict.cause, verdict.stage, lost_percent, diagnosis.calibration, overlap_percent
+    )
     return (*cures, *found)
+
+
+def _overlap_percent(diagnosis: Diagnosis, lost_percent: float) -> float | None:
+    """Return what working ahead would save, by the stages that ran or else by the calibration; None if it is not known."""
+    facts = gather(diagnosis, lost_percent / 100.0)
+    if facts is not None:
+        return 100.0 * overlap_gain(facts)
+    calibration = diagnosis.calibration
+    if isinstance(calibration, Unavailable) or not takes_turns(calibration):
+        return None
+    assert calibration.pipeline_only_ns is not None
+    slower = max(calibration.device_only_ns, calibration.pipeline_only_ns)
+    return 100.0 * (1.0 - slower / calibration.step_ns)
 
 
 def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:

@@ -1,6 +1,7 @@
 """What to try next for each verdict in words: for logs, whose options nobody knows, and for what no option cures."""
 
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion, VerdictClass
 from pipeline_lab.errors import Unavailable
 
@@ -13,6 +14,7 @@ def find_cures(
     stage: str | None,
     lost_percent: float,
     calibration: Calibration | Unavailable,
+    overlap_percent: float | None = None,
 ) -> tuple[Suggestion, ...]:
     """Return what to try, the most promising first.
 
@@ -22,12 +24,22 @@ def find_cures(
         stage: The blamed stage's iterator, if known.
         lost_percent: Share of the step that the class stands for; what a perfect cure would gain.
         calibration: Step and pipeline alone, if they were timed.
+        overlap_percent: Share of the step that working ahead would save at best; None where a stage does so already, or
+            nobody knows.
     """
     if kind is VerdictClass.INPUT_BOUND:
-        return _for_input(cause, stage, calibration)
+        return _for_input(cause, stage, calibration, overlap_percent)
     if kind is VerdictClass.IDLE_OTHER and cause == "checkpoint":
         return (
             Suggestion("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
+        )
+    if kind is VerdictClass.IDLE_OTHER and cause == "collective":
+        return (
+            Suggestion(
+                "Give the devices or workers equal work, or exchange less: a larger batch for each, values of half the size "
+                "(mixed precision), fewer workers; where only some were recorded, record all of them at the same steps.",
+                "A step ends when the last one has sent its values.",
+            ),
         )
     if kind is VerdictClass.IDLE_OTHER and cause in (None, "unknown"):
         return (
@@ -42,25 +54,28 @@ def find_cures(
     return (Suggestion(*_FIXED[kind]),) if kind in _FIXED else ()
 
 
-def _for_input(cause: str | None, stage: str | None, calibration: Calibration | Unavailable) -> tuple[Suggestion, ...]:
+def _for_input(
+    cause: str | None, stage: str | None, calibration: Calibration | Unavailable, overlap_percent: float | None
+) -> tuple[Suggestion, ...]:
+    overlap = () if overlap_percent is None or overlap_percent < LEAST_GAIN_PERCENT else (_overlap(overlap_percent),)
     if cause in _INPUT and stage is not None:
-        change, why = _INPUT[cause]
-        return (Suggestion(change, why.format(stage=stage), _gain_to(calibration)),)
+        change, why = _WAITING_GENERATOR if (cause, stage) == ("source", GENERATOR) else _INPUT[cause]
+        return (Suggestion(change, why.format(stage=stage), _gain_to(calibration)), *overlap)
     faster = Suggestion(
         "Make the pipeline itself faster: parallel map, fewer and vectorised operations per example, a cache behind the "
         "expensive part, more files read at a time.",
         "The next batch is not there when the step ends.",
         _gain_to(calibration),
     )
-    if cause != "no-overlap" or isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
-        return (faster,)
-    slower = max(calibration.device_only_ns, calibration.pipeline_only_ns)
-    overlap = Suggestion(
+    return (*overlap, faster) if cause == "no-overlap" else (faster, *overlap)
+
+
+def _overlap(percent: float) -> Suggestion:
+    return Suggestion(
         "End the pipeline with prefetch(tf.data.AUTOTUNE).",
-        "The step alone and the pipeline alone add up to the step time; overlapped, the slower of the two remains.",
-        _gain(100.0 * (1.0 - slower / calibration.step_ns)),
+        "Input and step take turns; overlapped, the slower of the two remains.",
+        _gain(percent),
     )
-    return (overlap, faster)
 
 
 def _gain_to(calibration: Calibration | Unavailable) -> float | Unavailable:
@@ -80,7 +95,8 @@ _INPUT = {
         "The step waits for {stage}, which makes the records.",
     ),
     "under-parallel": (
-        "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now.",
+        "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now; where its calls sleep or wait for a "
+        "disk or a network, a number, and options.threading.private_threadpool_size at least as large.",
         "The step waits for {stage} while threads and cores are free.",
     ),
     "pool-bound": (
@@ -102,6 +118,12 @@ _INPUT = {
         "{stage} runs Python, and only one thread at a time can.",
     ),
 }
+
+_WAITING_GENERATOR = (
+    "Let more processes or threads make the examples behind the generator, let it yield whole batches, or interleave several "
+    "generators with num_parallel_calls.",
+    "The step waits for the Python generator, which itself waits for something else.",
+)
 
 _FIXED = {
     VerdictClass.HOST_TO_DEVICE_BOUND: (

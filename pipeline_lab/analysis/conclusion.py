@@ -1,7 +1,7 @@
 """Merge the parts of all traces, add what the job noted itself, and conclude: results, findings, verdict."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,24 +16,31 @@ from pipeline_lab.analysis import (
     steps,
     stragglers,
 )
+from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import NOT_CALIBRATED, Calibration
 from pipeline_lab.analysis.evaluation import NO_EVALUATION, Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.gpu_clocks import NO_CLOCKS, GpuClocks
 from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
 from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
 from pipeline_lab.analysis.kept_outputs import NOT_KEPT, KeptOutputs
+from pipeline_lab.analysis.later_epochs import ONLY_THE_FIRST, LaterEpochs, windows_after
 from pipeline_lab.analysis.live_model import NO_MODEL, LiveModel
 from pipeline_lab.analysis.memory import NO_MEMORY, Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.padding import NO_PADDING, Padding
 from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Results, Source
+from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_phases import NO_EPOCHS, StepPhases
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.stragglers import Hosts
 from pipeline_lab.analysis.tf_data import fold as pipeline_fold
-from pipeline_lab.analysis.trace_parts import Axis, attempt, fold
+from pipeline_lab.analysis.tf_data.results import TfData
+from pipeline_lab.analysis.trace_parts import Axis, TraceParts, attempt, fold
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.analysis.written_words import NOT_WRITTEN
 from pipeline_lab.errors import Unavailable
@@ -104,54 +111,68 @@ def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()
     )
 
 
-def conclude(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
-    """Put everything together and judge it."""
-    parts = axis.parts
+def conclude(source: Source, axis: Axis, job: JobResults, later: LaterEpochs | None = None) -> Diagnosis:
+    """Put everything together and judge it.
+
+    Args:
+        source: What was analysed.
+        axis: The traces.
+        job: What the job noted.
+        later: Its later epochs, where they are to be judged by themselves.
+    """
+    traces = _merge_traces(axis, axis.parts, NO_TRACES)
+    outliers = {"outlier_steps": _outliers(job, traces.step_breakdown)}
+    results = Results(
+        source=source, origin_epoch_ns=axis.origin_epoch_ns, **_fields(traces), **(_fields(job) | outliers)
+    )
+    if later is None:
+        return Diagnosis(**_fields(results), findings=findings.find_all(results), verdict=judge(results))
+    noted = {
+        "job_steps": later.job_steps,
+        "calibration": later.calibration,
+        "live_model": later.live_model,
+        "job_load": later.job_load,
+    }
+    behind = _merge_traces(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
+    return Diagnosis(
+        **_fields(results),
+        findings=findings.find_all(replace(results, **noted)),
+        verdict=judge(replace(results, **_fields(behind), **noted), later.first),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Traces:
+    """What comes from the traces."""
+
+    steps: Steps | Unavailable
+    input_stalls: InputStalls | Unavailable
+    step_breakdown: StepBreakdown | Unavailable
+    retraces: Retraces | Unavailable
+    hosts: Hosts | Unavailable
+    idle_gaps: IdleGaps | Unavailable
+    tf_data: TfData | Unavailable
+    allocators: Allocators | Unavailable
+
+
+def _merge_traces(axis: Axis, parts: Sequence[TraceParts], missing: str) -> _Traces:
+    """Fold some of the captures of an axis; ``missing`` says why there are none."""
     if not parts:
-        return _without_traces(source, axis, job)
+        return _Traces(*[Unavailable(missing)] * len(fields(_Traces)))
 
     def merge_gaps(gaps: Sequence[IdleGaps]) -> IdleGaps:
         return idle_gaps.merge(gaps, capture_gaps=not axis.kept_apart)
 
-    found = fold(steps.merge, [part.steps for part in parts])
-    stalls = fold(input_stalls.merge, [part.input_stalls for part in parts])
     breakdown = fold(step_breakdown.merge, [part.step_breakdown for part in parts])
-    gaps = fold(merge_gaps, [part.idle_gaps for part in parts])
-    pipeline = fold(pipeline_fold.merge, [part.tf_data for part in parts])
-    traced = fold(retracing.merge, [part.retraces for part in parts])
-    memory_used = fold(allocators.merge, [part.allocators for part in parts])
-    results = Results(
-        source=source,
-        origin_epoch_ns=axis.origin_epoch_ns,
-        steps=found,
-        input_stalls=stalls,
+    return _Traces(
+        steps=fold(steps.merge, [part.steps for part in parts]),
+        input_stalls=fold(input_stalls.merge, [part.input_stalls for part in parts]),
         step_breakdown=breakdown,
-        retraces=traced,
+        retraces=fold(retracing.merge, [part.retraces for part in parts]),
         hosts=_on(breakdown, stragglers.compare),
-        idle_gaps=gaps,
-        tf_data=pipeline,
-        allocators=memory_used,
-        **(_fields(job) | {"outlier_steps": _outliers(job, breakdown)}),
-    )
-    return _judge(results)
-
-
-def _without_traces(source: Source, axis: Axis, job: JobResults) -> Diagnosis:
-    missing = Unavailable(NO_TRACES)
-    return _judge(
-        Results(
-            source=source,
-            origin_epoch_ns=axis.origin_epoch_ns,
-            steps=missing,
-            input_stalls=missing,
-            step_breakdown=missing,
-            retraces=missing,
-            hosts=missing,
-            idle_gaps=missing,
-            tf_data=missing,
-            allocators=missing,
-            **_fields(job),
-        )
+        idle_gaps=fold(merge_gaps, [part.idle_gaps for part in parts]),
+        tf_data=fold(pipeline_fold.merge, [part.tf_data for part in parts]),
+        allocators=fold(allocators.merge, [part.allocators for part in parts]),
     )
 
 
@@ -166,11 +187,7 @@ def _on(breakdown: StepBreakdown | Unavailable, analysis: Callable[[StepBreakdow
     return breakdown if isinstance(breakdown, Unavailable) else attempt(lambda: analysis(breakdown))
 
 
-def _judge(results: Results) -> Diagnosis:
-    return Diagnosis(**_fields(results), findings=findings.find_all(results), verdict=judge(results))
-
-
-def _fields(result: Results | JobResults) -> dict[str, Any]:
+def _fields(result: Results | JobResults | _Traces) -> dict[str, Any]:
     return {field.name: getattr(result, field.name) for field in fields(result)}
 
 

@@ -244,7 +244,7 @@ def _idle_gaps(gaps: IdleGaps) -> Document:
                 "cause": row["cause"],
                 "host_operations": _host_operations(gaps, row),
             }
-            for row in _longest(gaps.gaps, tables.ints(gaps.gaps, "duration_ns"))
+            for row in _longest(gaps.inside, tables.ints(gaps.inside, "duration_ns"))
         ],
     }
 

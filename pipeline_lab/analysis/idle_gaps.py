@@ -128,6 +128,25 @@ class IdleGaps:
         return [row for row in rows if (row["host"], row["device"]) == (host, device)]
 
     @property
+    def idle_by_cause_ns(self) -> dict[GapCause, int]:
+        """Idle time by cause inside the windows; the causes add up to ``idle_ns``."""
+        return {cause: length for cause, length in self.by_cause_ns.items() if cause is not GapCause.CAPTURE_GAP}
+
+    @property
+    def inside(self) -> pa.Table:
+        """The gaps inside the windows: ``gaps`` without the time between them, of which nothing is known."""
+        return tables.take(self.gaps, np.flatnonzero(tables.valid(self.gaps, "window")))
+
+    @property
+    def unrecorded_ns(self) -> int:
+        """Time between the windows, when the profiler was off; of several devices and hosts the longest."""
+        off: Counter[tuple[str, str]] = Counter()
+        between = tables.take(self.gaps, np.flatnonzero(~tables.valid(self.gaps, "window")))
+        for row in between.select(["host", "device", "duration_ns"]).to_pylist():
+            off[row["host"], row["device"]] += row["duration_ns"]
+        return max(off.values(), default=0)
+
+    @property
     def idle_ns(self) -> int:
         return sum(device.idle_ns for device in self.devices)
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from pipeline_lab.analysis.blame import Blame, InputCause
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.input_facts import InputFacts, gather
+from pipeline_lab.analysis.input_facts import LEAST_CORES, InputFacts, gather
+from pipeline_lab.analysis.input_gains import overlap_gain, parallel_gain, times_as_many
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import Evidence
 from pipeline_lab.errors import Unavailable
@@ -20,6 +21,9 @@ CLEAR_SHARE = 0.5
 
 OVERLAP_TOLERANCE = 0.15
 """G + D within this share of the step, and both at least as large, means that they do not overlap."""
+
+HIDDEN_SHARE = 0.5
+"""Part of the wait that overlap has to hide to be what is missing: with less, the input is too slow all the same."""
 
 PYTHON_SHARE = 0.5
 """Part of the stage's work that Python has to be."""
@@ -58,26 +62,39 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
     """
     facts = gather(results, waiting_share)
     if facts is None:
-        return Blame(cause=InputCause.NO_OVERLAP) if _takes_turns(results.calibration) else Blame()
+        return Blame(cause=InputCause.NO_OVERLAP) if takes_turns(results.calibration) else Blame()
     cause = next(cause for cause, holds in RULES if holds(facts))
     return Blame(facts.blamed.name, cause, _evidence(facts), facts.blamed.share >= CLEAR_SHARE)
 
 
+def takes_turns(calibration: Calibration | Unavailable) -> bool:
+    """Say whether the step alone and the pipeline alone add up to the step."""
+    if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
+        return False
+    device, pipeline, step = calibration.device_only_ns, calibration.pipeline_only_ns, calibration.step_ns
+    if min(device, pipeline) < OVERLAP_TOLERANCE * step:
+        return False
+    return abs(device + pipeline - step) <= OVERLAP_TOLERANCE * step
+
+
 def no_overlap(facts: InputFacts) -> bool:
-    """Nothing works ahead of the step, and doing so would hide a good part of it: the shorter of wait and rest."""
-    return not facts.works_ahead and min(facts.waiting_share, 1.0 - facts.waiting_share) >= OVERLAP_TOLERANCE
+    """Nothing works ahead of the step; that would hide most of the wait, and save no less than more calls at once would."""
+    gain = overlap_gain(facts)
+    return not facts.works_ahead and gain >= max(HIDDEN_SHARE * facts.waiting_share, parallel_gain(facts))
 
 
 def python_bound(facts: InputFacts) -> bool:
-    """The stage is a Python generator, or Python that keeps a core busy: no two threads can run it at once."""
-    if facts.blamed.name == GENERATOR:
-        return True
-    if facts.blamed.python_share < PYTHON_SHARE or facts.blamed.seen is None:
+    """The stage is Python that keeps a core of the training process busy: no two of its threads can run it at once.
+
+    A generator that leaves the core idle waits for something else, such as processes of its own; that is its source.
+    """
+    if facts.blamed.name != GENERATOR and facts.blamed.python_share < PYTHON_SHARE:
         return False
     if facts.processor is None:
         return True
-    threads = facts.blamed.python_ns / facts.blamed.seen.observed_ns
-    return facts.processor.cores_used >= PYTHON_BUSY_SHARE * min(1.0, threads)
+    seen = facts.blamed.seen
+    threads = 1.0 if seen is None else facts.blamed.python_ns / seen.observed_ns
+    return facts.processor.process_cores >= PYTHON_BUSY_SHARE * min(1.0, threads)
 
 
 def cpu_bound(facts: InputFacts) -> bool:
@@ -129,17 +146,8 @@ RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.SOURCE, source),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
-"""The first that holds names the cause. Python alone fills one core, so full cores come first."""
-
-
-def _takes_turns(calibration: Calibration | Unavailable) -> bool:
-    """Say whether the step alone and the pipeline alone add up to the step."""
-    if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
-        return False
-    device, pipeline, step = calibration.device_only_ns, calibration.pipeline_only_ns, calibration.step_ns
-    if min(device, pipeline) < OVERLAP_TOLERANCE * step:
-        return False
-    return abs(device + pipeline - step) <= OVERLAP_TOLERANCE * step
+"""The first that holds names the cause. Python alone fills one core, so full cores come first; what may overlap is bounded by
+idle cores already."""
 
 
 def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
@@ -160,8 +168,14 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
         found.append(
             Evidence("spread of the calls' time", f"{blamed.seen.function_latency.variation:.1f} times the mean")
         )
+    if not facts.works_ahead:
+        at_once = f"{times_as_many(facts):.3g} times as many calls of {blamed.name} at once"
+        for cure, gain in (("overlap alone", overlap_gain(facts)), (f"{at_once} alone", parallel_gain(facts))):
+            found.append(Evidence(f"{cure} would save", f"up to {format_percent(100 * gain)} of the step"))
     if cores is not None:
         found.append(
             Evidence("processor", f"{cores.cores_used:.2g} cores, {format_percent(100 * cores.own_share)} of all")
         )
+        if cores.children_cores >= LEAST_CORES:
+            found.append(Evidence("processes that the job started", f"{cores.children_cores:.2g} of these cores"))
     return tuple(found)

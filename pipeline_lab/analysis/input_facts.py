@@ -79,11 +79,18 @@ class Processor:
         cores_used: Cores that the job kept busy.
         own_share: The same over all cores that it may use, 0 to 1.
         left_share: The same over what others left of them; beyond 1 where others took more at times.
+        children_cores: Cores that processes kept busy which the job started, such as those behind a Python generator.
     """
 
     cores_used: float
     own_share: float
     left_share: float
+    children_cores: float = 0.0
+
+    @property
+    def process_cores(self) -> float:
+        """Cores that the training process itself kept busy."""
+        return self.cores_used - self.children_cores
 
 
 @dataclass(frozen=True)
@@ -168,8 +175,8 @@ def _works_ahead(pipeline: TfData | None, works: tuple[StageWork, ...]) -> bool:
 
 
 def _processor(results: Results) -> Processor | None:
-    load, job = results.job_load, results.job_steps
-    if isinstance(load, Unavailable) or isinstance(job, Unavailable) or not job.median_ns:
+    load = results.job_load
+    if isinstance(load, Unavailable):
         return None
-    used = load.cpu_ns_per_step / job.median_ns
-    return Processor(used, used / load.cores, used / max(LEAST_CORES, load.cores - load.other_cores))
+    left = max(LEAST_CORES, load.cores - load.other_cores)
+    return Processor(load.cores_used, load.cores_used / load.cores, load.cores_used / left, load.children_cores)

@@ -11,6 +11,8 @@ import numpy as np
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.findings import BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.stragglers import follow_last
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.errors import Unavailable
 
@@ -60,7 +62,7 @@ class Losses:
 
 def measure_losses(results: Results) -> Losses | None:
     """Divide the step among the classes; None if there are no steps at all."""
-    breakdown, steps, job = results.step_breakdown, results.steps, results.job_steps
+    breakdown, steps, job = deciding_breakdown(results), results.steps, results.job_steps
     if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or not breakdown.total_ns:
         if isinstance(job, Unavailable) or not job.total_ns:
             return None
@@ -89,6 +91,14 @@ def measure_losses(results: Results) -> Losses | None:
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
     return _blame_pace(losses, calibration)
+
+
+def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
+    """Return the parts of the steps; of several hosts that wait for each other, those of the one that comes last each time."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or isinstance(results.hosts, Unavailable) or not breakdown.collective_ns:
+        return breakdown
+    return follow_last(breakdown)
 
 
 def classify(losses: Losses) -> VerdictClass:

@@ -16,6 +16,7 @@ from pipeline_lab.analysis import (
     job_steps,
     kept_outputs,
     label_mix,
+    later_epochs,
     live_model,
     memory,
     outlier_steps,
@@ -24,12 +25,16 @@ from pipeline_lab.analysis import (
     step_phases,
     tables,
 )
+from pipeline_lab.analysis import steps as trace_steps
 from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import Predict
 from pipeline_lab.analysis.inputs import Progress, window_files
+from pipeline_lab.analysis.later_epochs import LaterEpochs
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
+from pipeline_lab.analysis.step_phases import StepPhases
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, fold, place_on_axis
 from pipeline_lab.analysis.written_words import NOT_KEPT
 from pipeline_lab.errors import OptionsError, StoreError, TraceReadError, Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
@@ -128,7 +133,10 @@ class RunFold:
         job = read_job(self._folder)
         axis = place_on_axis(list(self._parts.values()), job.origin_epoch_ns)
         source = describe(self._folder.path, "run", axis, tuple(self._unreadable.values()))
-        return conclude(source, axis, measure_job(job, axis.origin_epoch_ns or job.origin_epoch_ns or 0, axis.reads))
+        origin_ns = axis.origin_epoch_ns or job.origin_epoch_ns or 0
+        recorded = fold(trace_steps.merge, [part.steps for part in axis.parts])
+        results = measure_job(job, origin_ns, axis.reads, recorded)
+        return conclude(source, axis, results, measure_later(job, results.step_phases, origin_ns))
 
 
 def read_job(folder: RunFolder) -> JobTables:
@@ -173,13 +181,14 @@ def _prediction(options: RunOptions | None, environment: dict[str, Any]) -> Pred
     return lambda examples, batches: predict_run(options, examples // views, batches, cores=cores)
 
 
-def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
+def measure_job(job: JobTables, origin_ns: int, reads: FileReads, recorded: Steps | Unavailable) -> JobResults:
     """Run the analyses that look at the job's own tables.
 
     Args:
         job: The tables.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         reads: What the traces say about file readers.
+        recorded: The steps of all windows.
     """
     steps, events = job.steps, job.events
     other = tables.floats(job.resources, "other_cpu_percent")
@@ -212,10 +221,40 @@ def measure_job(job: JobTables, origin_ns: int, reads: FileReads) -> JobResults:
         ),
         step_phases=attempt(lambda: step_phases.measure(steps, job.samples, job.trained_files)),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
-        job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
+        job_load=attempt(lambda: _load(job, recorded, origin_ns)),
         written=job.written or Unavailable(NOT_KEPT),
         other_cpu_percent=float(np.nanmean(other)) if np.isfinite(other).any() else None,
     )
+
+
+def measure_later(job: JobTables, phases: StepPhases | Unavailable, origin_ns: int) -> LaterEpochs | None:
+    """Measure the later epochs by themselves, or return None if the first one is like them.
+
+    Args:
+        job: The tables.
+        phases: The job's epochs.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+    """
+    apart = None if isinstance(phases, Unavailable) else later_epochs.find_apart(phases)
+    if apart is None:
+        return None
+    first, later = apart
+    steps = later_epochs.as_warmup(job.steps, later.first_step)
+    begun = tables.ints(steps, "step") >= later.first_step
+    return LaterEpochs(
+        start_ns=int(tables.ints(steps, "start_ns")[begun].min()) - origin_ns,
+        first=first,
+        job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
+        calibration=attempt(lambda: later_epochs.without_pipeline_alone(calibration.measure(job.events, steps))),
+        live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
+        job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
+    )
+
+
+def _load(job: JobTables, recorded: Steps | Unavailable, origin_ns: int) -> job_load.JobLoad:
+    if job.times_steps or isinstance(recorded, Unavailable):
+        return job_load.measure(job.environment, job.written, job.steps, job.resources)
+    return job_load.measure_recorded(job.environment, recorded, job.resources, origin_ns)
 
 
 def _environment(folder: RunFolder) -> dict[str, Any]:

@@ -52,6 +52,7 @@ _IDLE_PARTS = {
     "other_ns": GapCause.UNKNOWN,
 }
 _OTHER_CAUSES = {
+    GapCause.COLLECTIVE: "collective_ns",
     GapCause.HOST_OPERATION: "host_operation_ns",
     GapCause.CHECKPOINT: "checkpoint_ns",
     GapCause.PYTHON: "python_ns",
@@ -106,7 +107,7 @@ class StepBreakdown:
 
     @property
     def idle_otherwise_ns(self) -> int:
-        """Idle time inside the steps that is neither input, copies, compiling nor dispatch."""
+        """Time of the steps without computing that is neither input, copies, compiling nor dispatch."""
         return sum(getattr(self, part) for part in _OTHER_CAUSES.values())
 
     @property

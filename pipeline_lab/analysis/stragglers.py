@@ -40,7 +40,7 @@ NOT_TOGETHER = (
 LEAST_HOLD_UP = 0.1
 """Share of the common steps' time that a straggler costs before it is called one."""
 
-_OWN = tuple(part for part in PARTS if part != "collective_ns")
+_OWN = [PARTS.index(part) for part in PARTS if part != "collective_ns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +73,8 @@ def compare(breakdown: StepBreakdown) -> Hosts:
     Raises:
         TraceIncompleteError: There is one host, or no step that all of them recorded.
     """
-    names = sorted(set(breakdown.table.column("host").to_pylist()))
-    if len(names) < 2:
-        raise TraceIncompleteError(ONE_HOST)
-    by_host = _by_host(breakdown.table, names)
-    common = set.intersection(*(set(rows) for rows in by_host.values()))
-    if not common:
-        raise TraceIncompleteError(NOT_TOGETHER)
-    # hosts, steps, parts
-    parts = np.stack([np.stack([by_host[name][key] for key in sorted(common)]) for name in names])
-    own = parts[:, :, [PARTS.index(part) for part in _OWN]].sum(axis=2)
+    names, steps, parts = _common_steps(breakdown)
+    own = parts[:, :, _OWN].sum(axis=2)
     ranked = np.sort(own, axis=0)
     is_last = own == ranked[-1]
     held_up = np.where(is_last, ranked[-1] - ranked[-2], 0).sum(axis=1)
@@ -91,7 +83,7 @@ def compare(breakdown: StepBreakdown) -> Hosts:
         HOST_TABLE,
         len(names),
         host=names,
-        steps=np.array([len(by_host[name]) for name in names]),
+        steps=np.array(steps),
         median_ns=_middle(length),
         p95_ns=np.percentile(length, 95, axis=1).astype(np.int64),
         own_ns=_middle(own),
@@ -101,7 +93,34 @@ def compare(breakdown: StepBreakdown) -> Hosts:
         held_up_ns=held_up,
         cause=[_cause(parts, host) for host in range(len(names))],
     )
-    return Hosts(table, len(common), int(length.max(axis=0).sum()))
+    return Hosts(table, parts.shape[1], int(length.max(axis=0).sum()))
+
+
+def follow_last(breakdown: StepBreakdown) -> StepBreakdown:
+    """Add up, of each step that all hosts took, the parts of the host that came last: it made the step as long as it was.
+
+    The others spend what they had left in collectives, which says nothing of why the step took so long.
+
+    Raises:
+        TraceIncompleteError: As for :func:`compare`.
+    """
+    _, _, parts = _common_steps(breakdown)
+    last = parts[:, :, _OWN].sum(axis=2).argmax(axis=0)
+    total = parts[last, np.arange(parts.shape[1])].sum(axis=0)
+    return StepBreakdown(**dict(zip(PARTS, total.tolist(), strict=True)))
+
+
+def _common_steps(breakdown: StepBreakdown) -> tuple[list[str], list[int], IntArray]:
+    """Return the hosts, how many steps each recorded, and the parts of those that all did, shape (hosts, steps, parts)."""
+    names = sorted(set(breakdown.table.column("host").to_pylist()))
+    if len(names) < 2:
+        raise TraceIncompleteError(ONE_HOST)
+    by_host = _by_host(breakdown.table, names)
+    common = sorted(set.intersection(*(set(rows) for rows in by_host.values())))
+    if not common:
+        raise TraceIncompleteError(NOT_TOGETHER)
+    steps = [len(by_host[name]) for name in names]
+    return names, steps, np.stack([np.stack([by_host[name][key] for key in common]) for name in names])
 
 
 def _by_host(table: pa.Table, names: list[str]) -> dict[str, dict[tuple[int, int], IntArray]]:

@@ -5,17 +5,38 @@ The rules look at measured times only, never at options or preset names.
 
 from pipeline_lab.analysis.blame import Blame
 from pipeline_lab.analysis.input_causes import find_blame
-from pipeline_lab.analysis.losses import STRONG_PERCENT, Losses, classify, is_machine_busy, measure_losses
+from pipeline_lab.analysis.losses import (
+    STRONG_PERCENT,
+    Losses,
+    classify,
+    deciding_breakdown,
+    is_machine_busy,
+    measure_losses,
+)
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.step_phases import PhaseTimes
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
-from pipeline_lab.analysis.verdict_words import gather_evidence, idle_evidence, write_sentence
+from pipeline_lab.analysis.verdict_words import (
+    collective_evidence,
+    first_epoch_evidence,
+    gather_evidence,
+    idle_evidence,
+    name_first_epoch,
+    name_last_host,
+    write_sentence,
+)
 from pipeline_lab.errors import Unavailable
 
 FEW_STEPS, VERY_FEW_STEPS = 10, 3
 
 
-def judge(results: Results) -> Verdict:
-    """Say what holds the job back."""
+def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
+    """Say what holds the job back.
+
+    Args:
+        results: Of the job, or of its later epochs.
+        first_epoch: Named apart where the results are those of the later ones alone.
+    """
     losses = measure_losses(results)
     if losses is None:
         return _no_steps(results)
@@ -25,8 +46,15 @@ def judge(results: Results) -> Verdict:
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results)
     return Verdict(
         verdict_class=kind,
-        sentence=write_sentence(kind, cause, blame.stage, losses),
-        evidence=(*gather_evidence(kind, losses, results), *blame.evidence),
+        sentence=name_first_epoch(
+            name_last_host(write_sentence(kind, cause, blame.stage, losses), results), first_epoch
+        ),
+        evidence=(
+            *gather_evidence(kind, losses, results),
+            *collective_evidence(results),
+            *first_epoch_evidence(first_epoch, results.job_steps),
+            *blame.evidence,
+        ),
         confidence=_confidence(kind, losses, results, blame),
         stage=blame.stage,
         cause=cause,
@@ -35,9 +63,10 @@ def judge(results: Results) -> Verdict:
 
 def _idle_cause(kind: VerdictClass, results: Results) -> str | None:
     """Name what filled the steps' idle time when nothing kept the device from working."""
-    if kind is not VerdictClass.IDLE_OTHER or isinstance(results.step_breakdown, Unavailable):
+    breakdown = deciding_breakdown(results)
+    if kind is not VerdictClass.IDLE_OTHER or isinstance(breakdown, Unavailable):
         return None
-    return results.step_breakdown.idle_otherwise_cause.value
+    return breakdown.idle_otherwise_cause.value
 
 
 def _no_steps(results: Results) -> Verdict:

@@ -1,11 +1,15 @@
 """The verdict's sentence and its evidence, in words."""
 
+import numpy as np
+
 from pipeline_lab.analysis.blame import InputCause
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.losses import Losses
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.step_phases import PhaseTimes
 from pipeline_lab.analysis.verdict import Evidence, VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
@@ -34,6 +38,11 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
         )
     if kind is VerdictClass.DISPATCH_BOUND:
         return f"TensorFlow's own handling of ops leaves {name} idle for {lost} of each {step} step ({share})."
+    if kind is VerdictClass.IDLE_OTHER and cause == GapCause.COLLECTIVE:
+        return (
+            f"Exchanging values with other devices or workers, and waiting for them, keeps {name} from its own work for "
+            f"{lost} of each {step} step ({share})."
+        )
     if kind is VerdictClass.IDLE_OTHER:
         return f"{_IDLE_SUBJECTS.get(cause or '', 'Something unknown')} leaves {name} idle for {lost} of each {step} step ({share})."
     if kind is VerdictClass.HOST_CONTENTION:
@@ -42,6 +51,75 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
             "pipeline takes processor time from it."
         )
     return f"Input is not the limit: {name} is at work for {share} of each {step} step."
+
+
+def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
+    """Add to a sentence about the later epochs what the first one is like."""
+    if first is None:
+        return sentence
+    waiting = format_percent(first.wait_percent)
+    return (
+        f"{sentence.removesuffix('.')}; that is so after the first epoch, in which a step takes "
+        f"{format_duration(first.median_ns)} and waits for input for {waiting} of it."
+    )
+
+
+def name_last_host(sentence: str, results: Results) -> str:
+    """Add to a sentence which host makes the others wait, if one does."""
+    last = _last_host(results)
+    return (
+        sentence
+        if last is None
+        else f"{sentence.removesuffix('.')}; {last} comes last, and the other hosts wait for it."
+    )
+
+
+def _last_host(results: Results) -> str | None:
+    """Return the host for which the others wait in collectives; hosts without any do not wait for each other."""
+    breakdown, hosts = results.step_breakdown, results.hosts
+    if isinstance(breakdown, Unavailable) or isinstance(hosts, Unavailable) or not breakdown.collective_ns:
+        return None
+    return hosts.straggler
+
+
+def collective_evidence(results: Results) -> tuple[Evidence, ...]:
+    """Return how much of all hosts' steps passes in collectives, and who makes the others wait."""
+    breakdown, hosts = results.step_breakdown, results.hosts
+    if isinstance(breakdown, Unavailable) or not breakdown.collective_ns:
+        return ()
+    share = format_percent(100.0 * breakdown.collective_ns / breakdown.total_ns)
+    found = Evidence(
+        "collectives", f"{share} of the steps" if isinstance(hosts, Unavailable) else f"{share} of all hosts' steps"
+    )
+    if isinstance(hosts, Unavailable) or hosts.straggler is None:
+        return (found,)
+    rows = {row["host"]: row for row in hosts.table.to_pylist()}
+    last = rows.pop(hosts.straggler)
+    others_ns = float(np.median([row["input_wait_ns"] for row in rows.values()]))
+    return (
+        found,
+        Evidence("comes last", f"{hosts.straggler}, in {last['last_in']} of {hosts.common_steps} steps of all hosts"),
+        Evidence(
+            f"input wait of {hosts.straggler}",
+            f"{format_duration(last['input_wait_ns'])} per step, of the other hosts {format_duration(others_ns)}",
+        ),
+    )
+
+
+def first_epoch_evidence(first: PhaseTimes | None, later: JobSteps | Unavailable) -> tuple[Evidence, ...]:
+    """Return the steps that were judged, and those of the first epoch that were not."""
+    if first is None or isinstance(later, Unavailable):
+        return ()
+    waiting = 100.0 * later.wait_total_ns / later.total_ns if later.total_ns else 0.0
+    return tuple(
+        Evidence(
+            name, f"{format_count(count)} steps, median {format_duration(median)}, waiting {format_percent(percent)}"
+        )
+        for name, count, median, percent in (
+            ("first epoch", first.steps, first.median_ns, first.wait_percent),
+            ("later epochs, which are judged", later.count, later.median_ns, waiting),
+        )
+    )
 
 
 _INPUT_CLAUSES = {

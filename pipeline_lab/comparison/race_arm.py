@@ -159,7 +159,8 @@ def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
     if isinstance(gaps, Unavailable):
         return gaps
     whole_ns = gaps.idle_ns + gaps.busy_ns
-    cause = max(gaps.by_cause_ns, key=gaps.by_cause_ns.__getitem__) if gaps.idle_ns else None
+    idle_ns = gaps.idle_by_cause_ns
+    cause = max(idle_ns, key=idle_ns.__getitem__) if gaps.idle_ns else None
     return ArmIdle(gaps.device, 100.0 * gaps.idle_ns / whole_ns if whole_ns else 0.0, cause, windows[-1])
 
 

@@ -16,7 +16,7 @@ SHOWN_OPERATIONS = 3
 
 def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     """Draw how long the device idled for each cause inside the profile windows."""
-    inside = {cause: time_ns for cause, time_ns in gaps.by_cause_ns.items() if cause is not GapCause.CAPTURE_GAP}
+    inside = gaps.idle_by_cause_ns
     rows = [(CAUSE_NAMES[cause], time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
     figure = _bars("Idle time by cause", rows, gaps.idle_ns + gaps.busy_ns, "of the windows", mode)
     figure.update_xaxes(title_text="Device idle (s)")

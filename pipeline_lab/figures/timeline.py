@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.segments import CLASSES, Segments, row_segments, timeline_rows
@@ -106,9 +106,8 @@ def _add_notes(figure: go.Figure, gaps: IdleGaps, rows: int, segments: list[Segm
     coarse = max((one.resolution_ns for one in segments if one.resolution_ns), default=None)
     if coarse is not None:
         add_note(figure, f"Each {format_duration(coarse)} shows what filled most of it.")
-    off_ns = gaps.by_cause_ns.get(GapCause.CAPTURE_GAP, 0)
-    if off_ns:
-        add_note(figure, f"Left out: {format_duration(off_ns)} between windows, when the profiler was off.")
+    if gaps.unrecorded_ns:
+        add_note(figure, f"Left out: {format_duration(gaps.unrecorded_ns)} between windows, when the profiler was off.")
 
 
 def _labels(segments: list[Segments]) -> list[str]:

@@ -108,7 +108,7 @@ def _buffer(stage: PipelineStage) -> str:
 
 def idle_causes(gaps: IdleGaps) -> Table:
     """List what the device idled for."""
-    inside = {cause: ns for cause, ns in gaps.by_cause_ns.items() if cause is not GapCause.CAPTURE_GAP and ns}
+    inside = {cause: ns for cause, ns in gaps.idle_by_cause_ns.items() if ns}
     whole_ns = gaps.idle_ns + gaps.busy_ns or 1
     rows = tuple(
         (CAUSE_NAMES[cause], format_duration(ns), format_percent(100 * ns / whole_ns))
@@ -119,8 +119,7 @@ def idle_causes(gaps: IdleGaps) -> Table:
 
 def longest_gaps(gaps: IdleGaps) -> Table:
     """List the longest idle gaps inside the windows."""
-    causes = gaps.gaps["cause"].to_pylist()
-    inside = gaps.gaps.filter(pa.array([cause != GapCause.CAPTURE_GAP.value for cause in causes], pa.bool_()))
+    inside = gaps.inside
     rows = tuple(
         (
             format_duration(row["start_ns"]),

@@ -61,12 +61,16 @@ RESOURCES = pa.schema(
         ("time_ns", pa.int64()),  # epoch
         ("rss_bytes", pa.int64()),
         ("cpu_percent", pa.float32()),  # this process; 100 is one core
-        ("other_cpu_percent", pa.float32()),  # everybody else on the machine; 100 is one core
+        (
+            "other_cpu_percent",
+            pa.float32(),
+        ),  # everybody else on the machine, save what the job started; 100 is one core
         ("gpu_memory_bytes", pa.int64()),  # null without a GPU
         ("gpu_percent", pa.float32()),  # null without a GPU
         ("flushing", pa.bool_()),  # a profile window is being written
         ("gpu_clock_mhz", pa.int32()),  # null without a GPU
         ("gpu_slowed", pa.bool_()),  # heat or power hold the GPU back; null without one
+        ("children_cpu_percent", pa.float32()),  # processes that this one started; 100 is one core
     ]
 )
 """One row per half second or so."""
@@ -115,7 +119,7 @@ BLOCKS = pa.schema(
 )
 """One row per block of a race."""
 
-LATER = ("away_ns", "gpu_clock_mhz", "gpu_slowed")
+LATER = ("away_ns", "gpu_clock_mhz", "gpu_slowed", "children_cpu_percent")
 """Columns that came later; a table that was written without one is read with nulls in its place."""
 
 

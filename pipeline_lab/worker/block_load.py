@@ -1,4 +1,4 @@
-"""What a block of a race met on the machine: our own processor time, that of others, a GPU that slows itself down."""
+"""What a block of a race met on the machine: the job's processor time, that of others, a GPU that slows itself down."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class BlockLoad:
     """One block's load.
 
     Attributes:
-        cpu_ns: Processor time of this process.
+        cpu_ns: Processor time of this process and of those that it started.
         other_load_percent: What everybody else used of all cores, 0 to 100; time stolen by the host included.
         throttled: The GPU had lowered its clocks because of heat or power at the end of the block.
     """
@@ -38,4 +38,4 @@ class LoadMeter:
         """Return the load since the start."""
         use = self._processor.lap()
         percent = min(100.0, 100 * use.others_s / (use.elapsed_s * self._cores))
-        return BlockLoad(round(use.own_s * NS_PER_S), percent, bool(self._gpu.is_slowed()))
+        return BlockLoad(round((use.own_s + use.children_s) * NS_PER_S), percent, bool(self._gpu.is_slowed()))

@@ -36,7 +36,8 @@ def sample_resources(
                 rss_bytes = memory.read_bytes()
                 is_flushing = on_sample(rss_bytes)
                 use = processor.lap()
-                own_percent, other_percent = (100 * each / use.elapsed_s for each in (use.own_s, use.others_s))
+                spent = (use.own_s, use.others_s, use.children_s)
+                own_percent, other_percent, children_percent = (100 * each / use.elapsed_s for each in spent)
                 seen = gpu.read()
                 table.append(
                     clock.now_ns(),
@@ -48,6 +49,7 @@ def sample_resources(
                     is_flushing,
                     seen.clock_mhz,
                     seen.is_slowed,
+                    children_percent,
                 )
         except OSError as error:
             errors.append(error)

@@ -10,6 +10,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
+from tests.analysis.test_input_causes import SERIAL, SLEEPING, pipeline
 from tests.analysis.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
 from tests.support import results
 
@@ -55,6 +56,27 @@ def test_the_gain_of_overlapping_and_of_a_faster_pipeline_follow_from_the_calibr
     slow = advise(judged(Calibration(20e6, 49e6, 50e6), input_wait=60, device_compute=40)).verdict
     assert slow.suggestions[0].predicted_gain_percent == 60.0
     assert slow.suggestions[0].prediction == "predicted: step up to 60 % shorter"
+
+
+def test_a_serial_map_is_to_be_parallelised_first_and_overlapped_second():
+    # three quarters of the step wait for a map without num_parallel_calls; nothing works ahead
+    found = replace(
+        judged(input_wait=75, device_compute=25), tf_data=pipeline(*SERIAL, blamed=2, pool=2), job_load=SLEEPING
+    )
+    verdict = advise(replace(found, verdict=judge(found))).verdict
+    assert verdict.cause == "under-parallel"
+    assert [one.change.split()[0] for one in verdict.suggestions] == ["Give", "End"]
+    assert verdict.suggestions[1].predicted_gain_percent == 25.0
+
+
+def test_of_a_short_serial_map_overlap_comes_first():
+    found = replace(
+        judged(input_wait=40, device_compute=60), tf_data=pipeline(*SERIAL, blamed=2, pool=2), job_load=SLEEPING
+    )
+    verdict = advise(replace(found, verdict=judge(found))).verdict
+    assert verdict.cause == "no-overlap"
+    assert [one.change.split()[0] for one in verdict.suggestions] == ["End", "Make"]
+    assert verdict.suggestions[0].predicted_gain_percent == 40.0
 
 
 def test_advice_that_is_there_stays():

@@ -10,9 +10,10 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
 from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.trace_parts import analyse_trace
-from pipeline_lab.analysis.verdict import VerdictClass
+from pipeline_lab.analysis.verdict import Confidence, VerdictClass
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs import opened
+from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane import read_xplane
 from tests.support.recorded_run import write_run
@@ -55,6 +56,43 @@ def test_a_run_is_put_together_from_its_windows_and_tables(tmp_path: Path):
     assert found.calibration.utilisation_percent == 50.0
     assert found.verdict.verdict_class is VerdictClass.INPUT_BOUND
     assert found.verdict.cause == "no-overlap"
+
+
+def test_a_job_whose_first_epoch_is_another_matter_is_judged_by_the_later_ones(tmp_path: Path):
+    # ten steps of 10 ms that wait for 4, then ten of 6 ms that do not wait; a window of three steps in each
+    found = diagnose(write_run(tmp_path / "run", cached_from=10).path)
+    assert found.verdict.verdict_class is VerdictClass.DEVICE_BOUND
+    assert found.verdict.sentence.endswith(
+        "; that is so after the first epoch, in which a step takes 10 ms and waits for input for 40 % of it."
+    )
+    shown = {one.name: one.value for one in found.verdict.evidence}
+    assert shown["recorded steps"].startswith("3 ")
+    assert shown["input wait"] == "0 % of the steps"
+    assert shown["first epoch"] == "8 steps, median 10 ms, waiting 40 %"
+    assert shown["later epochs, which are judged"] == "10 steps, median 6 ms, waiting 0 %"
+    # the charts show all of it
+    assert not isinstance(found.steps, Unavailable)
+    assert found.steps.count == 6
+    assert not isinstance(found.job_steps, Unavailable)
+    assert found.job_steps.count == 18
+
+
+def test_without_a_window_in_the_later_epochs_the_jobs_own_steps_speak_for_them(tmp_path: Path):
+    found = diagnose(write_run(tmp_path / "run", cached_from=10, windows=1).path).verdict
+    assert found.verdict_class is VerdictClass.DEVICE_BOUND
+    assert found.sentence.startswith(
+        "Input is not the limit: the training step is at work for 100 % of each 6 ms step;"
+    )
+    assert found.confidence is Confidence.MEDIUM
+
+
+def test_epochs_that_are_alike_are_judged_together(tmp_path: Path):
+    folder = write_run(tmp_path / "run")
+    write_files(folder.files, [DataFile("/data/a", 20, 400), DataFile("/data/b", 20, 400)])  # 40 records: two epochs
+    found = diagnose(folder.path)
+    assert not isinstance(found.step_phases, Unavailable)
+    assert len(found.step_phases.phases) == 3
+    assert "first epoch" not in found.verdict.sentence
 
 
 def test_a_run_without_windows_says_so_and_judges_by_its_own_steps(tmp_path: Path):

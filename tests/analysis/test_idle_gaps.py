@@ -236,6 +236,17 @@ def test_the_time_between_windows_is_a_capture_gap_and_no_idle_time():
     assert rows(merged) == [(10, 10, "unknown"), (30, 70, "capture_gap"), (110, 10, "unknown")]
     assert merged.gaps.column("window").to_pylist() == [0, None, 1]
     assert (merged.idle_ns, shares_us(merged)) == (20_000, {"capture_gap": 70, "unknown": 20})
+    assert sum(merged.idle_by_cause_ns.values()) == merged.idle_ns
+    assert (merged.unrecorded_ns, merged.inside.column("window").to_pylist()) == (70_000, [0, 1])
+
+
+def test_time_without_the_profiler_is_counted_once_for_all_devices():
+    both = [
+        tables.place(find(gpu(kernels((0, 10))), gpu(kernels((0, 10)), number=1)), number, at_us * 1000)
+        for number, at_us in enumerate((0, 100))
+    ]
+    merged = idle_gaps.merge(both, capture_gaps=True)
+    assert (merged.unrecorded_ns, merged.idle_ns) == (90_000, 0)
 
 
 def test_windows_without_a_common_clock_have_no_capture_gap():

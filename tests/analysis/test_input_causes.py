@@ -27,7 +27,7 @@ from tests.support import results
 
 MS = 1_000_000
 SECOND_NS = 1000 * MS
-SLEEPING = JobLoad(cores=4.0, pool_threads=None, cpu_ns_per_step=5.0 * MS, other_cores=0.0)
+SLEEPING = JobLoad(cores=4.0, pool_threads=None, cores_used=0.1, cpu_ns_per_step=5.0 * MS, other_cores=0.0)
 NO_MODEL = Unavailable("Only known for own runs.")
 UNCALIBRATED = Unavailable("Not calibrated.")
 
@@ -119,7 +119,7 @@ def test_calls_that_queue_for_a_full_pool_are_pool_bound():
 def test_full_cores_are_cpu_bound_whatever_the_pool_does():
     full = pipeline(*with_map(**QUEUED), blamed=2, pool=2, busy_threads=2.0)
     # steps of 50 ms on four cores of which others take two: 90 of 100 ms
-    load = JobLoad(cores=4.0, pool_threads=None, cpu_ns_per_step=90.0 * MS, other_cores=2.0)
+    load = JobLoad(cores=4.0, pool_threads=None, cores_used=1.8, cpu_ns_per_step=90.0 * MS, other_cores=2.0)
     assert blame(full, load).cause == "cpu-bound"
 
 
@@ -132,10 +132,8 @@ def test_a_wide_spread_with_idle_slots_is_the_order():
 def test_python_counts_only_if_it_keeps_a_core_busy():
     python = pipeline(*with_map(**PYTHON), blamed=2)
     assert blame(python).cause == "under-parallel"  # 5 ms of processor in a step of 50: the function sleeps
-    working = replace(SLEEPING, cpu_ns_per_step=45.0 * MS)
+    working = replace(SLEEPING, cores_used=0.9)
     assert blame(python, working).cause == "python-bound"
-    generator = (stage(0, "Root"), stage(1, "Prefetch"), stage(2, "Generator", self_ms=900))
-    assert blame(pipeline(*generator, blamed=2), working).cause == "python-bound"
 
 
 @pytest.mark.parametrize("name", ["TFRecord", "Map"])
@@ -150,13 +148,61 @@ def test_what_runs_once_for_each_file_is_the_source(name: str):
     assert blame(pipeline(*chain, blamed=3)).cause == "source"
 
 
-def test_without_a_stage_that_works_ahead_step_and_input_take_turns():
-    serial = with_map(name="Map", prefetch=False, self_ms=600)
-    turns = pipeline(*serial, blamed=2)
-    assert blame(turns).cause == "no-overlap"
-    assert blame(turns, wait=0.9).cause == "under-parallel"  # overlap would hide a tenth at most
+GENERATOR = (
+    stage(0, "Root"),
+    stage(1, "Prefetch"),
+    stage(2, "FlatMap"),
+    stage(3, "Generator", path="Root::Prefetch::FlatMap::Generator", operations=(Operation("PyFunc", 100, SECOND_NS),)),
+)
+
+
+def test_a_generator_that_keeps_a_core_busy_is_bound_by_python():
+    assert blame(pipeline(*GENERATOR, blamed=3), replace(SLEEPING, cores_used=1.1)).cause == "python-bound"
+
+
+def test_a_generator_that_waits_for_its_own_processes_is_a_slow_source():
+    # two cores are busy, but 1.9 of them with processes that the generator started
+    pooled = replace(SLEEPING, cores_used=2.0, children_cores=1.9)
+    found = blame(pipeline(*GENERATOR, blamed=3), pooled)
+    assert (found.stage, found.cause) == ("Generator", "source")
+    shown = {evidence.name: evidence.value for evidence in found.evidence}
+    assert shown["processes that the job started"] == "1.9 of these cores"
+    # four of four cores: what limits the job is the processor, whoever works on it
+    assert blame(pipeline(*GENERATOR, blamed=3), replace(pooled, cores_used=4.0)).cause == "cpu-bound"
+
+
+SERIAL = with_map(name="Map", prefetch=False, self_ms=600)
+
+
+@pytest.mark.parametrize(
+    ("wait", "pool", "cause"),
+    [
+        (0.3, 2, "no-overlap"),  # overlap saves 30 of 100 ms: all of the wait
+        (0.6, 2, "no-overlap"),  # overlap saves 40 of 100 ms, the map (0.9 of the wait) on two threads 27
+        (0.6, 16, "under-parallel"),  # on sixteen 51
+        (0.75, 2, "under-parallel"),  # overlap saves 25, two calls at once 34
+        (0.95, 2, "under-parallel"),
+    ],
+)
+def test_of_a_serial_pipeline_what_saves_more_of_the_step_is_named(wait: float, pool: int, cause: str):
+    found = blame(pipeline(*SERIAL, blamed=2, pool=pool), wait=wait)
+    assert found.cause == cause
+
+
+def test_the_evidence_of_a_serial_pipeline_says_what_each_cure_would_save():
+    shown = {one.name: one.value for one in blame(pipeline(*SERIAL, blamed=2, pool=2), wait=0.75).evidence}
+    assert shown["overlap alone would save"] == "up to 25 % of the step"
+    assert shown["2 times as many calls of Map at once alone would save"] == "up to 33.8 % of the step"
+
+
+def test_a_pipeline_that_works_ahead_overlaps():
     ahead = pipeline(*with_map(name="Map", self_ms=600), blamed=2)
-    assert blame(ahead).cause == "under-parallel"
+    assert blame(ahead, wait=0.3).cause == "under-parallel"
+
+
+def test_on_full_cores_nothing_can_overlap():
+    busy = replace(SLEEPING, cores_used=3.8)
+    assert blame(pipeline(*SERIAL, blamed=2, pool=2), busy, wait=0.4).cause == "cpu-bound"
 
 
 def test_a_wait_that_the_trace_does_not_explain_blames_nobody():

@@ -4,6 +4,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis import job_load
+from pipeline_lab.analysis.steps import STEP_TABLE as STEP_ROWS
+from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.tables import RESOURCES, STEPS
 from pipeline_lab.runs.written import WrittenPipeline
@@ -44,6 +46,26 @@ def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
     assert found.cpu_ns_per_step == pytest.approx(100 * MS)
     assert found.other_cores == pytest.approx(0.2)
     assert (found.cores, found.pool_threads) == (2.0, 7)
+
+
+def test_a_job_that_times_no_steps_is_sampled_from_its_first_recorded_step_to_the_last():
+    # two recorded steps of 100 ms at 0.1 and 0.4 s; before them the job starts up
+    rows = [{"start_ns": at * MS, "end_ns": (at + 100) * MS} for at in (100, 400)]
+    blank = {"host": "h", "window": 0, "step": 0, "wait_ns": 0, "exposed_ns": 0, "busy_ns": 0}
+    recorded = Steps("train", 1.0, pa.Table.from_pylist([{**blank, **row} for row in rows], STEP_ROWS), False)
+    shift_ms = 1000  # the axis begins one second into the epoch
+    resources = pa.Table.from_pylist(
+        [
+            sample(shift_ms + 50, 200, 0),
+            {**sample(shift_ms + 150, 20, 10), "children_cpu_percent": 100},
+            sample(shift_ms + 300, 40, 30),
+            sample(shift_ms + 450, 900, 0, flushing=True),
+        ],
+        schema=RESOURCES,
+    )
+    found = job_load.measure_recorded({"cores": 2.0}, recorded, resources, shift_ms * MS)
+    assert (found.cores_used, found.children_cores, found.other_cores) == pytest.approx((0.8, 0.5, 0.2))
+    assert found.cpu_ns_per_step == pytest.approx(80 * MS)
 
 
 def test_without_a_sample_there_is_no_load():

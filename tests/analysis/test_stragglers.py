@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.step_breakdown import PARTS, PARTS_TABLE, sum_up
-from pipeline_lab.analysis.stragglers import Hosts, compare
+from pipeline_lab.analysis.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown, sum_up
+from pipeline_lab.analysis.stragglers import Hosts, compare, follow_last
 from pipeline_lab.errors import TraceIncompleteError
 
 MS = 1_000_000
@@ -12,8 +12,8 @@ FAST = {"device_compute": 10, "collective": 30}
 WAITING = {"device_compute": 10, "collective": 5, "input_wait": 25}
 
 
-def side_by_side(**hosts: list[dict[str, int] | None]) -> Hosts:
-    """Compare hosts whose steps are given by their parts; None for a step that was not recorded."""
+def breakdown(**hosts: list[dict[str, int] | None]) -> StepBreakdown:
+    """Return the steps of hosts by their parts; None for a step that was not recorded."""
     rows = [
         {
             "host": host,
@@ -27,7 +27,11 @@ def side_by_side(**hosts: list[dict[str, int] | None]) -> Hosts:
         for step, parts in enumerate(steps)
         if parts is not None
     ]
-    return compare(sum_up(pa.Table.from_pylist(rows, schema=PARTS_TABLE)))
+    return sum_up(pa.Table.from_pylist(rows, schema=PARTS_TABLE))
+
+
+def side_by_side(**hosts: list[dict[str, int] | None]) -> Hosts:
+    return compare(breakdown(**hosts))
 
 
 def test_the_host_that_waits_for_input_while_the_others_wait_for_it():
@@ -38,6 +42,16 @@ def test_the_host_that_waits_for_input_while_the_others_wait_for_it():
     assert (b["own_ns"] // MS, b["collective_ns"] // MS, b["input_wait_ns"] // MS) == (35, 5, 25)
     assert [(row["median_ns"] // MS, row["held_up_ns"]) for row in (a, c)] == [(40, 0), (40, 0)]
     assert (found.common_steps, found.common_ns // MS) == (4, 160)
+
+
+def test_the_host_that_comes_last_makes_the_step_as_long_as_it_is():
+    # b comes last in step 0, a in step 1
+    followed = follow_last(breakdown(a=[FAST, WAITING], b=[WAITING, {"device_compute": 5, "collective": 35}])).parts_ns
+    assert {part: length // MS for part, length in followed.items() if length} == {
+        "device_compute_ns": 20,
+        "collective_ns": 10,
+        "input_wait_ns": 50,
+    }
 
 
 def test_equal_hosts_have_no_straggler():

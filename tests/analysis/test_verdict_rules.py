@@ -9,11 +9,13 @@ from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.losses import Losses, classify, measure_losses
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.stragglers import compare
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
 from pipeline_lab.units import format_duration
+from tests.analysis.test_stragglers import breakdown
 from tests.support import results
 
 NO_PIPELINE = Unavailable("No stages.")
@@ -86,6 +88,52 @@ def test_python_between_steps_is_the_cause():
     verdict = judged(divided(python=66, host_compute=34))
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
     assert verdict.sentence.startswith("Python code between TensorFlow's calls")
+
+
+def several_hosts(**hosts: dict[str, int]) -> Verdict:
+    """Judge ten steps of each host, given by their parts in ms."""
+    steps = breakdown(**{name: [parts] * 10 for name, parts in hosts.items()})
+    return judged(steps, hosts=compare(steps), steps=results.steps())
+
+
+def test_a_host_that_waits_for_input_makes_the_job_wait_though_the_others_spend_it_in_collectives():
+    # per step of 40 ms: worker_0 computes 10 and waits 30 for worker_1, which waits 25 for its input
+    waits = {"device_compute": 10, "collective": 5, "input_wait": 25}
+    found = several_hosts(worker_0={"device_compute": 10, "collective": 30}, worker_1=waits)
+    assert found.verdict_class is VerdictClass.INPUT_BOUND
+    assert found.sentence.endswith("; worker_1 comes last, and the other hosts wait for it.")
+    assert "(62.5 %)" in found.sentence
+    shown = {one.name: one.value for one in found.evidence}
+    assert shown["collectives"] == "43.8 % of all hosts' steps"  # 35 of 80
+    assert shown["comes last"] == "worker_1, in 10 of 10 steps of all hosts"
+    assert shown["input wait of worker_1"] == "25 ms per step, of the other hosts 0 ns"
+
+
+def test_a_host_that_computes_longer_is_named():
+    found = several_hosts(
+        worker_0={"device_compute": 10, "collective": 30}, worker_1={"device_compute": 36, "collective": 4}
+    )
+    assert found.verdict_class is VerdictClass.DEVICE_BOUND
+    assert found.sentence == (
+        "Input is not the limit: the device is at work for 90 % of each 50 ms step; worker_1 comes last, and the other "
+        "hosts wait for it."
+    )
+
+
+def test_hosts_that_all_spend_their_steps_exchanging_values_are_not_bound_by_their_devices():
+    even = {"device_compute": 10, "collective": 30}
+    found = several_hosts(worker_0=even, worker_1=even)
+    assert (found.verdict_class, found.cause) == (VerdictClass.IDLE_OTHER, "collective")
+    assert found.sentence == (
+        "Exchanging values with other devices or workers, and waiting for them, keeps the device from its own work for "
+        "37.5 ms of each 50 ms step (75 %)."
+    )
+
+
+def test_one_recorded_worker_that_waits_for_the_others_is_not_bound_by_its_device():
+    found = judged(divided(collective=70, device_compute=30), hosts=Unavailable("One host."))
+    assert (found.verdict_class, found.cause) == (VerdictClass.IDLE_OTHER, "collective")
+    assert {one.name: one.value for one in found.evidence}["collectives"] == "70 % of the steps"
 
 
 def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_explains():

@@ -80,7 +80,7 @@ def test_a_table_from_before_a_column_existed_is_read_with_nulls(tmp_path: Path)
 
 def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
     writer = TableWriter(tmp_path / "resources", RESOURCES)
-    writer.append(1, 2, 3.0, 4.0, None, None, False, None, None)
+    writer.append(1, 2, 3.0, 4.0, None, None, False, None, None, None)
     writer.close()
     table = read_table(tmp_path / "resources", RESOURCES)
     assert table.column("gpu_memory_bytes").to_pylist() == [None]

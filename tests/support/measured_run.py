@@ -37,7 +37,7 @@ def make_measured_run(
         start = EPOCH + round(step * period_ms * MS)
         wait = round((period_ms - STEP_MS) * MS)
         steps.append(step, step < WARMUP, start, wait, start + round(period_ms * MS), 1.0, 0.5, -1, 10**8, 0)
-        resources.append(start + MS, 10**8, 100 * CPU_MS / period_ms, 0.0, None, None, False, None, None)
+        resources.append(start + MS, 10**8, 100 * CPU_MS / period_ms, 0.0, None, None, False, None, None, 0.0)
     steps.close()
     resources.close()
     _write_model(folder, period_ms)

@@ -510,7 +510,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "profiler_cost": profiler_cost(),
         "live_model": live_model(),
         "written": written(),
-        "job_load": JobLoad(cores=2.0, pool_threads=2, cpu_ns_per_step=40.0 * MS, other_cores=0.1),
+        "job_load": JobLoad(cores=2.0, pool_threads=2, cores_used=0.8, cpu_ns_per_step=40.0 * MS, other_cores=0.1),
         "findings": (
             Finding(
                 "sampling-skew",

@@ -76,7 +76,8 @@ def write_steps(folder: RunFolder, steps: int) -> None:
         samples.extend([step] * 8, [step % 4] * 8, [8 * step // 4 + index for index in range(8)])
         names.extend([step] * 8, [f"{step}-{index}" for index in range(8)])
         if step % 10 == 0:
-            resources.append(start, 900_000_000 + step * 100_000, 120.0, 15.0, None, None, step in (20, 70), None, None)
+            used = (120.0, 15.0, None, None, step in (20, 70), None, None, 0.0)
+            resources.append(start, 900_000_000 + step * 100_000, *used)
     for writer in (table, samples, names, resources):
         writer.close()
 

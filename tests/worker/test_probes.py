@@ -1,4 +1,5 @@
 import errno
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.runs.tables import RESOURCES, read_table
-from pipeline_lab.worker import probes
+from pipeline_lab.worker import probes, processor_load
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.gpu import Gpu, GpuReading
 from pipeline_lab.worker.memory import ResidentMemory, return_free_memory
@@ -27,9 +28,22 @@ def test_resident_memory_grows_by_what_is_taken() -> None:
 
 
 def test_load_is_split_into_own_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    readings = iter([(0.0, 10.0, 100.0), (2.0, 11.0, 104.0)])  # clock, own, machine: one of four seconds is ours
+    # clock, own, children's, machine: one of four seconds is ours, half a one that of processes that we started
+    readings = iter([(0.0, 10.0, 3.0, 100.0), (2.0, 11.0, 3.5, 104.0)])
     monkeypatch.setattr(ProcessorLoad, "_read", lambda _: next(readings))
-    assert ProcessorLoad().lap() == ProcessorUse(elapsed_s=2.0, own_s=1.0, others_s=3.0)
+    assert ProcessorLoad().lap() == ProcessorUse(elapsed_s=2.0, own_s=1.0, children_s=0.5, others_s=2.5)
+
+
+def test_a_process_that_this_one_started_is_not_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_load, "LOOK_EVERY_S", 0.0)
+    load = ProcessorLoad()
+    script = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert load.lap().children_s >= 0.25
+        child.communicate(b"\n")
+    assert 0.0 <= load.lap().children_s < 0.25  # it has ended and counts on
 
 
 def test_without_a_gpu_its_columns_stay_empty() -> None:

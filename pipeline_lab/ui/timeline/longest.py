@@ -21,9 +21,7 @@ QUANTITIES = {"Starts", "Length", "Device idle meanwhile"}
 def show(section: Section, diagnosis: Diagnosis) -> None:
     """Show the table that belongs to a section, if there is one and something to show."""
     if section is Section.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
-        gaps = diagnosis.idle_gaps.gaps
-        inside = gaps.filter(tables.valid(gaps, "window"))
-        longest = inside.sort_by([("duration_ns", "descending")]).slice(0, MAX_ROWS)
+        longest = diagnosis.idle_gaps.inside.sort_by([("duration_ns", "descending")]).slice(0, MAX_ROWS)
         rows = longest.to_pylist()
         columns = {
             "Length": [format_duration(row["duration_ns"]) for row in rows],
