@@ -1,4 +1,4 @@
-"""A search for a terminal: who won and by how much, then what was raced, predicted beside measured."""
+"""A search for a terminal: who won and by how much, what that changes, what was tried, and how it went."""
 
 from collections.abc import Iterator
 
@@ -6,34 +6,40 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline_lab.tuning.history import Raced, Standing
+from pipeline_lab.advice.changes import option_changes
+from pipeline_lab.tuning.halving import Fate
+from pipeline_lab.tuning.history import Ended
+from pipeline_lab.tuning.placing import Places, find_places
 from pipeline_lab.tuning.result import Tuning
+from pipeline_lab.tuning.words import describe, place_cells
 
 
 def summarise_tuning(found: Tuning) -> RenderableType:
-    """Put a search into words and tables."""
+    """Put a search into words and one table."""
     return Group(*_lines(found))
 
 
 def _lines(found: Tuning) -> Iterator[RenderableType]:
     yield Text(found.sentence, style="bold")
-    for step in found.steps:
-        if isinstance(step, Raced):
-            yield Text(f"\nRound {step.round}, against {step.leader}")
-            yield _table(step)
+    changes = option_changes(found.options.start, found.winner)
+    if changes:
+        yield Text("\nWhat it changes")
+        yield from (Text(f"  {change}") for change in changes)
+    places = find_places(found.steps)
+    if places.rows:
+        yield Text("\nWhat was tried: time per step against " + places.reference)
+        yield _table(places)
+    story = [describe(step) for step in found.steps if not isinstance(step, Ended)]
+    if story:
+        yield Text("\nHow it went")
+        yield from (Text(f"  {number}. {sentence}") for number, sentence in enumerate(story, 1))
 
 
-def _table(step: Raced) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "", "predicted", "measured", "interval"):
-        table.add_column(title, justify="left" if not title else "right")
-    for each in step.standings:
-        table.add_row(Text(each.configuration), each.fate, *_numbers(each))
+def _table(places: Places) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("configuration", "raced", "interval", "predicted", ""):
+        table.add_column(title, justify="left" if title in ("configuration", "") else "right")
+    for place in places.rows:
+        style = "bold" if place.fate is Fate.LEADS else ""
+        table.add_row(*(Text(cell, style=style) for cell in place_cells(place, places.reference)))
     return table
-
-
-def _numbers(standing: Standing) -> tuple[str, str, str]:
-    predicted, ratio = ("–" if value is None else f"{value:.2f}" for value in (standing.predicted, standing.ratio))
-    low, high = standing.low, standing.high
-    interval = "–" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-    return predicted, ratio, interval

@@ -346,8 +346,8 @@ TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
     Chart(
         "search-places",
         None,
-        "Every configuration that raced: its time over that of the one that led first, with its interval, beside what "
-        "was predicted.",
+        "Every configuration that raced: its time over the start's (the first leader's until one met the start), with "
+        "its interval, beside what was predicted.",
         search_places,
         wide=True,
     ),

@@ -17,14 +17,15 @@ MOST_LINES = 3
 
 
 def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
-    """Draw each configuration's time over that of the one that led first, with its interval and what was predicted."""
-    found = [place for place in find_places(tuning.steps) if place.ratio is not None]
+    """Draw each configuration's time over the start's, or the first leader's until one met the start, beside what was predicted."""
+    places = find_places(tuning.steps)
+    found = [place for place in places.rows if place.ratio is not None]
     if not found:
         return Unavailable("No race is over yet.")
     shown = found[:MOST_ROWS]
     labels = [_lines(place.configuration) for place in shown]
     figure = rows_figure(
-        "Time per step of what raced", mode, "Time over the first leader's (left is faster)", len(shown)
+        "Time per step of what raced", mode, f"Time over that of {places.reference[:60]} (left is faster)", len(shown)
     )
     figure.update_yaxes(automargin=True, categoryorder="array", categoryarray=labels)
     known = [

@@ -14,10 +14,11 @@ from pipeline_lab.report.comparison_tables import build_table
 from pipeline_lab.report.content import Answer, Block, Code, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
-from pipeline_lab.tuning.history import Ended, Raced, Standing
+from pipeline_lab.tuning.history import Ended, Raced
+from pipeline_lab.tuning.placing import find_places
 from pipeline_lab.tuning.result import Tuning
 from pipeline_lab.tuning.space import START
-from pipeline_lab.tuning.words import describe
+from pipeline_lab.tuning.words import change_words, describe, interval_words, place_cells
 from pipeline_lab.units import NS_PER_S, format_duration
 
 STANDING_TABLE = pa.schema(
@@ -70,9 +71,9 @@ class TuneReport:
             warnings=(),
             notes=notes_of(tuning, self.notes),
             sections=(
-                Section("The search", (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_rounds(tuning))),
+                Section("The search", (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_tried(tuning))),
                 Section("The winner", _winner(tuning)),
-                Section("What was tried and why", tuple(Text(describe(step)) for step in tuning.steps)),
+                Section("How it went", tuple(Text(describe(step)) for step in tuning.steps)),
                 Section("Trials", (_trials(tuning),)),
             ),
         )
@@ -122,37 +123,27 @@ def _certainty(ended: Ended) -> str:
 def _evidence(ended: Ended) -> tuple[Evidence, ...]:
     found = [Evidence("Configurations measured", str(ended.configurations))]
     if ended.ratio is not None:
-        found.insert(0, Evidence("Time over the start's", f"{ended.ratio:.2f} ({_interval(ended.low, ended.high)})"))
+        found.insert(
+            0, Evidence("Time per step", f"{change_words(ended.ratio)} ({interval_words(ended.low, ended.high)})")
+        )
     if ended.predicted is not None:
-        found.insert(1, Evidence("Predicted", f"{ended.predicted:.2f}"))
+        found.insert(1, Evidence("Predicted", change_words(ended.predicted)))
     return tuple(found)
 
 
-def _rounds(tuning: Tuning) -> tuple[Table, ...]:
-    raced = [step for step in tuning.steps if isinstance(step, Raced)]
-    return tuple(_round(number, step) for number, step in enumerate(raced, 1))
-
-
-def _round(number: int, step: Raced) -> Table:
-    rows = tuple((each.configuration, each.fate, *_cells(each)) for each in step.standings)
-    return Table(
-        f"Race {number}: against {step.leader}",
-        ("Configuration", "Fate", "Predicted", "Raced", "Interval"),
-        rows,
-        numeric=(2, 3, 4),
-        note=f"Time over that of “{step.leader}”, after at most {step.pairs} rounds.",
+def _tried(tuning: Tuning) -> tuple[Table, ...]:
+    places = find_places(tuning.steps)
+    if not places.rows:
+        return ()
+    return (
+        Table(
+            f"What was tried: time per step against {places.reference}",
+            ("Configuration", "Raced", "Interval", "Predicted", "Outcome"),
+            tuple(place_cells(place, places.reference) for place in places.rows),
+            numeric=(1, 2, 3),
+            note="Each from its last race, through the configurations that led.",
+        ),
     )
-
-
-def _cells(standing: Standing) -> tuple[str, str, str]:
-    predicted, ratio = ("–" if value is None else f"{value:.3f}" for value in (standing.predicted, standing.ratio))
-    return predicted, ratio, _interval(standing.low, standing.high)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return "–"
-    return f"{0 if low is None else low:.3f} to {'∞' if high is None else f'{high:.3f}'}"
 
 
 def _winner(tuning: Tuning) -> tuple[Block, ...]:

@@ -4,14 +4,23 @@ from collections import Counter
 
 from pipeline_lab.tuning.halving import Fate, Ratio
 from pipeline_lab.tuning.history import Raced, Step
+from pipeline_lab.tuning.placing import Place
 from pipeline_lab.tuning.space import START
-from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
+
+LEAST_CEILING = 1.01
+"""How many times faster the step could become by its input before it is worth a number."""
 
 
 def profile_sentence(name: str, step_ms: float, ceiling: float, binds: str) -> str:
     who = "The start" if name == START else f"“{name}”"
     step = format_duration(step_ms * NS_PER_MS)
-    return f"{who} takes {step} per step; {binds} is what the step waits for, and free input would make it {ceiling:.2f}× as fast."
+    more = (
+        f"could be {ceiling:.2f}× as fast if its input were free"
+        if ceiling >= LEAST_CEILING
+        else "can hardly be faster by its input"
+    )
+    return f"{who} takes {step} per step, as long as: {binds}. It {more}."
 
 
 def proposal_sentence(looked_at: int, refused: dict[str, int], picks: int, best_gain: float) -> str:
@@ -44,9 +53,51 @@ def no_time_sentence(reason: str, least_s: float) -> str:
 
 
 def _gain(ratio: Ratio) -> str:
+    than = f"{change_words(ratio.ratio)} time per step than the start"
     if ratio.low <= 0 or ratio.high == float("inf"):
-        return f"about {ratio.ratio:.2f} times the start's time per step, after too few rounds for an interval"
-    return f"{ratio.ratio:.2f} times the start's time per step (interval {ratio.low:.2f} to {ratio.high:.2f})"
+        return f"about {than}, after too few rounds for an interval"
+    return f"{than} (interval {interval_words(ratio.low, ratio.high)})"
+
+
+def change_words(ratio: float | None) -> str:
+    """Put a time over another one into words: ``24 % less``."""
+    if ratio is None:
+        return "–"
+    return f"{format_percent(100 * abs(1 - ratio))} {'less' if ratio < 1 else 'more'}"
+
+
+def interval_words(low: float | None, high: float | None) -> str:
+    """Put an interval of such a ratio into words, the smaller gain first."""
+    if low is None or high is None:
+        return "–"
+    ends = [change_words(high), change_words(low)]
+    word = ends[0].rpartition(" ")[2]
+    return f"{ends[0].removesuffix(f' {word}') if ends[1].endswith(word) else ends[0]} to {ends[1]}"
+
+
+def outcome_words(place: Place) -> str:
+    """Say what became of a configuration."""
+    if place.configuration == START:
+        return "the start" if place.fate is not Fate.LEADS else "the start stays"
+    return _OUTCOMES[place.fate]
+
+
+def place_cells(place: Place, reference: str) -> tuple[str, str, str, str, str]:
+    """Return a row of what was tried: configuration, raced, interval, predicted, outcome."""
+    if place.configuration == reference:
+        return (place.configuration, "–", "–", "–", outcome_words(place))
+    numbers = (change_words(place.ratio), interval_words(place.low, place.high), change_words(place.predicted))
+    return (place.configuration, *numbers, outcome_words(place))
+
+
+_OUTCOMES = {
+    Fate.LEADS: "is the best",
+    Fate.KEPT: "races on",
+    Fate.TIED: "as fast, but costs more",
+    Fate.BEHIND: "not as good",
+    Fate.SLOWER: "slower for certain",
+    Fate.FAILED: "did not run",
+}
 
 
 def describe(step: Step) -> str:
@@ -59,7 +110,7 @@ def _raced(step: Raced) -> str:
     others = [
         f"{fates[fate]} {one if fates[fate] == 1 else many}" for fate, (one, many) in _FATES.items() if fates[fate]
     ]
-    return f"Round {step.round}: “{step.winner}” leads{'; ' if others else ''}{', '.join(others)}."
+    return f"Round {step.round}, {len(step.standings)} raced: “{step.winner}” is the best{'; ' if others else ''}{', '.join(others)}."
 
 
 _FATES = {

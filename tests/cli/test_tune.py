@@ -27,7 +27,8 @@ def test_a_search_tells_its_steps_and_prints_what_it_found(lab: Lab, options: Pa
     ended = call("tune", "--options", options, *common)
     assert ended.exit_code == 0
     assert "proposed by Optuna" in ended.stderr
-    assert "Round 1, against start" in ended.stdout
+    assert "What was tried: time per step against start" in ended.stdout
+    assert "How it went" in ended.stdout
     (record,) = [record for record in lab.store.runs() if record.kind == "tune"]
     assert record.options is not None
     assert record.options["budget_s"] == 300

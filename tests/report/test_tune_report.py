@@ -11,10 +11,11 @@ from pipeline_lab.report.export import write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.history import Raced
+from pipeline_lab.tuning.history import Ended, Raced
 from pipeline_lab.tuning.opening import open_with_searches
 from pipeline_lab.tuning.placing import find_places
 from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.words import change_words, interval_words
 from tests.support.recorded import recorded
 from tests.support.worlds import make_search
 
@@ -27,12 +28,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
 def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> None:
     content = TuneReport(found).content()
     assert content.answer.label == "faster"
-    assert content.answer.sentences[0].startswith("“map calls 4, pool threads 4, prefetch 2” takes 0.24 times")
+    assert content.answer.sentences[0].startswith("“map calls 4, pool threads 4, prefetch 2” takes 76")
     search, winner, tried, trials = content.sections
     assert len(tried.blocks) == len(found.steps)
     assert any(getattr(block, "text", "") == found.source for block in winner.blocks)
     assert [row[0] for row in trials.blocks[0].rows] == [trial.run for trial in found.trials]  # type: ignore[union-attr]
-    assert len(search.blocks) == 1 + sum(step.kind == "raced" for step in found.steps)
+    _, table = search.blocks
+    assert {row[0] for row in table.rows} >= {found.winner_name, "start"}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -64,10 +66,28 @@ def test_tables_have_a_row_per_race_and_configuration_and_per_trial(found: Tunin
 
 
 def test_places_are_on_one_scale_across_races(found: Tuning) -> None:
-    places = {place.configuration: place for place in find_places(found.steps)}
-    fast = [place for place in places.values() if place.ratio is not None and place.ratio < 1.1]
+    placed = find_places(found.steps)
+    places = {place.configuration: place for place in placed.rows}
+    assert (placed.reference, places["start"].ratio) == ("start", 1.0)
+    best = 10 / 42  # the step alone over the naive one
+    fast = [place for place in places.values() if place.ratio is not None and place.ratio < 1.1 * best]
     assert places[found.winner_name] in fast
-    assert all(place.predicted == pytest.approx(1.0) for place in fast)
+    assert all(place.predicted == pytest.approx(best) for place in fast)
+
+
+def test_until_one_met_the_start_times_are_over_the_first_leaders(found: Tuning) -> None:
+    placed = find_places([step for step in found.steps if not isinstance(step, Ended)])
+    (first, *_) = (step for step in found.steps if isinstance(step, Raced))
+    assert placed.reference == first.leader
+    assert {place.configuration: place.ratio for place in placed.rows}[first.leader] == 1.0
+    assert find_places(()).rows == ()
+
+
+def test_a_time_is_told_as_less_or_more() -> None:
+    assert (change_words(0.75), change_words(1.2), change_words(None)) == ("25 % less", "20 % more", "–")
+    assert interval_words(0.7, 0.8) == "20 % to 30 % less"
+    assert interval_words(0.9, 1.1) == "10 % more to 10 % less"
+    assert interval_words(None, 1.1) == "–"
 
 
 def test_a_place_without_an_interval_is_drawn_apart(found: Tuning) -> None:
