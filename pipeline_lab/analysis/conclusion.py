@@ -132,6 +132,7 @@ def conclude(source: Source, axis: Axis, job: JobResults, later: LaterEpochs | N
         "calibration": later.calibration,
         "live_model": later.live_model,
         "job_load": later.job_load,
+        "profiler_cost": later.profiler_cost,
     }
     behind = _merge_traces(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
     return Diagnosis(

@@ -23,7 +23,8 @@ LEAST_CORES = 0.1
 """What a job always gets of a machine that others fill."""
 
 MOSTLY_UNSEEN = 0.5
-"""A trace that does not show what this part of the wait was for cannot blame a stage by it."""
+"""A trace that does not show what this part of the wait was for cannot blame a stage by it, nor can a model of less work than
+that."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     pool_threads = load.pool_threads if load is not None else None
     if pool_threads is None and pipeline is not None:
         pool_threads = pipeline.threadpool_size
-    blamed = _blame(pipeline, works, pool_threads)
+    step_ns = None if isinstance(results.job_steps, Unavailable) else results.job_steps.median_ns
+    blamed = _blame(pipeline, works, pool_threads, waiting_share * (step_ns or 0.0))
     if blamed is None:
         return None
     return InputFacts(
@@ -134,12 +136,14 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
         processor=_processor(results),
         pool_threads=pool_threads,
         pool_busy_share=None if pipeline is None else pipeline.pool_busy_share,
-        step_ns=None if isinstance(results.job_steps, Unavailable) else results.job_steps.median_ns,
+        step_ns=step_ns,
     )
 
 
-def _blame(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
-    if works:
+def _blame(
+    pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None, wait_ns: float
+) -> Blamed | None:
+    if works and sum(work.work_ns for work in works) >= MOSTLY_UNSEEN * wait_ns:
         return _longest_work(pipeline, works, pool_threads)
     if pipeline is None:
         return None

@@ -14,6 +14,7 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.live_model import LiveModel
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.analysis.trace_parts import TraceParts
@@ -38,7 +39,7 @@ class LaterEpochs:
     Attributes:
         start_ns: When their first step began, on the diagnosis' axis.
         first: The first epoch.
-        job_steps, calibration, live_model, job_load: As for the whole job.
+        job_steps, calibration, live_model, job_load, profiler_cost: As for the whole job.
     """
 
     start_ns: int
@@ -47,6 +48,12 @@ class LaterEpochs:
     calibration: Calibration | Unavailable
     live_model: LiveModel | Unavailable
     job_load: JobLoad | Unavailable
+    profiler_cost: ProfilerCost | Unavailable
+
+
+def judged_as_a_whole(phases: StepPhases | Unavailable) -> bool:
+    """Say whether a job's verdict is about all of it, not about its later epochs alone."""
+    return isinstance(phases, Unavailable) or find_apart(phases) is None
 
 
 def find_apart(phases: StepPhases) -> tuple[PhaseTimes, PhaseTimes] | None:

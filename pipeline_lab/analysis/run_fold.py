@@ -248,6 +248,7 @@ def measure_later(job: JobTables, phases: StepPhases | Unavailable, origin_ns: i
         calibration=attempt(lambda: later_epochs.without_pipeline_alone(calibration.measure(job.events, steps))),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
         job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
+        profiler_cost=attempt(lambda: profiler_cost.measure(job.events, steps, origin_ns)),
     )
 
 

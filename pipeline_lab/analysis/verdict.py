@@ -108,6 +108,7 @@ class Verdict:
         confidence: Lowered for few steps, damaged traces, missing device planes.
         suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
         stage, cause: Filled for input-bound runs where the stages are known.
+        lost_percent: Share of the step that the class stands for, what a perfect cure would gain; None where nothing is lost.
     """
 
     verdict_class: VerdictClass
@@ -117,3 +118,4 @@ class Verdict:
     suggestions: tuple[Suggestion, ...] = ()
     stage: str | None = None
     cause: str | None = None
+    lost_percent: float | None = None

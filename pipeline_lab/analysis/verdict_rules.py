@@ -58,6 +58,7 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         confidence=_confidence(kind, losses, results, blame),
         stage=blame.stage,
         cause=cause,
+        lost_percent=losses.by_class.get(kind),
     )
 
 

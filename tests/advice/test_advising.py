@@ -14,11 +14,17 @@ from tests.analysis.test_input_causes import SERIAL, SLEEPING, pipeline
 from tests.analysis.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
 from tests.support import results
 
+NO_EPOCHS = Unavailable("A log.")
+
 
 def judged(calibration: object = NO_CALIBRATION, **percent: int) -> Diagnosis:
     """Return a diagnosis of a log whose steps divide as given, with its verdict."""
     found = results.diagnosis(
-        step_breakdown=divided(**percent), calibration=calibration, tf_data=NO_PIPELINE, live_model=NO_PIPELINE
+        step_breakdown=divided(**percent),
+        calibration=calibration,
+        step_phases=NO_EPOCHS,
+        tf_data=NO_PIPELINE,
+        live_model=NO_PIPELINE,
     )
     found = replace(found, source=replace(found.source, path="/nowhere"))
     return replace(found, verdict=judge(found))
@@ -77,6 +83,15 @@ def test_of_a_short_serial_map_overlap_comes_first():
     assert verdict.cause == "no-overlap"
     assert [one.change.split()[0] for one in verdict.suggestions] == ["End", "Make"]
     assert verdict.suggestions[0].predicted_gain_percent == 40.0
+
+
+def test_what_was_timed_over_all_epochs_predicts_nothing_for_the_later_ones():
+    apart = replace(
+        judged(Calibration(20e6, 30e6, 50e6), input_wait=60, device_compute=40),
+        step_phases=results.diagnosis().step_phases,
+    )
+    (suggestion,) = advise(apart).verdict.suggestions
+    assert isinstance(suggestion.predicted_gain_percent, Unavailable)
 
 
 def test_advice_that_is_there_stays():

@@ -209,8 +209,8 @@ def test_a_wait_that_the_trace_does_not_explain_blames_nobody():
     assert blame(pipeline(*with_map(name="Map", self_ms=600), blamed=2, unseen_ms=80)) == Blame()
 
 
-def modelled(map_work_ms: float, parallelism: float | None, load: JobLoad = SLEEPING) -> Blame:
-    """Blame a stage by the model alone: batches of 32, a map of so much work, a reader that takes 1 ms."""
+def modelled(map_work_ms: float, parallelism: float | None, load: JobLoad = SLEEPING, reader_ms: float = 1) -> Blame:
+    """Blame a stage by the model alone: steps of 50 ms that wait for 30, batches of 32, a map and a reader of so much work."""
     works = (
         results.stage_work("Root", None, 1.0, 1e4, path="Root"),
         results.stage_work("Prefetch", 0, 1.0, 1e4, path="Root::Prefetch", is_asynchronous=True),
@@ -223,7 +223,9 @@ def modelled(map_work_ms: float, parallelism: float | None, load: JobLoad = SLEE
             parallelism=parallelism,
             is_asynchronous=True,
         ),
-        results.stage_work("TFRecord", 2, 32.0, 1.0 * MS / 32, path="Root::Prefetch::ParallelMapV2::FlatMap::TFRecord"),
+        results.stage_work(
+            "TFRecord", 2, 32.0, reader_ms * MS / 32, path="Root::Prefetch::ParallelMapV2::FlatMap::TFRecord"
+        ),
     )
     model = replace(results.live_model(), stages=works)
     missing = Unavailable("No window.")
@@ -237,8 +239,12 @@ def test_the_model_blames_the_longest_work_for_what_can_run_at_once():
     # steps of 50 ms: 100 ms of work on two threads fill them, though eight calls are allowed
     assert modelled(100, 8.0, pool_of_two).cause == "pool-bound"
     assert modelled(100, 2.0, pool_of_eight).cause == "under-parallel"
-    assert modelled(0.5, 1.0, pool_of_eight).cause == "source"
+    assert modelled(0.5, 1.0, pool_of_eight, reader_ms=40).cause == "source"
     assert modelled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
+
+
+def test_stages_of_far_less_work_than_the_wait_are_not_to_blame():
+    assert modelled(0.5, 1.0, replace(SLEEPING, pool_threads=8)) == Blame()
 
 
 def test_without_stages_only_the_calibration_speaks():
