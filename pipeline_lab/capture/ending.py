@@ -10,7 +10,7 @@ from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.runtime import child_environment, module_command
 
-NO_TENSORFLOW = "The script ended without having loaded TensorFlow, so there was nothing to record."
+NO_TENSORFLOW = "The script ended without TensorFlow, or right after it had loaded it; there was nothing to record."
 INTERRUPTED = "Interrupted (Ctrl-C); what was recorded is kept."
 PATIENCE_S = 60.0
 """How long the script's exit may wait for the verdict."""
@@ -54,7 +54,7 @@ class Ending:
         if saw_tensorflow:
             self._tell_verdict()
         else:
-            self._say(NO_TENSORFLOW)
+            self._say(" ".join(filter(None, [reason, NO_TENSORFLOW])))
 
     def _tell_verdict(self) -> None:
         if not self._speaks:

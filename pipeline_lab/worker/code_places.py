@@ -6,6 +6,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 _OWN = (f"{Path(__file__).resolve().parents[1]}{os.sep}", "<frozen ")
+_UNSAID: dict[type[BaseException], str] = {StopIteration: "the data had ended"}
+"""What errors mean that say nothing."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 """A line of a traceback; TensorFlow quotes that of a Python function of a pipeline in its own message."""
 
@@ -28,6 +30,7 @@ def describe(error: BaseException) -> str:
     said = gist(error)
     if _FRAME.search(text_of(error)):  # TensorFlow's error quotes that of a Python function, name and all
         return said
+    said = said or _UNSAID.get(type(error), "")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 

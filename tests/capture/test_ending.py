@@ -21,8 +21,13 @@ def test_a_script_without_tensorflow_is_told(
     ending.by_exit(1, "The script stopped at train.py, line 3 with ValueError: no.", "Traceback …")
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == (
-        "" if is_quiet else f"pipeline-lab: recording into run {recording.folder.id}\npipeline-lab: {NO_TENSORFLOW}\n"
+    assert err.splitlines() == (
+        []
+        if is_quiet
+        else [
+            f"pipeline-lab: recording into run {recording.folder.id}",
+            f"pipeline-lab: The script stopped at train.py, line 3 with ValueError: no. {NO_TENSORFLOW}",
+        ]
     )
     status = RunStore(tmp_path).read(recording.folder.id).status
     assert (status.state, status.exit_code) == (RunState.FAILED, 1)
