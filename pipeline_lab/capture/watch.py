@@ -11,6 +11,7 @@ import os
 import shlex
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from pipeline_lab.capture import script
 from pipeline_lab.capture.ending import Ending
 from pipeline_lab.capture.place import find_place
 from pipeline_lab.capture.recording import Recording
+from pipeline_lab.capture.standstill import Standstill
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
@@ -39,10 +41,11 @@ def main(arguments: list[str] | None = None) -> None:
     except PipelineLabError as error:
         sys.exit(f"pipeline-lab: {error}")
     recording.describe({"command": command})
-    watcher = Watcher(recording, every_s=chosen.every, length_s=chosen.seconds)
+    home = _home(chosen.target[0])
+    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds)
     ending = Ending(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
-    _run(chosen, ending)
+    _run(chosen, home, ending)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -58,10 +61,16 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 class Watcher:
-    """The side thread: waits for TensorFlow, then opens and closes windows until the script is over."""
+    """The side thread: waits for TensorFlow, then opens and closes windows until the script is over.
 
-    def __init__(self, recording: Recording, *, every_s: float, length_s: float) -> None:
+    Args:
+        home: The folder below which code is the user's.
+        every_s, length_s: See :class:`~pipeline_lab.capture.clock_windows.ClockWindows`.
+    """
+
+    def __init__(self, recording: Recording, home: Path, *, every_s: float, length_s: float) -> None:
         self._recording, self._every_s, self._length_s = recording, every_s, length_s
+        self._standstill = Standstill(home, recording.note)
         self._end = threading.Event()
         self._saw_tensorflow = False
         self._thread = threading.Thread(target=self._watch, name="pipeline-lab", daemon=True)
@@ -117,6 +126,7 @@ class Watcher:
                     recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
                     break
                 windows.tick()
+                self._standstill.look(time.monotonic())
         finally:
             windows.finish()
             sampler.close()
@@ -133,7 +143,7 @@ def _is_loaded(name: str) -> bool:
     return spec is not None and not getattr(spec, "_initializing", False)
 
 
-def _run(chosen: argparse.Namespace, ending: Ending) -> None:
+def _run(chosen: argparse.Namespace, home: Path, ending: Ending) -> None:
     script.hide_own_frames()
     _tell_of_hard_exits(ending)
     target, arguments = chosen.target[0], chosen.target[1:]
@@ -147,7 +157,7 @@ def _run(chosen: argparse.Namespace, ending: Ending) -> None:
         ending.by_interrupt()
         raise
     except BaseException as error:
-        ending.by_exit(1, explain(error, _home(target), "The script"), traceback.format_exc())
+        ending.by_exit(1, explain(error, home, "The script"), traceback.format_exc())
         raise
     _wait_for_threads()
     ending.by_exit(0)

@@ -153,6 +153,6 @@ def _moment(epoch_s: float) -> str:
 
 
 def _took(status: "RunStatus") -> str:
-    if status.started_s is None:
-        return ""
+    if status.started_s is None or (status.ended_s is None and not status.state.is_live):
+        return ""  # when a lost run ended is not known
     return format_duration(((status.ended_s or time.time()) - status.started_s) * NS_PER_S)
