@@ -6,7 +6,7 @@ import streamlit as st
 from pipeline_lab.report.content import Answer, Block, Code, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
 from pipeline_lab.ui import charts, numbers, state
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, prose
 
 MAX_CELL = 200
 MAX_SENTENCES = 4
@@ -65,7 +65,7 @@ def show_block(block: Block, key: str) -> None:
     """Show a sentence, table, source or chart."""
     match block:
         case Text():
-            st.markdown((":gray-badge[not measured] " if block.missing else "") + escape(block.sentence))
+            st.markdown((":gray-badge[not measured] " if block.missing else "") + prose(block.sentence))
         case Picture():
             _show_picture(block)
         case Code():
@@ -84,7 +84,7 @@ def _show_picture(picture: Picture) -> None:
     if isinstance(drawing, go.Figure):
         charts.show_figure(drawing, picture.name, picture.description)
     else:
-        st.markdown(f":gray-badge[not measured] {escape(drawing.reason)}")
+        st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
 
 
 def _show_table(table: Table, key: str) -> None:

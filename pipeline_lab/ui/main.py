@@ -6,11 +6,12 @@ import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.ui import background, links, state
-from pipeline_lab.ui.text import escape, sentence
+from pipeline_lab.ui.text import prose, sentence
 
 ICON = Path(__file__).with_name("icon.png")
 
 st.set_page_config("Pipeline Lab", str(ICON), layout="wide", menu_items={"About": "Pipeline Lab"})
+st.html(Path(__file__).with_name("app.css"))
 page = st.navigation(
     [
         st.Page(links.HOME, title="Pipeline Lab", url_path="home", default=True),
@@ -30,7 +31,10 @@ page = st.navigation(
 try:
     page.run()
 except PipelineLabError as error:
-    st.error(escape(sentence(str(error))))
+    st.error(prose(sentence(str(error))))
+    with st.container(horizontal=True):
+        st.page_link(links.RUNS, label="All runs")
+        st.page_link(links.HOME, label="First page")
 if problem := state.take_problem():
-    st.error(escape(sentence(problem)))
+    st.error(prose(sentence(problem)))
 background.prepare()

@@ -3,7 +3,7 @@
 An arm is named ``preset:NAME``, ``run:ID``, or ``form`` for what the page *New run* shows in this session.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, own_code, state
 from pipeline_lab.ui.draft import Document
 from pipeline_lab.ui.fields import edit_fields
-from pipeline_lab.ui.text import format_moment
+from pipeline_lab.ui.text import escape, format_moment
 
 FORM = "form"
 MAX_ARMS = 8
@@ -28,6 +28,7 @@ def show_arms(store: RunStore) -> list[str]:
     """Let the user choose the arms, the baseline first; the page's link suggests them."""
     offered = offer_arms(store)
     named = st.query_params.get(links.ARMS_PARAMETER, "")
+    warn_of_unknown(named.split(","), offered)
     return st.multiselect(
         "Arms, the baseline first",
         list(offered),
@@ -47,6 +48,12 @@ def show_budget() -> Document:
     with st.expander("More settings"):
         values = edit_fields(RaceOptions, values, "race", skip=_all_but(_FINE))
     return {"name": st.text_input("Name", "", max_chars=200, key="race.name", placeholder="the arms' names"), **values}
+
+
+def warn_of_unknown(named: Sequence[str], offered: Collection[str]) -> None:
+    """Say which words of a link stand for nothing that is here."""
+    if unknown := [arm for arm in named if arm and arm not in offered]:
+        st.warning(escape(f"The link names what is not here: {', '.join(unknown)[:300]}."))
 
 
 def offer_arms(store: RunStore) -> dict[str, str]:

@@ -5,10 +5,17 @@ import time
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$:&=^])")
 
+_CODE = re.compile(r"(`[^`]+`)|[^`]+|`")
+
 
 def escape(text: str) -> str:
     """Return text in which no character means anything to Streamlit's Markdown (directives and maths included)."""
     return _MARKUP.sub(r"\\\1", text.replace("\r", " ").replace("\n", " "))
+
+
+def prose(text: str) -> str:
+    """Return a sentence as :func:`escape` does, but with what stands between backticks as code."""
+    return _CODE.sub(lambda found: found[0] if found[1] else escape(found[0]), text.replace("\n", " "))
 
 
 def sentence(text: str) -> str:

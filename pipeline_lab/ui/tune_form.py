@@ -16,6 +16,7 @@ def show_start(store: RunStore) -> str | None:
     """Let the user choose where the search starts; the page's link suggests it."""
     offered = race_form.offer_arms(store)
     named = st.query_params.get(links.START_PARAMETER, "preset:baseline")
+    race_form.warn_of_unknown([named], offered)
     places = list(offered)
     return st.selectbox(
         "Start from",

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.ui import numbers, state
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, prose
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
@@ -65,7 +65,7 @@ def show_findings(diagnosis: Diagnosis) -> None:
             evidence = " · ".join(f"{escape(one.name)} {escape(one.value)}" for one in finding.evidence)
             kind = finding.kind.replace("-", " ")
             st.markdown(
-                f":blue-badge[{kind}] {escape(finding.sentence)}" + (f"  \n:gray[{evidence}]" if evidence else "")
+                f":blue-badge[{kind}] {prose(finding.sentence)}" + (f"  \n:gray[{evidence}]" if evidence else "")
             )
 
 
@@ -76,7 +76,7 @@ def show_metrics(diagnosis: Diagnosis) -> None:
         for label, value, explanation in shown:
             text = "–" if isinstance(value, Unavailable) else value
             help_ = f"Not measured: {value.reason}" if isinstance(value, Unavailable) else explanation
-            st.metric(label, text, border=True, help=escape(help_), height="stretch")
+            st.metric(label, text, border=True, help=prose(help_), height="stretch")
     if over := basis(diagnosis):
         st.caption(f"What each is measured over. {escape(over)}.")
 
@@ -169,4 +169,4 @@ def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:
 def _suggestion(suggestion: Suggestion) -> str:
     predicted = f" :green-badge[{suggestion.prediction}]" if suggestion.prediction else ""
     words = " ".join((suggestion.why, *suggestion.side_effects))
-    return f"- **{escape(suggestion.change)}**{predicted}  \n  {escape(words)}"
+    return f"- **{escape(suggestion.change)}**{predicted}  \n  {prose(words)}"

@@ -15,7 +15,7 @@ from pipeline_lab.runs.finding import name_of
 from pipeline_lab.runs.launcher import launch_race
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import contents, links, own_code, what_if_form
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import escape, prose
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
 TITLE = "What if"
@@ -26,7 +26,7 @@ def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
     told = options_of(folder)
     measured = told if isinstance(told, Unavailable) else measure(diagnosis, told)
     if isinstance(measured, Unavailable):
-        st.info(escape(f"Nothing can be predicted from this run. {measured.reason}"))
+        st.info(prose(f"Nothing can be predicted from this run. {measured.reason}"))
     else:
         _show_prediction(store, folder, measured)
         _show_suggestions(store, measured, diagnosis.verdict.suggestions)

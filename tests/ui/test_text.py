@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.ui.text import escape, sentence
+from pipeline_lab.ui.text import escape, prose, sentence
 
 
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_categories=["Cc"])))
@@ -30,3 +30,8 @@ def test_a_name_stays_on_its_line():
 )
 def test_a_sentence_begins_with_a_capital_unless_it_begins_with_a_name(text, shown):
     assert sentence(text) == shown
+
+
+def test_code_in_a_sentence_is_shown_as_code_and_nothing_else_is_markup():
+    assert prose("set `sample_probe` on, *now*") == r"set `sample_probe` on, \*now\*"
+    assert prose("a lone ` and $x$") == r"a lone \` and \$x\$"
