@@ -7,7 +7,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section, charts_of
 from pipeline_lab.ui import state
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.text import prose
 
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 """Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
@@ -36,16 +36,8 @@ def show_figure(figure: go.Figure, name: str, description: str) -> None:
     st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
 
 
-def show_live_gaps(diagnosis: Diagnosis) -> None:
-    """Show what the windows that are analysed so far say about the device."""
-    for chart in charts_of(Section.GAPS)[:2]:
-        drawing = chart.draw(diagnosis, state.mode())
-        if not isinstance(drawing, Unavailable):
-            show_figure(drawing, f"live-{chart.name}", chart.description)
-
-
 def _show_missing(missing: dict[str, str]) -> None:
     """Say why charts are not there."""
     for reason, name in missing.items():
         with st.container(key=f"missing-{name}"):
-            st.markdown(f":gray-badge[not measured] {escape(reason)}")
+            st.markdown(f":gray-badge[not measured] {prose(reason)}")

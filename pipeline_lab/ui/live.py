@@ -6,21 +6,25 @@ Everything comes from the run folder, once a second, so a reload or a second bro
 import streamlit as st
 
 from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.figures.catalogue import Section, charts_of
 from pipeline_lab.figures.stalls import stall_over_time
 from pipeline_lab.figures.steps import step_time
 from pipeline_lab.runs.events import read_events
 from pipeline_lab.runs.launcher import cancel, position
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.ui import analyses, background, charts, state, verdict
+from pipeline_lab.ui import analyses, background, live_chart, state, verdict
 from pipeline_lab.ui.progress import Progress, summarise
 from pipeline_lab.ui.text import escape, sentence
 from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 1.0
 REDRAW_S = 3.0
-"""Streamlit builds a Plotly chart anew whenever its data change, which one sees; so charts follow less often."""
+"""Charts follow less often than progress: their steps are read and summed up anew each time."""
+_CALM = "<style>[data-testid='stStatusWidget'] { visibility: hidden }</style>"
+"""A page that looks at its run every second is always at work; Streamlit's sign for it would blink."""
 
 
 def show_live(folder: RunFolder, shown: RunState) -> None:
@@ -37,6 +41,7 @@ def show_live(folder: RunFolder, shown: RunState) -> None:
 @st.fragment(run_every=POLL_S)
 def follow(folder: RunFolder, shown: RunState) -> None:
     """Show progress and a way to stop a run; the page runs again when its state is another than ``shown``."""
+    st.html(_CALM)
     record = read_record(folder)
     if not record.status.state.is_live:
         background.renew_spare()
@@ -86,7 +91,7 @@ def _show_charts(folder: RunFolder) -> None:
     if job is None:  # the windows are all there is
         verdict.show_verdict(diagnosis.verdict)
         verdict.show_metrics(diagnosis)
-    charts.show_live_gaps(diagnosis)
+    _show_gaps(diagnosis)
 
 
 def _without_steps(folder: RunFolder) -> str:
@@ -104,7 +109,15 @@ def _show_steps(job: JobSteps) -> None:
         (stall_over_time(job, state.mode()), "live-stalls", "Wait of each step so far."),
         (step_time(job, state.mode()), "live-steps", "Time of each step so far."),
     ):
-        charts.show_figure(figure, name, description)
+        live_chart.show(figure, name, description)
+
+
+def _show_gaps(diagnosis: Diagnosis) -> None:
+    """Show what the windows that are analysed so far say about the device."""
+    for chart in charts_of(Section.GAPS)[:2]:
+        drawing = chart.draw(diagnosis, state.mode())
+        if not isinstance(drawing, Unavailable):
+            live_chart.show(drawing, f"live-{chart.name}", chart.description)
 
 
 def _cancel(folder: RunFolder) -> None:

@@ -12,7 +12,7 @@ from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui import analyses, contents, details, ending, export_links, live, notes, subjects
+from pipeline_lab.ui import analyses, contents, details, ending, export_links, live, live_chart, notes, subjects
 from pipeline_lab.ui.text import escape
 
 
@@ -59,7 +59,7 @@ def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
         st.caption("The first rounds start when every arm is warm.")
         return
     st.markdown(contents.write_table(standing_table(events[-1], options)))
-    contents.show_block(_closing(events, options), "standing")
+    live_chart.show_picture(_closing(events, options))
 
 
 def _closing(events: list[RaceEvent], options: RaceOptions) -> Picture:

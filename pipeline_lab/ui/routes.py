@@ -6,6 +6,7 @@ built only from a run id that the store accepts and a name from a fixed list; up
 
 import re
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from pipeline_lab.ui import exports, uploads
 from pipeline_lab.ui.timeline import routes as timeline
 
 PREFIX = "/api/lab"
+DRAWING_LIBRARY = f"{PREFIX}/plotly.js"
 
 FILES: dict[str, Callable[[RunFolder], Path]] = {
     "run.json": lambda folder: folder.record,
@@ -42,6 +44,14 @@ _WINDOW_NAME = re.compile(r"[A-Za-z0-9_@+=-][A-Za-z0-9._@+=-]{0,199}")
 def health(_: Request) -> Response:
     """Answer that the server is up, and which version it is."""
     return JSONResponse({"status": "ok", "version": __version__})
+
+
+def drawing_library(_: Request) -> Response:
+    """Hand out what draws charts in a browser, the same as reports carry."""
+    from pipeline_lab.report.html import PLOTLY  # its imports take as long as the rest of the app's
+
+    headers = {"Content-Encoding": "identity", "Cache-Control": "max-age=86400"}
+    return FileResponse(str(files("pipeline_lab.report") / PLOTLY), media_type="text/javascript", headers=headers)
 
 
 def run_file(request: Request) -> Response:
@@ -112,6 +122,7 @@ ROUTES = [
     Route(f"{PREFIX}/runs/{{run_id}}/windows/{{window}}/{{name}}", window_file),
     Route(f"{PREFIX}/runs/{{run_id}}/opened/{{name:path}}", opened_file),
     *exports.ROUTES,
+    Route(DRAWING_LIBRARY, drawing_library),
     *timeline.ROUTES,
     *uploads.ROUTES,
 ]

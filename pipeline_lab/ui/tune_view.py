@@ -13,7 +13,7 @@ from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.launching import resume_tune
 from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.words import describe
-from pipeline_lab.ui import contents, ending, export_links, links, live, notes, own_code, state, subjects
+from pipeline_lab.ui import contents, ending, export_links, links, live, live_chart, notes, own_code, state, subjects
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_S, format_duration
 
@@ -44,7 +44,7 @@ def _show_so_far(folder: RunFolder) -> None:
     if under_way and st.button("Watch what is being measured", key="tune-watch"):
         links.open_run(under_way[-1])
     meaning = "Every configuration that raced so far, with its interval, beside what was predicted."
-    contents.show_block(Picture("search-places", meaning, partial(search_places, found)), "so-far")
+    live_chart.show_picture(Picture("search-places", meaning, partial(search_places, found)))
     for step in reversed(found.steps):
         st.markdown(f"- {escape(describe(step))}")
 

@@ -60,6 +60,16 @@ def test_a_job_is_watched_from_launch_to_verdict(server, page, shots):
     settle(page)
 
 
+def test_charts_of_a_live_job_are_drawn_in_place(server, page, shots):
+    launch(page, server, steps=20_000, name="in place")
+    drawn = page.get_by_role("figure", name=re.compile("Input wait over the run")).locator("svg.main-svg").first
+    expect(drawn).to_be_visible()
+    drawing, ticks = drawn.element_handle(), drawn.text_content()
+    page.screenshot(path=shots / "live-in-place.png")
+    expect(drawn).not_to_have_text(ticks)
+    assert drawing.evaluate("drawing => drawing.isConnected"), "the chart was built anew"
+
+
 def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):
     run_id = launch(page, server, steps=5000)
     expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))

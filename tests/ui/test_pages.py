@@ -168,7 +168,7 @@ def test_a_run_can_be_the_start_of_another(open_page, run_store):
     folder = make_run(run_store, "unequal-files")
     app = open_page("run", run=folder.id)
     app.button(key=f"manage-{folder.id}-copy").click().run()
-    assert app.title[0].value == "New run"
+    assert app.title[0].value == "Which pipeline do you want to try?"
     assert app.code[0].value == folder.source.read_text().strip()
 
 
@@ -246,7 +246,7 @@ def test_a_working_run_shows_its_progress_and_can_be_stopped(open_page, run_stor
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "step 55 of 200" in str(app.get("progress")[0].proto.text).replace("\\", "")
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("bidi_component")) == 2
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
     assert app.button(key="cancel-asked").disabled
@@ -282,7 +282,7 @@ def test_a_deleted_run_is_gone_and_the_list_is_shown(open_page, run_store):
     app = open_page("run", run=folder.id)
     app.button(key=f"manage-{folder.id}-confirm").click().run()
     assert not folder.path.exists()
-    assert app.title[0].value == "Runs"
+    assert app.title[0].value == "What has run so far?"
 
 
 @pytest.mark.usefixtures("diagnosis")

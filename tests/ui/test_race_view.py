@@ -77,7 +77,7 @@ def test_a_working_race_shows_its_standing_and_can_be_stopped(open_page, run_sto
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "Racing: 16 rounds in 32 s of at most 10 min" in app.get("progress")[0].proto.text.replace("\\", "")
-    assert len(app.get("plotly_chart")) == 1
+    assert len(app.get("bidi_component")) == 1
     assert "| optimised | faster |" in texts(app)
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()

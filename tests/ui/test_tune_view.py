@@ -52,7 +52,7 @@ def test_a_working_search_shows_what_was_tried_and_can_be_stopped(open_page, run
     assert not app.exception
     assert "20 s of 10 min 00 s spent on 2 runs and races." in texts(app)
     assert "Of 36 configurations" in texts(app)
-    assert len(app.get("plotly_chart")) == 1
+    assert len(app.get("bidi_component")) == 1
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
 

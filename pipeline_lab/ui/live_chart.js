@@ -1,0 +1,19 @@
+// A chart that is drawn again in place whenever its data change; the library is fetched once for the whole page.
+export default function ({ data, parentElement }) {
+  const place = parentElement.querySelector(".live-chart")
+  const { data: traces, layout } = JSON.parse(data.figure)
+  place.setAttribute("aria-label", data.description)
+  place.style.minHeight = `${data.height}px` // what stands below does not move when the chart comes
+  library(data.library).then((Plotly) => {
+    if (place.isConnected) Plotly.react(place, traces, { ...layout, autosize: true, uirevision: "kept" }, data.config)
+  })
+}
+
+function library(url) {
+  window.pipelineLabPlotly ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script")
+    Object.assign(script, { src: url, onload: () => resolve(window.Plotly), onerror: reject })
+    document.head.append(script)
+  })
+  return window.pipelineLabPlotly
+}
