@@ -49,6 +49,25 @@ _WITHOUT_STEPS = {
 }
 
 
+def show_ways_in() -> None:
+    """Show where to go with a pipeline, a log or a training script of one's own."""
+    with st.grid(3, min_column_width=300):
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Assemble a pipeline**  \nStage by stage, with advice and a prediction before it runs.")
+            st.space("stretch")
+            if st.button("New run", key="way-new"):
+                st.switch_page(links.NEW_RUN)
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Open a log**  \nA profile that any TensorFlow, Keras or JAX job recorded, as it is.")
+            st.space("stretch")
+            if st.button("Open a log", key="way-log"):
+                st.switch_page(links.UPLOAD)
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Watch your own training**  \nNo line of the script changes; its run appears here.")
+            st.space("stretch")
+            st.code("pipeline-lab watch train.py", language="shell")
+
+
 def show_preset(store: RunStore, preset: Preset) -> None:
     """Show a preset's question with buttons that launch it or open it in the form."""
     question, _, setting = preset.question.partition("? ")
@@ -58,7 +77,7 @@ def show_preset(store: RunStore, preset: Preset) -> None:
             st.markdown(f":small[{setting}]")
         st.space("stretch")
         with st.container(horizontal=True):
-            if st.button("Launch", key=f"launch-{preset.name}", type="primary", help=f"Launch {preset.name} now"):
+            if st.button("Launch", key=f"launch-{preset.name}", help=f"Launch {preset.name} now"):
                 links.open_run(launch(store, preset.options).id)
             if st.button("Edit first", key=f"edit-{preset.name}", help=f"Open {preset.name} in the form"):
                 links.open_new_run(preset.options, f"preset:{preset.name}")

@@ -51,7 +51,7 @@ def test_a_dropped_archive_is_opened_and_thrown_away(server, page, tmp_path):
     expect(page.get_by_role("heading", name="my log.zip", level=1)).to_be_visible()
     settle(page)
     page.get_by_role("button", name="Throw away").click()
-    expect(page.get_by_role("heading", name="Open a log", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="What does a log say?", level=1)).to_be_visible()
     assert "my log.zip" not in runs(server)
 
 
@@ -76,7 +76,7 @@ def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_pat
     page.locator("input.files").set_input_files(log)
     expect(page.get_by_text("PyTorch")).to_be_visible()
     expect(page.get_by_text("Received")).to_have_count(0)
-    expect(page.get_by_role("heading", name="Open a log", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="What does a log say?", level=1)).to_be_visible()
     settle(page)
     shoot(page, shots / "open-bad.png")
     page.get_by_role("button", name="Throw away").click()

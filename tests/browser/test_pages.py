@@ -24,9 +24,9 @@ def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, wi
     page = new_page(scheme, width)
     pages = {
         "home": ("/", "Why is your accelerator waiting?"),
-        "new": ("/new?from=preset:optimised", "New run"),
-        "open": ("/open", "Open a log"),
-        "runs": ("/runs", "Runs"),
+        "new": ("/new?from=preset:optimised", "Which pipeline do you want to try?"),
+        "open": ("/open", "What does a log say?"),
+        "runs": ("/runs", "What has run so far?"),
         "run": (f"/run?run={recorded.done.id}", "baseline"),
         "help": ("/help", "What does it mean, and how is it set?"),
         "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
@@ -104,10 +104,10 @@ def test_back_and_forward_work(server, page):
     settle(page)
     page.go_back()
     settle(page)
-    expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="What has run so far?", level=1)).to_be_visible()
     page.go_forward()
     settle(page)
-    expect(page.get_by_role("heading", name="New run", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Which pipeline do you want to try?", level=1)).to_be_visible()
 
 
 def test_what_users_typed_is_shown_as_typed(server, recorded, page):

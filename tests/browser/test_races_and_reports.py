@@ -35,12 +35,12 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
     race, going, runs = made
     page = new_page(scheme, width)
     pages = {
-        "race-form": ("/race?arms=preset:baseline,preset:optimised", "Race"),
+        "race-form": ("/race?arms=preset:baseline,preset:optimised", "Which pipeline is faster?"),
         "race": (f"/run?run={race.id}", "words"),
         "race-going": (f"/run?run={going.id}", "words"),
-        "compare": (f"/compare?runs={runs[0].id},{runs[1].id}", "Compare"),
-        "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "Compare"),
-        "compare-empty": ("/compare", "Compare"),
+        "compare": (f"/compare?runs={runs[0].id},{runs[1].id}", "What differs between runs?"),
+        "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "What differs between runs?"),
+        "compare-empty": ("/compare", "What differs between runs?"),
     }
     for name, (path, title) in pages.items():
         visit(page, server.url + path)
@@ -67,7 +67,7 @@ def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
 def test_what_the_form_shows_races_against_a_preset(server, page):
     visit(page, f"{server.url}/new?preset=baseline")
     page.get_by_role("button", name="Race against …").click()
-    expect(page.get_by_role("heading", name="Race", exact=True, level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Which pipeline is faster?", exact=True, level=1)).to_be_visible()
     expect(page.get_by_text("Choose at least two arms")).to_be_visible()
     arms = page.get_by_role("combobox", name="Arms, the baseline first")
     arms.fill("Preset optimised")
@@ -99,5 +99,5 @@ def test_runs_that_are_chosen_are_compared(server, page):
         page.mouse.click(table["x"] + 18, table["y"] + 17 + 35 * row)
         settle(page)
     page.get_by_role("button", name="Compare 2 runs").click()
-    expect(page.get_by_role("heading", name="Compare", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="What differs between runs?", level=1)).to_be_visible()
     expect(page.get_by_text("What differs")).to_be_visible()

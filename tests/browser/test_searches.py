@@ -43,5 +43,5 @@ def test_the_winner_opens_in_the_form(server, made, page):
     visit(page, f"{server.url}/run?run={over.id}")
     page.get_by_role("button", name="Open the winner in the form").click()
     settle(page)
-    expect(page.get_by_role("heading", name="New run", exact=True, level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Which pipeline do you want to try?", exact=True, level=1)).to_be_visible()
     expect(page.get_by_text("private_threadpool_size = 4")).to_be_visible()

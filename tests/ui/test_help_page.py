@@ -1,4 +1,4 @@
-from pipeline_lab.ui.glossary import GLOSSARY
+from pipeline_lab.ui.glossary import GLOSSARY, explain
 from tests.ui.conftest import texts
 
 
@@ -23,3 +23,9 @@ def test_settings_say_what_is_now_and_how_to_change_it(open_page, monkeypatch):
 
 def test_every_meaning_is_a_sentence():
     assert all(text.endswith(".") and text[0].isupper() for text in GLOSSARY.values())
+
+
+def test_a_number_is_explained_by_the_word_that_its_name_holds():
+    assert explain("Input wait, profiled steps") == GLOSSARY["Input wait"]
+    assert explain("exposed input wait") == GLOSSARY["Exposed stall"]
+    assert explain("Files") is None

@@ -72,7 +72,7 @@ def test_throw_away_leaves_the_users_file_only(open_log, open_page, run_store, l
     assert not app.exception
     assert run_store.runs() == []
     assert log.read_bytes() == TRACE.read_bytes()
-    assert app.title[0].value == "Open a log"
+    assert app.title[0].value == "What does a log say?"
 
 
 def test_a_log_that_cannot_be_read_says_so_on_the_page(open_log, run_store, log, monkeypatch):
@@ -81,7 +81,7 @@ def test_a_log_that_cannot_be_read_says_so_on_the_page(open_log, run_store, log,
 
     monkeypatch.setattr(analyses, "wait_for", fail)
     app = open_log(log)
-    assert app.title[0].value == "Open a log"
+    assert app.title[0].value == "What does a log say?"
     assert "It is empty" in app.info[0].value
     assert len(run_store.runs()) == 1
     app.button(key="throw-away").click().run()
@@ -133,4 +133,4 @@ def test_no_folder_named_means_no_path_at_all(monkeypatch):
 def test_a_link_to_a_log_that_is_gone_shows_the_page(open_page):
     app = open_page("upload", opened="gone")
     assert not app.exception
-    assert app.title[0].value == "Open a log"
+    assert app.title[0].value == "What does a log say?"

@@ -5,12 +5,14 @@ import streamlit as st
 from pipeline_lab.ui import analyses, cache, compare_form, contents, export_links, subjects
 from pipeline_lab.ui.text import escape
 
-st.title("Compare", anchor=False)
+st.title("What differs between runs?", anchor=False)
 store = cache.store()
 folders = compare_form.chosen(store)
 compare_form.show(store, folders)
 if len(folders) < 2:
-    st.info(f"Choose 2 to {subjects.MAX_RUNS} runs; the first is the baseline. Runs that work, and races, do not fit.")
+    st.info(
+        f"Choose 2 to {subjects.MAX_RUNS} runs; the first is the baseline. Running jobs and races cannot be chosen."
+    )
     st.stop()
 
 unanalysed = subjects.find_unanalysed(store, folders)

@@ -1,9 +1,9 @@
-"""The first page: what this is, two recorded runs to look at, presets to launch."""
+"""The first page: what this is, two recorded runs to look at, three ways in, the latest runs, presets to launch."""
 
 import streamlit as st
 
 from pipeline_lab.options.presets import PRESET_GROUPS
-from pipeline_lab.ui import cache, cards
+from pipeline_lab.ui import cache, cards, links
 
 st.title("Why is your accelerator waiting?", anchor=False)
 st.markdown(
@@ -12,23 +12,29 @@ st.markdown(
 )
 
 store = cache.store()
-samples = [record for record in store.runs() if store.is_sample(record.id)]
+runs = store.runs()
+samples = [record for record in runs if store.is_sample(record.id)]
 if samples:
     st.header("Look at a recorded run", anchor=False)
     with st.grid(2, min_column_width=300):
         for record in samples:
             cards.show_run(store, record)
+    if len(samples) > 1 and st.button("Compare the two", key="compare-samples"):
+        links.open_comparison([record.id for record in reversed(samples)])
 
-st.header("Launch a preset", anchor=False)
-for group in PRESET_GROUPS:
-    st.markdown(f"**{group.title}** — {group.question}")
-    with st.grid("auto", min_column_width=300):
-        for preset in group.presets:
-            cards.show_preset(store, preset)
+st.header("Start with your own", anchor=False)
+cards.show_ways_in()
 
-recent = [record for record in store.runs() if not store.is_sample(record.id)][:4]
+recent = [record for record in runs if not store.is_sample(record.id)][:4]
 if recent:
     st.header("Your latest runs", anchor=False)
     with st.grid(2, min_column_width=300):
         for record in recent:
             cards.show_run(store, record)
+
+st.header("Launch a preset", anchor=False)
+for group in PRESET_GROUPS:
+    st.subheader(f"{group.title}: {group.question}", anchor=False)
+    with st.grid("auto", min_column_width=300):
+        for preset in group.presets:
+            cards.show_preset(store, preset)

@@ -10,7 +10,7 @@ from pipeline_lab.runs.room import check_room
 from pipeline_lab.ui import advice, cache, forecast, form, keep_options, links, origin, own_code, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
-st.title("New run", anchor=False)
+st.title("Which pipeline do you want to try?", anchor=False)
 st.caption("Assemble the input pipeline stage by stage, choose what to train, and launch.")
 origin.load(cache.store())
 

@@ -7,7 +7,7 @@ from pipeline_lab.runs.launcher import launch_race
 from pipeline_lab.ui import cache, links, race_form
 from pipeline_lab.ui.text import escape
 
-st.title("Race", anchor=False)
+st.title("Which pipeline is faster?", anchor=False)
 st.caption(
     "Pipelines take turns in one process, in random order, until it is known which is faster or the budget is used up."
 )

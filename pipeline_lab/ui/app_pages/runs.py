@@ -5,7 +5,7 @@ import streamlit as st
 from pipeline_lab.ui import cache, manage
 from pipeline_lab.ui.listing import COLUMN_CONFIG, find_runs, runs_table
 
-st.title("Runs", anchor=False)
+st.title("What has run so far?", anchor=False)
 store = cache.store()
 words = st.text_input(
     "Search", key="search", placeholder="name, state, preset or tag", bind="query-params", label_visibility="collapsed"

@@ -6,7 +6,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.ui import cache, links, tune_form
 from pipeline_lab.ui.text import escape, sentence
 
-st.title("Tune", anchor=False)
+st.title("Is there a faster pipeline?", anchor=False)
 st.caption(
     "A profile tells what binds, a model proposes what else to try, and races decide. What the winner gains is measured "
     "against the start."

@@ -5,7 +5,7 @@ import streamlit as st
 from pipeline_lab.ui import analyses, cache, capture_form, keeping, links, opening, server_paths, upload_zone
 from pipeline_lab.ui.text import escape
 
-st.title("Open a log", anchor=False)
+st.title("What does a log say?", anchor=False)
 st.caption(
     "A profile that any TensorFlow, Keras or JAX job recorded becomes a run: its verdict first, then the charts."
 )
