@@ -12,7 +12,7 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import HOST_COMPUTE, Activity, Device
 from pipeline_lab.analysis.gap_causes import Attribution, attribute
 from pipeline_lab.analysis.gap_causes import GapCause as GapCause
-from pipeline_lab.analysis.intervals import IntArray, complement, length_within, total
+from pipeline_lab.analysis.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.errors import TraceIncompleteError
 
 GAP_TABLE = pa.schema(
@@ -53,12 +53,15 @@ BUSY_TABLE = pa.schema(
 )
 """One row per maximal interval of device work; adjacent events are joined."""
 
+MIXED_TABLE = pa.schema([*BUSY_TABLE, ("gaps", pa.int64()), ("idle_ns", pa.int64())])
+"""One row per stretch of short gaps and the work between them: how many gaps, and how much of the stretch they are."""
+
 NO_WORK = (
     "No device work in this trace: it has neither a device plane nor ops on the host's threads; record with "
     "host_tracer_level=2, and for GPUs make sure that CUPTI may be used."
 )
 LONGEST_GAPS = 10_000
-"""Gaps kept per device and window; shorter ones are in every total, but are drawn as busy."""
+"""Gaps kept per device and window, and pieces of work between shorter ones; these are in every total, and in stretches."""
 OPERATIONS_PER_GAP = 5
 """Host operations kept of each gap, the longest ones."""
 
@@ -98,6 +101,8 @@ class IdleGaps:
         by_cause_ns: Idle time by cause, every cause present; a gap's parts are added to their own causes.
         gaps: One row per gap, :data:`GAP_TABLE`, ordered by start.
         busy: One row per busy interval, :data:`BUSY_TABLE`, ordered by start.
+        mixed: One row per stretch that holds the gaps left out, :data:`MIXED_TABLE`, ordered by start. Gaps, busy intervals
+            and these stretches fill the windows.
         operations: One row per gap and host operation inside it, :data:`OPERATION_TABLE`; gaps too short to hold any
             have none.
         by_operation: Every host operation by the cause of the idle moments in which it ran, the longest first.
@@ -109,6 +114,7 @@ class IdleGaps:
     by_cause_ns: dict[GapCause, int]
     gaps: pa.Table
     busy: pa.Table
+    mixed: pa.Table = field(default_factory=lambda: tables.empty(MIXED_TABLE))
     operations: pa.Table = field(default_factory=lambda: tables.empty(OPERATION_TABLE))
     by_operation: tuple[OperationTime, ...] = ()
     gaps_left_out: int = 0
@@ -180,10 +186,11 @@ def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
         raise TraceIncompleteError(NO_WORK)
     gaps = tables.concat(GAP_TABLE, [part.gaps for part in parts])
     busy = tables.concat(BUSY_TABLE, [part.busy for part in parts])
+    mixed = tables.concat(MIXED_TABLE, [part.mixed for part in parts])
     by_cause = {cause: sum(part.by_cause_ns[cause] for part in parts) for cause in GapCause}
     if capture_gaps:
         inside = tables.take(gaps, np.flatnonzero(tables.valid(gaps, "window")))
-        between = _capture_gaps(inside, busy)
+        between = _capture_gaps(inside, busy, mixed)
         by_cause[GapCause.CAPTURE_GAP] = int(tables.ints(between, "duration_ns").sum())
         gaps = tables.concat(GAP_TABLE, [inside, between])
     devices = _add_devices([device for part in parts for device in part.devices])
@@ -193,6 +200,7 @@ def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
         by_cause_ns=by_cause,
         gaps=gaps,
         busy=busy,
+        mixed=mixed,
         operations=tables.concat(OPERATION_TABLE, [part.operations for part in parts]),
         by_operation=_add_operations([one for part in parts for one in part.by_operation]),
         gaps_left_out=sum(part.gaps_left_out for part in parts),
@@ -206,12 +214,22 @@ def _analyse_device(activity: Activity, device: Device) -> IdleGaps:
     idle_ns = total(idle.gaps)
     kept = _longest(idle.gaps)
     left_out = np.delete(idle.gaps, kept, axis=0)
+    mixed = _stretches(left_out, idle.gaps, (start, end))
+    busy = complement(union_of(idle.gaps[kept], mixed), start, end)
     return IdleGaps(
         device=device.name,
         devices=(DeviceTime(device.name, end - start - idle_ns, idle_ns, activity.trace.host),),
         by_cause_ns={cause: total(moments) for cause, moments in idle.causes.items()},
         gaps=_gap_table(activity, device, idle, kept),
-        busy=_busy_table(activity, device, complement(idle.gaps[kept], start, end)),
+        busy=_place(BUSY_TABLE, activity, device, busy),
+        mixed=_place(
+            MIXED_TABLE,
+            activity,
+            device,
+            mixed,
+            gaps=np.searchsorted(left_out[:, 0], mixed[:, 1]) - np.searchsorted(left_out[:, 0], mixed[:, 0]),
+            idle_ns=length_within(left_out, mixed),
+        ),
         operations=_operation_table(activity, device, idle, kept),
         by_operation=_operation_times(idle),
         gaps_left_out=len(left_out),
@@ -244,15 +262,26 @@ def _gap_table(activity: Activity, device: Device, idle: Attribution, kept: IntA
     )
 
 
-def _busy_table(activity: Activity, device: Device, busy: IntArray) -> pa.Table:
+def _stretches(left_out: IntArray, gaps: IntArray, window: tuple[int, int]) -> IntArray:
+    """Put short gaps and the work between them together, up to the longest pieces of work and the gaps that are kept."""
+    if not len(left_out):
+        return left_out
+    work = complement(gaps, *window)
+    around = union_of(left_out, np.delete(work, _longest(work), axis=0))
+    return around[length_within(left_out, around) > 0]
+
+
+def _place(schema: pa.Schema, activity: Activity, device: Device, spans: IntArray, **columns: IntArray) -> pa.Table:
+    """Return a table of spans of one device's time."""
     return tables.build(
-        BUSY_TABLE,
-        len(busy),
+        schema,
+        len(spans),
         host=activity.trace.host,
         device=device.name,
         window=0,
-        start_ns=busy[:, 0],
-        end_ns=busy[:, 1],
+        start_ns=spans[:, 0],
+        end_ns=spans[:, 1],
+        **columns,
     )
 
 
@@ -306,9 +335,9 @@ def _add_devices(devices: Sequence[DeviceTime]) -> tuple[DeviceTime, ...]:
     )
 
 
-def _capture_gaps(gaps: pa.Table, busy: pa.Table) -> pa.Table:
-    """Find the time between the windows of each device of each host."""
-    hosts, devices, key, start, end = _windows(gaps, busy)
+def _capture_gaps(gaps: pa.Table, *others: pa.Table) -> pa.Table:
+    """Find the time between the windows of each device of each host; busy intervals and stretches are the others."""
+    hosts, devices, key, start, end = _windows(gaps, *others)
     after = np.flatnonzero((key[1:] == key[:-1]) & (start[1:] > end[:-1]))
     duration = start[after + 1] - end[after]
     zeros = {f"{cause.value}_ns": 0 for cause in GapCause}
@@ -326,19 +355,19 @@ def _capture_gaps(gaps: pa.Table, busy: pa.Table) -> pa.Table:
     )
 
 
-def _windows(gaps: pa.Table, busy: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
+def _windows(gaps: pa.Table, *others: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
     """Return host, device, number of the device, start and end of every window, by device and start.
 
-    Gaps and busy intervals of a window fill it, so that its edges are theirs.
+    The rows of all tables fill a window, so that its edges are theirs.
     """
-    host = [*gaps.column("host").to_pylist(), *busy.column("host").to_pylist()]
-    device = [*gaps.column("device").to_pylist(), *busy.column("device").to_pylist()]
+    every = (gaps, *others)
+    host, device = ([one for table in every for one in table.column(name).to_pylist()] for name in ("host", "device"))
     names = list(dict.fromkeys(zip(host, device, strict=True)))
     number = {name: index for index, name in enumerate(names)}
     key = np.fromiter((number[name] for name in zip(host, device, strict=True)), np.int64, len(host))
-    window = np.concatenate((tables.ints(gaps, "window"), tables.ints(busy, "window")))
-    starts = np.concatenate((tables.ints(gaps, "start_ns"), tables.ints(busy, "start_ns")))
-    ends = np.concatenate((starts[: gaps.num_rows] + tables.ints(gaps, "duration_ns"), tables.ints(busy, "end_ns")))
+    window, starts = (np.concatenate([tables.ints(table, name) for table in every]) for name in ("window", "start_ns"))
+    gap_ends = starts[: gaps.num_rows] + tables.ints(gaps, "duration_ns")
+    ends = np.concatenate((gap_ends, *[tables.ints(table, "end_ns") for table in others]))
     order = np.lexsort((starts, window, key))
     key, window, starts, ends = key[order], window[order], starts[order], ends[order]
     first = np.flatnonzero(np.diff(key, prepend=-1) | np.diff(window, prepend=-1))

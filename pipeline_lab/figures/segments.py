@@ -1,6 +1,7 @@
 """Turn busy intervals and gaps of one device in one window into few coloured segments."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +10,10 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
 from pipeline_lab.figures.aggregate import IntArray
+from pipeline_lab.units import format_count, format_percent
 
-CLASSES: tuple[str, ...] = ("busy", *(cause.value for cause in GapCause))
+SHORT_GAPS = "short_gaps"
+CLASSES: tuple[str, ...] = ("busy", *(cause.value for cause in GapCause), SHORT_GAPS)
 """What a segment can be; a segment's ``kind`` is an index into this."""
 
 
@@ -22,7 +25,8 @@ class Segments:
         host, device, window: Which device in which window.
         start_ns, end_ns: On the diagnosis' axis, shape (n,).
         kind: Index into :data:`CLASSES`, shape (n,).
-        operation: Host operation of each segment or an empty text, shape (n,); all empty when joined.
+        operation: What else is known of each segment or an empty text, shape (n,): the host operation of a gap, how many
+            short gaps a stretch holds; all empty when joined.
         resolution_ns: Width of the bins whose dominant class is shown, or None if every interval is drawn.
     """
 
@@ -39,7 +43,7 @@ class Segments:
 def timeline_rows(gaps: IdleGaps) -> list[tuple[str, str, int]]:
     """Return every (host, device, window) that has busy time or gaps, windows in order of time."""
     keys: dict[tuple[str, str, int], int] = {}
-    for table in (gaps.busy, gaps.gaps):
+    for table in (gaps.busy, gaps.gaps, gaps.mixed):
         inside = table.filter(pc.is_valid(table.column("window")))
         found = inside.group_by(["host", "device", "window"]).aggregate([("start_ns", "min")])
         for row in found.to_pylist():
@@ -50,13 +54,16 @@ def timeline_rows(gaps: IdleGaps) -> list[tuple[str, str, int]]:
 
 def row_segments(gaps: IdleGaps, row: tuple[str, str, int], cap: int) -> Segments:
     """Return one row's segments; more than ``cap`` are joined by what fills most of each bin."""
-    busy, idle = _of_row(gaps.busy, row), _of_row(gaps.gaps, row)
-    start = np.concatenate([_ints(busy, "start_ns"), _ints(idle, "start_ns")])
-    end = np.concatenate([_ints(busy, "end_ns"), _ints(idle, "start_ns") + _ints(idle, "duration_ns")])
+    busy, idle, mixed = (_of_row(table, row) for table in (gaps.busy, gaps.gaps, gaps.mixed))
+    start = np.concatenate([_ints(table, "start_ns") for table in (busy, idle, mixed)])
+    gap_end = _ints(idle, "start_ns") + _ints(idle, "duration_ns")
+    end = np.concatenate([_ints(busy, "end_ns"), gap_end, _ints(mixed, "end_ns")])
     index = {name: number for number, name in enumerate(CLASSES)}
     causes = [index[cause] for cause in idle.column("cause").to_pylist()]
-    kind = np.concatenate([np.zeros(busy.num_rows, np.int64), np.array(causes, np.int64)])
-    names = [""] * busy.num_rows + [name or "" for name in idle.column("host_operation").to_pylist()]
+    kind = np.repeat([0, index[SHORT_GAPS]], [busy.num_rows, mixed.num_rows])
+    kind = np.concatenate([kind[: busy.num_rows], np.array(causes, np.int64), kind[busy.num_rows :]])
+    operations = [name or "" for name in idle.column("host_operation").to_pylist()]
+    names = [""] * busy.num_rows + operations + [_count(stretch) for stretch in mixed.to_pylist()]
     order = np.argsort(start, kind="stable")
     start, end, kind = start[order], end[order], kind[order]
     if len(start) <= cap:
@@ -64,6 +71,12 @@ def row_segments(gaps: IdleGaps, row: tuple[str, str, int], cap: int) -> Segment
     edges = np.linspace(start[0], end.max(), cap + 1)
     start, end, kind = _dominant(start, end, kind, edges)
     return Segments(*row, start, end, kind, np.full(len(start), "", np.object_), float(edges[1] - edges[0]))
+
+
+def _count(stretch: dict[str, Any]) -> str:
+    """Say how many gaps a stretch holds, and how much of it they are."""
+    share = 100 * stretch["idle_ns"] / (stretch["end_ns"] - stretch["start_ns"])
+    return f"{format_count(stretch['gaps'])} gaps, {format_percent(share)} of it idle"
 
 
 def _dominant(

@@ -79,6 +79,7 @@ THEMES: dict[Mode, Theme] = {
         categories={
             **{cause.value: colour for cause, colour in _LIGHT_CAUSES.items()},
             "busy": "#26407a",
+            "short_gaps": "#6d80ab",
             "hidden_wait": "#e9a982",
             "expected": "#5b6470",
             "tf_data": "#12908a",
@@ -94,6 +95,7 @@ THEMES: dict[Mode, Theme] = {
         categories={
             **{cause.value: colour for cause, colour in _DARK_CAUSES.items()},
             "busy": "#7cb6f2",
+            "short_gaps": "#4b6a8e",
             "hidden_wait": "#8f5a36",
             "expected": "#a3abb7",
             "tf_data": "#2fb8a8",

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.segments import CLASSES, Segments, row_segments, timeline_rows
+from pipeline_lab.figures.segments import CLASSES, SHORT_GAPS, Segments, row_segments, timeline_rows
 from pipeline_lab.figures.theme import CAUSE_NAMES, THEMES, Mode, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_MS, format_duration
 
@@ -20,7 +20,11 @@ MAX_ROWS = 12
 MAX_SEGMENTS = 1800
 MAX_STEP_MARKS = 400
 
-_NAMES = {"busy": "busy", **{cause.value: name for cause, name in CAUSE_NAMES.items()}}
+_NAMES = {
+    "busy": "busy",
+    SHORT_GAPS: "work and short gaps",
+    **{cause.value: name for cause, name in CAUSE_NAMES.items()},
+}
 
 
 def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "light") -> go.Figure:

@@ -1,12 +1,14 @@
 """The timeline's segments keep the time that they stand for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import MIXED_TABLE, DeviceTime, GapCause, IdleGaps
 from pipeline_lab.figures.segments import CLASSES, row_segments, timeline_rows
 from tests.support import results
 
@@ -32,6 +34,22 @@ def test_few_intervals_are_drawn_as_they_are():
     assert segments.end_ns.tolist() == [30, 45, 50]
     assert [CLASSES[kind] for kind in segments.kind] == ["input_wait", "busy", "input_wait"]
     assert segments.resolution_ns is None
+
+
+def test_short_gaps_that_are_not_drawn_one_by_one_are_a_stretch_that_counts_them():
+    found = gaps_of([(True, 30), (False, 10)])
+    stretch = {
+        "host": ROW[0],
+        "device": ROW[1],
+        "window": ROW[2],
+        "start_ns": 40,
+        "end_ns": 60,
+        "gaps": 4,
+        "idle_ns": 5,
+    }
+    segments = row_segments(replace(found, mixed=pa.Table.from_pylist([stretch], MIXED_TABLE)), ROW, cap=10)
+    assert [CLASSES[kind] for kind in segments.kind] == ["busy", "input_wait", "short_gaps"]
+    assert segments.operation.tolist() == ["", "", "4 gaps, 25 % of it idle"]
 
 
 def test_many_intervals_become_what_fills_most_of_each_bin():

@@ -171,9 +171,13 @@ def _add_diagnosis(writer: IndexWriter, diagnosis: Diagnosis) -> None:
         classes = np.where(hidden, Work.HIDDEN_WAIT.value, GapCause.INPUT_WAIT.value).tolist()
         _add_table(writer, LaneKind.WAITS, table, end, ["Input wait"] * len(end), classes)
     if not isinstance(diagnosis.idle_gaps, Unavailable):
-        busy, gaps = diagnosis.idle_gaps.busy, diagnosis.idle_gaps.gaps
-        end = tables.ints(busy, "end_ns")
-        _add_table(writer, LaneKind.DEVICE, busy, end, ["Device busy"] * len(end), Work.BUSY.value)
+        gaps = diagnosis.idle_gaps.gaps
+        for table, name, work in (
+            (diagnosis.idle_gaps.busy, "Device busy", Work.BUSY),
+            (diagnosis.idle_gaps.mixed, "Work and short idle gaps", Work.SHORT_GAPS),
+        ):
+            end = tables.ints(table, "end_ns")
+            _add_table(writer, LaneKind.DEVICE, table, end, [name] * len(end), work.value)
         end = tables.ints(gaps, "start_ns") + tables.ints(gaps, "duration_ns")
         causes = gaps.column("cause").to_pylist()
         names = [f"Idle: {cause.replace('_', ' ')}" for cause in causes]

@@ -33,6 +33,7 @@ class Work(StrEnum):
     """What an event is where that is no cause of a gap."""
 
     BUSY = "busy"
+    SHORT_GAPS = "short_gaps"
     COLLECTIVE = "collective"
     TF_DATA = "tf_data"
     HIDDEN_WAIT = "hidden_wait"

@@ -72,8 +72,8 @@ def _show_notes(index: Index) -> None:
     if left_out := index.facts.get("gaps_left_out", 0):
         together = format_duration(index.facts["left_out_ns"])
         st.caption(
-            f"{format_count(left_out)} short idle gaps ({together} together) are drawn as device work in the row of each "
-            "device; the threads below show what went on in them."
+            f"{format_count(left_out)} idle gaps are too short to be drawn one by one ({together} together): stretches of work and "
+            "short gaps say how many they hold; the threads below show what went on in them."
         )
     if deeper := sum(lane.deeper for lane in index.lanes):
         st.caption(f"{format_count(deeper)} events are nested too deep to be shown.")

@@ -8,7 +8,7 @@ from pipeline_lab.analysis.event_names import Kind, host_kind
 from pipeline_lab.analysis.idle_gaps import GapCause
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index
-from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
+from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
 from pipeline_lab.analysis.timeline.look import Found, rank_operations, step_at
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section
@@ -20,6 +20,7 @@ ALL_ROLES = ("training", "tf.data", "other")
 TOO_MANY = "Too many events lie in this stretch to rank them; choose a shorter one."
 WORK_NAMES = {
     "busy": "device work",
+    "short_gaps": "device work and short gaps",
     "collective": "communication between devices",
     "tf_data": "input pipeline",
     "hidden_wait": "input wait behind device work",
@@ -71,6 +72,9 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: Found) -> tuple[
             return f"Input wait of {length}", _wait_facts(index, diagnosis, found, lane.host), Section.STALLS
         case LaneKind.DEVICE if name == "busy":
             return f"{lane.label} busy for {length}", _place(index, found), Section.GAPS
+        case LaneKind.DEVICE if name == Work.SHORT_GAPS:
+            facts = [*_place(index, found), *_stretch_facts(diagnosis, found, lane.host, lane.label)]
+            return f"{length} of work and short idle gaps", facts, Section.GAPS
         case LaneKind.DEVICE:
             title = f"Idle gap of {length}: {class_name(name)}"
             return title, [*_place(index, found), *_gap_facts(diagnosis, found, lane.host, lane.label)], Section.GAPS
@@ -131,6 +135,15 @@ def _gap_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str
     shares = ", ".join(f"{CAUSE_NAMES[cause]} {_percent(ns, found.duration_ns)}" for ns, cause in parts if ns)
     facts = [("Device", device), ("Divides into", shares)]
     return [*facts, ("Host operation", row["host_operation"])] if row["host_operation"] else facts
+
+
+def _stretch_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str) -> Facts:
+    if diagnosis is None or isinstance(diagnosis.idle_gaps, Unavailable):
+        return []
+    row = _row(diagnosis.idle_gaps.mixed, found.start_ns, host=host, device=device)
+    if row is None:
+        return []
+    return [("Gaps", format_count(row["gaps"])), ("The device idled", _share(row["idle_ns"], found.duration_ns))]
 
 
 def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:
