@@ -62,7 +62,7 @@ def analyse(trace: Trace) -> Allocators:
     """
     host = trace.host_plane
     mask = None if host is None else host.name_mask(lambda name: name in EVENTS)
-    if host is None or mask is None or not mask.any():
+    if host is None or mask is None or not mask.any() or not host.lines:
         raise TraceIncompleteError(NO_ALLOCATIONS)
     parts = [_of_line(line, np.flatnonzero(mask[line.name_index])) for line in host.lines]
     names = [name for part in parts for name in part[0]]

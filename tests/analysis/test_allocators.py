@@ -1,5 +1,7 @@
 """Memory by allocator, from the allocation events of a trace."""
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline_lab.analysis import allocators
@@ -42,6 +44,12 @@ def test_a_thread_with_very_many_events_is_thinned_but_keeps_its_last_peak():
     found = allocators.analyse(trace(host(line("python", *events))))
     assert found.table.num_rows == allocators.MAX_EVENTS
     assert found.allocators[0].peak_bytes == 3 * allocators.MAX_EVENTS - 1
+
+
+def test_a_damaged_trace_that_has_lost_all_threads_says_so():
+    lost = replace(host(line("python", allocation(1, "cpu", 1, 1))), lines=())
+    with pytest.raises(TraceIncompleteError, match="allocation events"):
+        allocators.analyse(trace(lost))
 
 
 def test_a_trace_without_such_events_says_so():
