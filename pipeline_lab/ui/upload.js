@@ -62,7 +62,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       say("Received; opening.")
       setTriggerValue("uploaded", id)
     } catch (error) {
-      say(error.message, true)
+      say(error.message, !sending.stopped)
       if (id) fetch(`${data.url}/${id}`, { method: "DELETE" }).catch(() => {})
     } finally {
       show(false)
