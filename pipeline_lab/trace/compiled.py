@@ -19,6 +19,7 @@ SOURCES = (
     "trace/wire.py",
     "trace/damage.py",
     "trace/json_scan.py",
+    "trace/legacy_wire.py",
     "analysis/tf_data/adding.py",
     "analysis/tf_data/nesting.py",
     "analysis/tf_data/linking.py",

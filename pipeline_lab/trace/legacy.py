@@ -43,7 +43,7 @@ def read_legacy_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace
         TraceReadError: It holds no trace events.
     """
     budget = Budget(path.name, len(data))
-    scan = Scan(data.tobytes(), budget)
+    scan = Scan(data, budget)
     if not scan.events and (scan.bytes_lost or not any(device.name for device in scan.devices.values())):
         raise TraceReadError(
             f"{path.name} holds no trace events; expected the Trace message that TensorFlow 1.14 to 2.1 wrote."
@@ -92,15 +92,18 @@ class ArgStats:
         return np.array([np.nan if text is None else as_float(text) for text in texts], np.float64)
 
     def texts(self, rows: IntArray, stat: str) -> list[str | None]:
-        return [self._read(int(row)).get(stat) for row in rows]
-
-    def _read(self, row: int) -> dict[str, str]:
-        if not 0 <= row < len(self.begin):
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.begin):
             raise IndexError(f"rows must lie in [0, {len(self.begin)})")
-        begin = int(self.begin[row])
-        args = read_args(self.data[begin : begin + int(self.size[row])])
-        label = args.get("label", "")
-        return {**dict(_LABEL_STAT.findall(label)), **args} if "=" in label else args
+        begin, end = self.begin[rows], self.begin[rows] + self.size[rows]
+        wanted = stat.encode()
+        found = (self.data[first:last] for first, last in zip(begin.tolist(), end.tolist(), strict=True))
+        return [_read_stats(args).get(stat) if wanted in args else None for args in found]
+
+
+def _read_stats(data: bytes) -> dict[str, str]:
+    args = read_args(data)
+    label = args.get("label", "")
+    return {**dict(_LABEL_STAT.findall(label)), **args} if "=" in label else args
 
 
 @dataclass(frozen=True)
@@ -162,9 +165,8 @@ def _build_plane(scan: Scan, budget: Budget, name: str, parts: Iterable[_Part]) 
     for part in parts:
         columns = part.columns
         index = names.kernels(part.place.kind, columns) if part.place.stream else names.used(columns)
-        start, duration = np.array(columns.start_ns, np.int64), np.array(columns.duration_ns, np.int64)
-        stats = ArgStats(scan.data, np.array(columns.args, np.int64), np.array(columns.args_size, np.int32))
-        lines.append(Line(part.id, part.name, start, duration, index, stats))
+        stats = ArgStats(scan.data, columns.args, columns.args_size)
+        lines.append(Line(part.id, part.name, columns.start_ns, columns.duration_ns, index, stats))
     return Plane(name, tuple(lines), tuple(names.names), tuple(names.display_names), {})
 
 
@@ -180,7 +182,7 @@ class _PlaneNames:
 
     def used(self, columns: EventColumns) -> IndexArray:
         """Return the index of each event's name as TensorFlow wrote it, shape (n,)."""
-        found, inverse = np.unique(np.array(columns.name, np.int32), return_inverse=True)
+        found, inverse = np.unique(columns.name, return_inverse=True)
         scan = self._scan
         mine = [self._intern(scan.names[index], scan.display_names[index]) for index in found]
         return np.array(mine, np.int32)[inverse.reshape(-1)]
@@ -189,7 +191,8 @@ class _PlaneNames:
         """Return the index of each event's kernel or copy, as an XPlane names them; the op is what is displayed."""
         data, indices = self._scan.data, []
         memo: dict[tuple[int, bytes], int] = {}
-        for name, begin, size in zip(columns.name, columns.args, columns.args_size, strict=True):
+        places = (columns.name.tolist(), columns.args.tolist(), columns.args_size.tolist())
+        for name, begin, size in zip(*places, strict=True):
             key = name, data[begin : begin + size]
             if key not in memo:
                 if len(memo) >= MEMO:

@@ -1,34 +1,27 @@
 """Scan a serialised `Trace` of trace_events.proto into columns, over damage if need be.
 
 The message is flat: `Trace{devices=1 (map), trace_events=4}`, `Device{name=1, device_id=2, resources=3 (map)}`,
-`Resource{name=1, resource_id=2}`, `TraceEvent{device_id=1, resource_id=2, name=3, timestamp_ps=9, duration_ps=10,
-args=11 (map)}`. Nothing else ever came, so any other field is damage; the scan then looks for the next event that
-reads well.
+`Resource{name=1, resource_id=2}`, and the events of `legacy_wire`. Nothing else ever came, so any other field is
+damage; the scan then looks for the next event that reads well.
 """
 
-from array import array
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+import numpy as np
+
+from pipeline_lab.trace import legacy_wire
 from pipeline_lab.trace.budget import PER_LINE, PER_NAME, Budget
-from pipeline_lab.trace.message import (
-    CHUNK,
-    VARINT,
-    DamagedMessageError,
-    read_field,
-    read_fields,
-    read_text,
-    read_varint,
-    signed,
-)
+from pipeline_lab.trace.legacy_wire import ARGS, DURATION_NS, END, EVENT_COLUMNS, FULL_END, START_NS
+from pipeline_lab.trace.message import CHUNK, VARINT, DamagedMessageError, read_field, read_fields, read_text, signed
+from pipeline_lab.trace.schema import IndexArray, IntArray
+from pipeline_lab.trace.wire import ByteArray
 
-PER_EVENT = 40
-"""Bytes that the columns of one event take, with room to grow."""
-LONG_NAME = "long name"
-"""The argument that holds the full name where TensorFlow 2.x shortened it to what follows the last colon."""
+PER_EVENT = 84
+"""Bytes that the columns of one event take while they are put in the order of their lines."""
+BLOCK = 16_384
+"""Events that are scanned in one go."""
 
 _EVENT_TAG = b"\x22"
-_DEVICE, _RESOURCE, _NAME, _TIMESTAMP, _DURATION, _ARGUMENT = 0x08, 0x10, 0x1A, 0x48, 0x50, 0x5A
 _PATIENCE = 4
 """Bytes that may be looked at per byte of the file in search of events behind damage."""
 _TRY = 16
@@ -36,38 +29,26 @@ MEMO = 65_536
 """Distinct names or labels that are remembered at a time."""
 
 
-class Event(NamedTuple):
-    """One TraceEvent; positions are bytes of the file.
-
-    Attributes:
-        name: Bounds of the name.
-        args: Where its arguments begin; they last to ``end``.
-    """
-
-    device: int
-    resource: int
-    start_ps: int
-    duration_ps: int
-    name: tuple[int, int]
-    args: int
-    end: int
-
-
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class EventColumns:
-    """The events of one resource while they grow.
+    """The events of one resource, or of several while they are read.
 
     Attributes:
-        start_ns, duration_ns: Since the start of the session.
-        name: Index in the scan's names.
-        args, args_size: Position and length of the event's arguments.
+        start_ns, duration_ns: Since the start of the session, shape (n,).
+        name: Index in the scan's names, shape (n,).
+        args, args_size: Position and length of the events' arguments, shape (n,).
     """
 
-    start_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    duration_ns: "array[int]" = field(default_factory=lambda: array("q"))
-    name: "array[int]" = field(default_factory=lambda: array("i"))
-    args: "array[int]" = field(default_factory=lambda: array("q"))
-    args_size: "array[int]" = field(default_factory=lambda: array("i"))
+    start_ns: IntArray
+    duration_ns: IntArray
+    name: IndexArray
+    args: IntArray
+    args_size: IndexArray
+
+    def take(self, rows: IntArray) -> "EventColumns":
+        return EventColumns(
+            self.start_ns[rows], self.duration_ns[rows], self.name[rows], self.args[rows], self.args_size[rows]
+        )
 
 
 @dataclass
@@ -91,67 +72,81 @@ class Scan:
         first_damage: Where the first of them lies, or None.
     """
 
-    def __init__(self, data: bytes, budget: Budget) -> None:
-        self.data = data
+    def __init__(self, data: ByteArray, budget: Budget) -> None:
+        self.data = data.tobytes()
         self.devices: dict[int, DeviceNames] = {}
-        self.lines: dict[tuple[int, int], EventColumns] = {}
         self.names: list[str] = []
         self.display_names: list[str] = []
         self.events = 0
         self.bytes_lost = 0
         self.first_damage: int | None = None
+        self._array = data
         self._budget = budget
         self._indices: dict[tuple[str, str], int] = {}
         self._memo: dict[tuple[bytes, bytes], int] = {}
+        self._line_indices: dict[tuple[int, int], int] = {}
+        self._blocks: list[tuple[IndexArray, EventColumns]] = []
         self._patience = _PATIENCE * len(data)
         self._run()
+        self.lines = self._by_line()
 
     def _run(self) -> None:
         at, stop = 0, len(self.data)
+        block = np.empty((BLOCK, EVENT_COLUMNS), np.int64)
         while at < stop:
-            try:
-                at = self._read(at)
-            except DamagedMessageError:
-                after = self._next_event(at + 1)
-                self.bytes_lost += after - at
-                self.first_damage = at if self.first_damage is None else self.first_damage
-                at = after
+            count, at = legacy_wire.read_events(self._array, at, block)
+            if count:
+                self._add(block[:count])
+            if count < BLOCK and at < stop:
+                at = self._read_other(at)
 
-    def _read(self, at: int) -> int:
-        """Read the device or event at ``at``; return where the next one begins."""
-        part = read_field(self.data, at, len(self.data))
-        if part.wire != CHUNK or part.number not in (1, 4):
-            raise DamagedMessageError(at)
-        if part.number == 4:
-            self._add(read_event(self.data, part.begin, part.end))
-        else:
+    def _read_other(self, at: int) -> int:
+        """Read what is no event; return where the next one begins."""
+        try:
+            part = read_field(self.data, at, len(self.data))
+            if part.wire != CHUNK or part.number != 1:
+                raise DamagedMessageError(at)
             self._read_device(part.begin, part.end)
+        except DamagedMessageError:
+            after = self._next_event(at + 1)
+            self.bytes_lost += after - at
+            self.first_damage = at if self.first_damage is None else self.first_damage
+            return after
         return part.end
 
-    def _add(self, event: Event) -> None:
-        self._reserve(self.events, PER_EVENT, "events")
-        self.events += 1
-        line = self.lines.get((event.device, event.resource))
-        if line is None:
-            self._reserve(len(self.lines), PER_LINE, "threads")
-            line = self.lines[event.device, event.resource] = EventColumns()
-        start_ns = event.start_ps // 1000
-        line.start_ns.append(start_ns)
-        line.duration_ns.append(max(0, (event.start_ps + event.duration_ps) // 1000 - start_ns))
-        line.name.append(self._index(event))
-        line.args.append(event.args)
-        line.args_size.append(event.end - event.args)
+    def _add(self, rows: IntArray) -> None:
+        """Take up events, shape (n, EVENT_COLUMNS)."""
+        self._budget.take(len(rows), PER_EVENT, "events")
+        self.events += len(rows)
+        lines, names = [], []
+        for device, resource, *bounds in rows[:, : FULL_END + 1].tolist():
+            lines.append(self._line(device, resource))
+            names.append(self._name(*bounds))
+        columns = EventColumns(
+            rows[:, START_NS].copy(),
+            rows[:, DURATION_NS].copy(),
+            np.array(names, np.int32),
+            rows[:, ARGS].copy(),
+            (rows[:, END] - rows[:, ARGS]).astype(np.int32),
+        )
+        self._blocks.append((np.array(lines, np.int32), columns))
 
-    def _index(self, event: Event) -> int:
-        """Return the index of an event's name; the full name may be among its arguments."""
-        key = self.data[event.name[0] : event.name[1]], self.data[event.args : event.end]
+    def _line(self, device: int, resource: int) -> int:
+        index = self._line_indices.get((device, resource))
+        if index is None:
+            self._reserve(len(self._line_indices), PER_LINE, "threads")
+            index = self._line_indices[device, resource] = len(self._line_indices)
+        return index
+
+    def _name(self, begin: int, end: int, full: int, full_end: int) -> int:
+        """Return the index of a name whose bytes lie at these bounds; the full one may be among the arguments."""
+        key = self.data[begin:end], self.data[full:full_end]
         index = self._memo.get(key)
         if index is None:
-            shown = key[0].decode("utf-8", "replace")
-            index = self._intern(read_args(key[1]).get(LONG_NAME, shown), shown)
+            shown, name = (text.decode("utf-8", "replace") for text in key)
             if len(self._memo) >= MEMO:
                 self._memo.clear()
-            self._memo[key] = index
+            index = self._memo[key] = self._intern(name or shown, shown)
         return index
 
     def _intern(self, name: str, shown: str) -> int:
@@ -163,6 +158,24 @@ class Scan:
             self.names.append(name)
             self.display_names.append(shown)
         return index
+
+    def _by_line(self) -> dict[tuple[int, int], EventColumns]:
+        """Sort the events into their lines, each in the order of the file."""
+        if not self._blocks:
+            return {}
+        line = np.concatenate([lines for lines, _ in self._blocks])
+        parts = [columns for _, columns in self._blocks]
+        columns = EventColumns(
+            np.concatenate([part.start_ns for part in parts]),
+            np.concatenate([part.duration_ns for part in parts]),
+            np.concatenate([part.name for part in parts]),
+            np.concatenate([part.args for part in parts]),
+            np.concatenate([part.args_size for part in parts]),
+        )
+        self._blocks.clear()
+        ends = np.cumsum(np.bincount(line, minlength=len(self._line_indices)))[:-1]
+        rows = np.split(np.argsort(line, kind="stable"), ends)
+        return {place: columns.take(rows[index]) for place, index in self._line_indices.items()}
 
     def _read_device(self, begin: int, end: int) -> None:
         key, value = _read_entry(self.data, begin, end)
@@ -201,46 +214,9 @@ class Scan:
 
     def _try(self, at: int) -> int:
         """Return the position behind the event at ``at``, or 0 if there is none; each byte looked at costs patience."""
-        try:
-            part = read_field(self.data, at, len(self.data))
-            if part.number != 4 or part.wire != CHUNK:
-                return 0
-            read_event(self.data, part.begin, part.end)
-        except DamagedMessageError as damage:
-            self._patience -= max(_TRY, damage.position - at)
-            return 0
-        self._patience -= part.end - at
-        return part.end
-
-
-def read_event(data: bytes, begin: int, end: int) -> Event:
-    """Read the TraceEvent at ``[begin, end)``.
-
-    Raises:
-        DamagedMessageError: It holds a field that a TraceEvent has not, or no name.
-    """
-    numbers = {_DEVICE: 0, _RESOURCE: 0, _TIMESTAMP: 0, _DURATION: 0}
-    at, name, args = begin, None, end
-    while at < end:
-        tag = data[at]
-        value, after = read_varint(data, at + 1, end)
-        if tag in numbers:
-            numbers[tag] = value
-        elif tag in (_NAME, _ARGUMENT):
-            if tag == _NAME:
-                name = (after, after + value)
-            else:
-                args = min(args, at)
-            after += value
-            if after > end:
-                raise DamagedMessageError(at)
-        else:
-            raise DamagedMessageError(at)
-        at = after
-    if name is None:
-        raise DamagedMessageError(begin)
-    start, duration = signed(numbers[_TIMESTAMP]), max(0, signed(numbers[_DURATION]))
-    return Event(numbers[_DEVICE], numbers[_RESOURCE], start, duration, name, args, end)
+        after, looked = legacy_wire.read_event(self._array, at, np.empty(EVENT_COLUMNS, np.int64))
+        self._patience -= max(_TRY, looked - at)
+        return max(0, after)
 
 
 def read_args(data: bytes) -> dict[str, str]:
@@ -261,7 +237,7 @@ def _read_entry(data: bytes, begin: int, end: int) -> tuple[int, tuple[int, int]
     key, value = 0, (end, end)
     for part in read_fields(data, begin, end):
         if part.number == 1 and part.wire == VARINT:
-            key = part.value
+            key = signed(part.value)
         elif part.number == 2 and part.wire == CHUNK:
             value = part.begin, part.end
         else:
