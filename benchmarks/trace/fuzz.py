@@ -9,25 +9,28 @@ Every input goes from the path to the written diagnosis, and ends in a diagnosis
 import argparse
 import json
 import random
-import resource
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from benchmarks.trace.fuzz_inputs import UNPACKED_BYTES, Seed, hostile_archive, sound_files
+from benchmarks.trace.archives import hostile_archive
+from benchmarks.trace.fuzz_inputs import UNPACKED_BYTES, Seed, sound_files
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.trace.sources import find_traces
 from tests.trace.checks import assert_consistent
 
 HANG_S = 20
-ALLOWED_BYTES = 64_000_000 + 4 * UNPACKED_BYTES
+FIXED_BYTES = 64_000_000
 REPORT_EVERY = 1_000
+CLOSELY_EVERY = 8
 HOSTILE_SHARE = 0.1
 
 
@@ -35,8 +38,13 @@ class HangError(Exception):
     """An input took too long."""
 
 
-def read_all(path: Path) -> None:
-    """Read everything that a path holds, down to the document that is printed."""
+def read_all(path: Path, *, closely: bool) -> None:
+    """Read everything that a path holds, down to the document that is printed; closely, also its columns and page."""
+    diagnosis = diagnose(path)
+    json.dumps(diagnosis.to_json(), allow_nan=False)
+    if not closely:
+        return
+    diagnosis._repr_html_()
     with find_traces(path) as source:
         for file in source.files:
             try:
@@ -45,9 +53,6 @@ def read_all(path: Path) -> None:
                 assert_sentence(error)
             else:
                 assert_consistent(trace)
-    diagnosis = diagnose(path)
-    json.dumps(diagnosis.to_json(), allow_nan=False)
-    diagnosis._repr_html_()
 
 
 def assert_sentence(error: PipelineLabError) -> None:
@@ -56,39 +61,95 @@ def assert_sentence(error: PipelineLabError) -> None:
     assert "\n" not in text, f"more than a line: {text}"
 
 
-def check(name: str, data: bytes, folder: Path) -> str:
-    """Read one input; return what is wrong with how it went, or nothing."""
-    path = folder / name
-    path.write_bytes(data)
+@dataclass(frozen=True)
+class Input:
+    """One file to read.
+
+    Attributes:
+        name, data: The file.
+        unpacked_bytes: What it may unpack to, at most.
+        closely: See `read_all`.
+    """
+
+    name: str
+    data: bytes
+    unpacked_bytes: int
+    closely: bool = True
+
+    @property
+    def allowed_bytes(self) -> int:
+        """Memory that reading it may take."""
+        return FIXED_BYTES + 4 * max(self.unpacked_bytes, len(self.data))
+
+
+def check(one: Input, folder: Path) -> tuple[str, int]:
+    """Read one input; return what is wrong with how it went, or nothing, and the memory that it took in bytes."""
+    path = folder / one.name
+    path.write_bytes(one.data)
+    before_bytes = forget_peak()
     signal.setitimer(signal.ITIMER_VIRTUAL, HANG_S)  # processor time: a busy machine is no hang
     try:
-        read_all(path)
+        read_all(path, closely=one.closely)
     except PipelineLabError as error:
         try:
             assert_sentence(error)
         except AssertionError as problem:
-            return str(problem)
+            return str(problem), 0
     except Exception as error:
-        return f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+        return f"{type(error).__name__}: {error}\n{traceback.format_exc()}", 0
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return ""
+    taken_bytes = status_bytes("VmHWM") - before_bytes
+    if taken_bytes > one.allowed_bytes:
+        return f"{taken_bytes / 1e6:.0f} MB of memory where {one.allowed_bytes / 1e6:.0f} are allowed", taken_bytes
+    return "", taken_bytes
+
+
+def forget_peak() -> int:
+    """Begin to watch the process's memory anew; return what it holds, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return status_bytes("VmRSS")
+
+
+def status_bytes(name: str) -> int:
+    """Return a figure that Linux keeps of this process."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert found, f"Linux tells no {name}"
+    return int(found[1]) * 1024
 
 
 def give_up(_number: int, _frame: FrameType | None) -> None:
     raise HangError(f"more than {HANG_S} s of processor time")
 
 
-def next_input(seeds: list[Seed], number: int) -> tuple[str, bytes]:
+def next_input(seeds: list[Seed], number: int) -> Input:
     chance = random.Random(number)
+    closely = number % CLOSELY_EVERY == 0
     if chance.random() < HOSTILE_SHARE:
-        return hostile_archive(number)
-    seed = chance.choice(seeds)
-    return seed.name, seed.damaged(number)
+        return Input(*hostile_archive(number), UNPACKED_BYTES, closely)
+    (seed,) = chance.choices(seeds, [seed.weight for seed in seeds])
+    return Input(seed.name, seed.damaged(number), seed.unpacked_bytes, closely)
 
 
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+@dataclass
+class Tally:
+    """What a round of inputs came to."""
+
+    inputs: int = 0
+    failures: int = 0
+    most_bytes: int = 0
+    begin_s: float = field(default_factory=time.process_time)
+
+    def add(self, problem: str, taken_bytes: int) -> None:
+        self.inputs += 1
+        self.failures += bool(problem)
+        self.most_bytes = max(self.most_bytes, taken_bytes)
+
+    def __str__(self) -> str:
+        most = f"at most {self.most_bytes / 1e6:.0f} MB of memory for one"
+        return (
+            f"{self.inputs:,} inputs, {self.failures} failures, {most}, {time.process_time():.0f} s of processor time"
+        )
 
 
 def main() -> int:
@@ -100,29 +161,31 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGVTALRM, give_up)
     seeds = list(sound_files(options.captures))
-    failures = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for seed in seeds:
-            problem = check(seed.name, seed.data, folder)
+        for seed in (seeds[0], *seeds):  # the first reading of all loads the reader
+            problem, _ = check(Input(seed.name, seed.data, seed.unpacked_bytes), folder)
             print(f"{seed.name:<44} {len(seed.data):>9,} bytes {problem or 'read'}")
-        base, begin = peak_bytes(), time.process_time()
-        for number in range(options.first, options.first + options.inputs):
-            file, data = next_input(seeds, number)
-            problem = check(file, data, folder)
-            if problem:
-                failures += 1
-                options.keep.mkdir(exist_ok=True)
-                shutil.copy(folder / file, options.keep / f"{number}.{file}")
-                print(f"input {number} ({file}): {problem}", file=sys.stderr, flush=True)
-            (folder / file).unlink()
-            if (number + 1 - options.first) % REPORT_EVERY == 0:
-                took = f"{time.process_time() - begin:.0f} s of processor time"
-                grown = f"memory +{(peak_bytes() - base) / 1e6:.0f} MB"
-                print(f"{number + 1 - options.first:,} inputs, {failures} failures, {grown}, {took}", flush=True)
-    grown_bytes = peak_bytes() - base
-    print(f"{options.inputs:,} inputs, {failures} failures, memory +{grown_bytes / 1e6:.0f} MB")
-    return 1 if failures or grown_bytes > ALLOWED_BYTES else 0
+            (folder / seed.name).unlink()
+        tally = fuzz(seeds, range(options.first, options.first + options.inputs), folder, options.keep)
+    print(tally)
+    return 1 if tally.failures else 0
+
+
+def fuzz(seeds: list[Seed], numbers: range, folder: Path, keep: Path) -> Tally:
+    tally = Tally()
+    for number in numbers:
+        one = next_input(seeds, number)
+        problem, taken_bytes = check(one, folder)
+        tally.add(problem, taken_bytes)
+        if problem:
+            keep.mkdir(exist_ok=True)
+            shutil.copy(folder / one.name, keep / f"{number}.{one.name}")
+            print(f"input {number} ({one.name}): {problem}", file=sys.stderr, flush=True)
+        (folder / one.name).unlink()
+        if tally.inputs % REPORT_EVERY == 0:
+            print(tally, flush=True)
+    return tally
 
 
 if __name__ == "__main__":
