@@ -1,4 +1,4 @@
-"""How long the clips of the audio workload are, and how much padding its batches will hold, before anything runs."""
+"""How long the clips of the audio workload are, and what its batches will hold of them, before anything runs."""
 
 import numpy as np
 
@@ -17,6 +17,28 @@ def frames_of(clip_s: float, workload: AudioWorkload) -> float:
     return clip_s * workload.sample_rate_hz / workload.frame_samples + 0.5
 
 
+def clip_lengths_s(workload: AudioWorkload, generator: np.random.Generator, count: int) -> list[float]:
+    """Draw the lengths of clips, s; those of a class are the first that a generator draws whose seed is its number."""
+    logarithms = generator.uniform(np.log(workload.shortest_s), np.log(workload.longest_s), count)
+    lengths: list[float] = np.exp(logarithms).tolist()
+    return lengths
+
+
+def buckets_of(options: RunOptions) -> IntArray | None:
+    """Return the bucket that each clip falls into, class by class, shape (clips,).
+
+    Returns:
+        None where no stage sorts by length, or where the clips are the user's own, whose lengths are not known.
+    """
+    workload, stage, sizes = options.workload, options.pipeline.find("bucket_by_sequence_length"), options.file_sizes
+    if not isinstance(workload, AudioWorkload) or not isinstance(stage, BucketStage) or sizes is None:
+        return None
+    seconds = [clip_lengths_s(workload, np.random.default_rng(label), count) for label, count in enumerate(sizes)]
+    samples = np.round(np.concatenate(seconds) * workload.sample_rate_hz)
+    frames = np.ceil(samples / workload.frame_samples).astype(np.int64)
+    return _sort_in(frames, stage, workload)
+
+
 def predict_padding(stage: BatchStage | BucketStage, workload: AudioWorkload) -> float | None:
     """Return the share of padding in the elements that a stage's batches will hold, 0 to 1.
 
@@ -29,11 +51,11 @@ def predict_padding(stage: BatchStage | BucketStage, workload: AudioWorkload) ->
     if isinstance(stage, BatchStage) and stage.mode == "ragged_batch":
         return 0.0
     generator = np.random.default_rng(0)
-    seconds = np.exp(generator.uniform(np.log(workload.shortest_s), np.log(workload.longest_s), DRAWN))
+    seconds = np.array(clip_lengths_s(workload, generator, DRAWN))
     frames = np.ceil(seconds * workload.sample_rate_hz / workload.frame_samples).astype(np.int64)
     if isinstance(stage, BatchStage):
         return padding_share([_batches(frames, stage.size)])
-    bucket = np.searchsorted(boundaries_in_frames(stage, workload), frames, side="right")
+    bucket = _sort_in(frames, stage, workload)
     return padding_share([_batches(frames[bucket == number], size) for number, size in enumerate(stage.batch_sizes)])
 
 
@@ -55,6 +77,11 @@ def padding_share(batches: list[IntArray]) -> float:
     """
     sent = sum(int(each.max(axis=1).sum()) * each.shape[1] for each in batches if each.size)
     return 1 - sum(int(each.sum()) for each in batches) / sent if sent else 0.0
+
+
+def _sort_in(frames: IntArray, stage: BucketStage, workload: AudioWorkload) -> IntArray:
+    """Return the bucket of each length."""
+    return np.searchsorted(boundaries_in_frames(stage, workload), frames, side="right").astype(np.int64)
 
 
 def _batches(lengths: IntArray, size: int) -> IntArray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from pipeline_lab.options.pipeline import ReadStage, ShuffleStage
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.clip_lengths import buckets_of
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.statistics.reading_order import ReadingOrder
 from pipeline_lab.statistics.record_stream import IntArray
@@ -24,15 +25,15 @@ def predict_run(
     options: RunOptions, records: IntArray, batches: int, *, cores: int, seed: int = 0
 ) -> ReadingOrder | None:
     """Return what the first batches of a run will hold; arguments as for :func:`predict_order`."""
-    steps = life_steps(options)
+    steps, buckets = life_steps(options), buckets_of(options)
     if steps is None or steps >= batches:
-        return predict_order(options.pipeline, records, batches, cores=cores, seed=seed)
+        return predict_order(options.pipeline, records, batches, cores=cores, seed=seed, buckets=buckets)
     if batches > MAX_LIVES * steps:
         return None
     lives = []
     for life, first in enumerate(range(0, batches, steps)):
         length = min(steps, batches - first)
-        order = predict_order(options.pipeline, records, length, cores=cores, seed=seed + life)
+        order = predict_order(options.pipeline, records, length, cores=cores, seed=seed + life, buckets=buckets)
         if order is None:
             return None
         lives.append(replace(order, batch=order.batch + first))

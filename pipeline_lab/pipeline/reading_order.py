@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline_lab.options.pipeline import (
     BatchStage,
+    BucketStage,
     CacheStage,
     FilterStage,
     PipelineOptions,
@@ -36,6 +37,7 @@ from pipeline_lab.statistics.reading_order import (
 )
 from pipeline_lab.statistics.reading_steps import (
     Batch,
+    Bucket,
     Cache,
     Filter,
     RandomShard,
@@ -61,19 +63,26 @@ MAX_EPOCHS = 1000
 """What a run covers does not change any more after so many."""
 
 
-def order_steps(pipeline: PipelineOptions, files: int, cores: int) -> tuple[Step, ...]:
+def order_steps(pipeline: PipelineOptions, files: int, cores: int, buckets: IntArray | None = None) -> tuple[Step, ...]:
     """Return the stages that change the order of the records.
 
     Args:
         pipeline: The stages as written.
         files: How many files there are.
         cores: Of the machine that runs it: tf.data chooses by them how many files to open where nobody says.
+        buckets: Bucket of each record, shape (records,); without it, sorting by length is left out.
     """
-    return tuple(_steps(pipeline, files, cores))
+    return tuple(_steps(pipeline, files, cores, buckets))
 
 
 def predict_order(
-    pipeline: PipelineOptions, records: IntArray, batches: int, *, cores: int, seed: int = 0
+    pipeline: PipelineOptions,
+    records: IntArray,
+    batches: int,
+    *,
+    cores: int,
+    seed: int = 0,
+    buckets: IntArray | None = None,
 ) -> ReadingOrder | None:
     """Return what the first batches will hold.
 
@@ -83,18 +92,22 @@ def predict_order(
         batches: How many batches to take; fewer come if the data ends.
         cores: Of the machine that runs it.
         seed: Of everything that is random.
+        buckets: Bucket of each record, shape (records,), for pipelines that sort by length; None where lengths are not
+            known before they are read.
 
     Returns:
-        None if it would take more than :data:`MAX_RECORDS` records to say, if the batches go by the examples' lengths,
-        which are not known before they are read, or if workers of a service share the files as they come to it.
+        None if it would take more than :data:`MAX_RECORDS` records to say, if the batches go by lengths that are not
+        known, or if workers of a service share the files as they come to it.
     """
-    if pipeline.find("bucket_by_sequence_length") is not None or pipeline.find("service") is not None:
+    if pipeline.find("service") is not None:
+        return None
+    if pipeline.find("bucket_by_sequence_length") is not None and buckets is None:
         return None
     total = int(records.sum()) * pipeline.views
     batches = min(batches, MAX_EPOCHS * total // pipeline.batch_size + 1)
     if _looked_at(pipeline, total, batches) > MAX_RECORDS:
         return None
-    steps = order_steps(pipeline, len(records), cores)
+    steps = order_steps(pipeline, len(records), cores, buckets)
     return replace(simulate(records, steps, batches, seed=seed), visible=count_visible(steps, records))
 
 
@@ -130,7 +143,7 @@ def _is_sharded(step: Step) -> bool:
     return isinstance(step, ReadFiles) and step.num_shards > 1
 
 
-def _steps(pipeline: PipelineOptions, files: int, cores: int) -> Iterator[Step]:
+def _steps(pipeline: PipelineOptions, files: int, cores: int, buckets: IntArray | None) -> Iterator[Step]:
     size = 1
     for stage, behind in zip(pipeline.stages, pipeline.batch_sizes, strict=True):
         if isinstance(stage, ReadStage):
@@ -139,6 +152,8 @@ def _steps(pipeline: PipelineOptions, files: int, cores: int) -> Iterator[Step]:
             yield Unbatch(size)
         elif isinstance(stage, ViewsStage):
             yield Views(stage.views)
+        elif isinstance(stage, BucketStage) and buckets is not None:
+            yield Bucket(buckets, stage.batch_sizes, stage.drop_remainder)
         elif isinstance(stage, CacheStage | SnapshotStage | SaveStage):
             yield Cache()
         elif isinstance(stage, ShuffleStage):
@@ -199,12 +214,8 @@ def _looked_at(pipeline: PipelineOptions, total: int, batches: int) -> int:
 
 def _asked_for(stage: Stage, size: int, wanted: int) -> int:
     """Return how many elements a stage asks for, each of so many examples, to give so many."""
-    if isinstance(stage, BatchStage):
-        return wanted * stage.size
-    if isinstance(stage, RebatchStage):
-        return -(-wanted * stage.size // size)
-    if isinstance(stage, UnbatchStage):
-        return -(-wanted // size)
+    if isinstance(stage, BatchStage | BucketStage | RebatchStage | UnbatchStage):
+        return _asked_for_batches(stage, size, wanted)
     if isinstance(stage, ViewsStage):
         return -(-wanted // stage.views)
     if isinstance(stage, TakeStage):
@@ -218,3 +229,13 @@ def _asked_for(stage: Stage, size: int, wanted: int) -> int:
     if isinstance(stage, FilterStage):
         return int(wanted / stage.keep_percent * 100)
     return wanted
+
+
+def _asked_for_batches(stage: BatchStage | BucketStage | RebatchStage | UnbatchStage, size: int, wanted: int) -> int:
+    if isinstance(stage, BatchStage):
+        return wanted * stage.size
+    if isinstance(stage, BucketStage):
+        return wanted * max(stage.batch_sizes) + sum(stage.batch_sizes)
+    if isinstance(stage, RebatchStage):
+        return -(-wanted * stage.size // size)
+    return -(-wanted // size)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.statistics.reading_parts import filter_, random_shard, unbatch, views
+from pipeline_lab.statistics.reading_parts import bucket, filter_, random_shard, unbatch, views
 from pipeline_lab.statistics.reading_steps import (
     Batch,
+    Bucket,
     Cache,
     Filter,
     RandomShard,
@@ -110,6 +111,8 @@ def _apply(step: Step, upstream: Stream, rng: np.random.Generator) -> Stream:
         return _cache(upstream)
     if isinstance(step, Batch):
         return _batch(upstream, step)
+    if isinstance(step, Bucket):
+        return bucket(upstream, step)
     if isinstance(step, Unbatch):
         return unbatch(upstream, step)
     if isinstance(step, Views):

@@ -1,11 +1,33 @@
-"""Streams of records of which a part is left out, visited in another order, or taken out of its batches."""
+"""Streams of records of which a part is left out, visited in another order, sorted into batches or taken out of them."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Unbatch, Views
+from pipeline_lab.statistics.reading_steps import Bucket, Filter, RandomShard, Unbatch, Views
 from pipeline_lab.statistics.record_stream import NOTHING, IntArray, Stream
+
+
+def bucket(upstream: Stream, step: Bucket) -> Stream:
+    def take(wanted: int) -> IntArray:
+        asked = wanted * max(step.sizes) + sum(size - 1 for size in step.sizes)
+        elements = upstream(asked)[:, 0]
+        bucket_of = step.of_record[elements]
+        whole, rest = [], []
+        for number, size in enumerate(step.sizes):
+            places = np.flatnonzero(bucket_of == number)
+            last = len(places) // size * size
+            whole += list(places[:last].reshape(-1, size))
+            rest += [places[last:]] if last < len(places) else []
+        whole.sort(key=lambda places: int(places[-1]))  # a batch comes with the element that fills it
+        is_over = len(elements) < asked
+        batches = [*whole, *(rest if is_over and not step.drop_remainder else [])][:wanted]
+        joined = np.full((len(batches), max(step.sizes)), NOTHING, np.int64)
+        for row, places in zip(joined, batches, strict=True):
+            row[: len(places)] = elements[places]
+        return joined
+
+    return take
 
 
 def unbatch(upstream: Stream, step: Unbatch) -> Stream:

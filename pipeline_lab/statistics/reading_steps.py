@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pipeline_lab.statistics.record_stream import IntArray
+
 
 @dataclass(frozen=True)
 class ReadFiles:
@@ -54,6 +56,21 @@ class Batch:
 
     size: int
     drop_remainder: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Bucket:
+    """Join elements of one bucket, as ``bucket_by_sequence_length`` does: a batch comes when its bucket holds enough.
+
+    Attributes:
+        of_record: Bucket of each record, files laid one after another, shape (records,).
+        sizes: Elements in a batch of each bucket.
+        drop_remainder: What is left in the buckets at the end is thrown away; else it comes bucket by bucket.
+    """
+
+    of_record: IntArray
+    sizes: tuple[int, ...]
+    drop_remainder: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,7 @@ Step: TypeAlias = (
     | Repeat
     | Cache
     | Batch
+    | Bucket
     | Unbatch
     | Take
     | Skip

@@ -3,10 +3,11 @@ import pytest
 
 from pipeline_lab.options.audio_presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
 from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
-from pipeline_lab.pipeline.clip_lengths import padding_share
+from pipeline_lab.pipeline.clip_lengths import buckets_of, padding_share
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.pipeline.lives import predict_run
 from pipeline_lab.pipeline.reading_order import predict_order
 
 
@@ -48,10 +49,22 @@ def test_remainders_of_buckets_are_the_rare_lengths() -> None:
     assert "up to 31 clips of each bucket" in found.sentence
 
 
-def test_an_order_that_goes_by_the_lengths_is_not_predicted() -> None:
-    clips = np.full(8, 40)
+def test_an_order_that_goes_by_lengths_is_predicted_where_they_are_known() -> None:
+    clips, options = np.full(8, 40), AUDIO_BUCKETED.options
     assert predict_order(AUDIO_PADDED.options.pipeline, clips, 10, cores=2) is not None
-    assert predict_order(AUDIO_BUCKETED.options.pipeline, clips, 10, cores=2) is None
+    assert predict_order(options.pipeline, clips, 10, cores=2) is None
+    order, buckets = predict_run(options, clips, 30, cores=2), buckets_of(options)
+    assert order is not None
+    assert buckets is not None
+    of_batch = buckets[order.number].reshape(30, 32)
+    assert (of_batch == of_batch[:, :1]).all(), "a batch holds clips of one bucket"
+    assert set(of_batch[:, 0]) == set(range(5))
+
+
+def test_clips_of_ones_own_have_no_known_bucket() -> None:
+    own = set_options(AUDIO_BUCKETED.options, [("workload.data", "folder"), ("workload.folder", "/clips")])
+    assert buckets_of(own) is None
+    assert buckets_of(AUDIO_PADDED.options) is None
 
 
 def test_what_is_kept_behind_the_batch_is_mostly_padding() -> None:

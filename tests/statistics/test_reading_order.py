@@ -9,6 +9,7 @@ from pipeline_lab.statistics.reading_order import (
 )
 from pipeline_lab.statistics.reading_steps import (
     Batch,
+    Bucket,
     Cache,
     Filter,
     RandomShard,
@@ -177,6 +178,35 @@ def test_batches_that_are_taken_apart_leave_no_gap():
 def test_a_filter_gives_as_many_as_are_wanted_as_long_as_data_comes(share: float, wanted: int):
     found = simulate(np.array([50]), [ReadFiles(), Repeat(), Filter(share)], wanted)
     assert len(found.file) == wanted
+
+
+LONG = np.array([0, 1, 0, 1, 1, 0])
+"""a1, b1 and b2 are long."""
+
+
+def batches(*steps: Step, wanted: int = ALL) -> list[str]:
+    """Return each batch as a word."""
+    found = simulate(SIZES, steps, wanted)
+    records = zip(found.batch, found.file, found.record, strict=True)
+    words: dict[int, str] = {}
+    for batch, file, record in records:
+        words[batch] = words.get(batch, "") + f"{'abc'[file]}{record}"
+    return list(words.values())
+
+
+def test_a_bucket_gives_a_batch_when_it_is_full_and_what_is_left_at_the_end() -> None:
+    assert batches(ReadFiles(), Bucket(LONG, (2, 2))) == ["a0b0", "a1b1", "c0", "b2"]
+    assert batches(ReadFiles(), Bucket(LONG, (2, 2), drop_remainder=True)) == ["a0b0", "a1b1"]
+    assert batches(ReadFiles(), Bucket(LONG, (1, 3))) == ["a0", "b0", "a1b1b2", "c0"]
+
+
+def test_a_bucket_goes_on_filling_over_epochs() -> None:
+    assert batches(ReadFiles(), Repeat(), Bucket(LONG, (2, 2)), wanted=4) == ["a0b0", "a1b1", "c0a0", "b2a1"]
+
+
+def test_a_bucket_behind_which_nothing_is_joined_gives_every_record() -> None:
+    steps = (ReadFiles(), Bucket(LONG, (2, 2)), Unbatch(2), Batch(3, drop_remainder=False))
+    assert batches(*steps) == ["a0b0a1", "b1c0b2"]
 
 
 def test_a_filter_keeps_its_share():

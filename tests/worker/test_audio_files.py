@@ -8,9 +8,9 @@ import pytest
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.audio_workload import AudioWorkload
+from pipeline_lab.pipeline.clip_lengths import clip_lengths_s
 from pipeline_lab.worker.data.audio import (
     check_clips,
-    clip_lengths_s,
     find_damaged_clip,
     make_clip,
     pitch,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline_lab.analysis.diagnosis import diagnose
@@ -19,8 +20,9 @@ from pipeline_lab.options.pipeline import (
     Stage,
 )
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.pipeline.lives import predict_run
 from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.data.wav import write_wav
 from tests.worker.test_audio_files import SILENCE
@@ -64,6 +66,18 @@ def test_a_bucket_holds_clips_of_its_lengths_only(ask_tensorflow: Ask) -> None:
         is_short = [length < 40 for length in batch["lengths"]]  # four seconds of ten frames
         assert all(is_short) or not any(is_short)
         assert batch["examples"] <= (4 if all(is_short) else 2)
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_the_order_of_buckets_is_the_predicted_one(ask_tensorflow: Ask, drop_remainder: bool) -> None:
+    buckets = BUCKETS.model_copy(update={"drop_remainder": drop_remainder})
+    written = options(RepeatStage(count=2), buckets)
+    ids = ask_tensorflow("ids_of", options=written)
+    order = predict_run(read_options(written), np.array(CLIPS.clips_per_class), 100, cores=1)
+    assert order is not None
+    told = [record_id(int(file), int(record)) for file, record in zip(order.file, order.record, strict=True)]
+    assert told == [one for batch in ids for one in batch]
+    assert order.batch.tolist() == [number for number, batch in enumerate(ids) for _ in batch]
 
 
 def test_the_network_learns_and_padding_changes_nothing_of_it(ask_tensorflow: Ask) -> None:

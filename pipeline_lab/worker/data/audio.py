@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.pipeline.audio_code import ENDINGS
+from pipeline_lab.pipeline.clip_lengths import clip_lengths_s
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.class_folders import files_in
@@ -49,13 +50,6 @@ def tones_recipe(workload: AudioWorkload) -> Recipe:
         write_file=write_folder,
         ending="",
     )
-
-
-def clip_lengths_s(workload: AudioWorkload, generator: np.random.Generator, count: int) -> list[float]:
-    """Draw the lengths of clips, s."""
-    logarithms = generator.uniform(np.log(workload.shortest_s), np.log(workload.longest_s), count)
-    lengths: list[float] = np.exp(logarithms).tolist()
-    return lengths
 
 
 def pitch(label: int, classes: int) -> float:
