@@ -15,8 +15,11 @@ from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.retracing import Retraces
+from pipeline_lab.analysis.step_phases import Phase, StepPhases
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.analysis.verdict import Verdict
 from pipeline_lab.errors import Unavailable
@@ -67,6 +70,13 @@ def _lines(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
         yield "Not in a log", Text(_ONLY_IN_RUNS, style="dim")
         return
     yield "Job's steps", _line(diagnosis.job_steps, _job_steps)
+    phases = diagnosis.step_phases
+    if not isinstance(phases, Unavailable) and phases.phases[-1].phase is Phase.LATER_EPOCHS:
+        yield "Epochs", Text(_phases(phases))
+    if not isinstance(diagnosis.retraces, Unavailable) and diagnosis.retraces.count:
+        yield "Traced again", Text(_retraces(diagnosis.retraces))
+    if not isinstance(diagnosis.kept_outputs, Unavailable):
+        yield "Outputs", Text(_kept_outputs(diagnosis.kept_outputs))
     if not isinstance(diagnosis.evaluation, Unavailable):
         yield "Evaluation", Text(_evaluation(diagnosis.evaluation))
     if not isinstance(diagnosis.padding, Unavailable):
@@ -106,7 +116,28 @@ def _job_steps(steps: JobSteps) -> str:
     return (
         f"{format_count(steps.count)} · median {format_duration(steps.median_ns)}, "
         f"95 % below {format_duration(steps.p95_ns)} · waited {format_duration(steps.wait_total_ns)} in all"
-    ) + ("" if rate is None else f" · {format_count(rate)} examples/s")
+        + ("" if steps.first_batch_ns is None else f", {format_duration(steps.first_batch_ns)} for the first batch")
+        + ("" if rate is None else f" · {format_count(rate)} examples/s")
+    )
+
+
+def _phases(phases: StepPhases) -> str:
+    """Say what a step took in each phase: caches and shuffle buffers are filled in the first epoch."""
+    return " · ".join(
+        f"{one.phase} {format_duration(one.median_ns)} per step, {format_percent(one.wait_percent)} of it waiting"
+        for one in phases.phases
+    )
+
+
+def _retraces(retraces: Retraces) -> str:
+    functions = ", ".join(retraces.functions[:3])
+    return f"{_count(retraces.count, 'time')} in {_count(retraces.steps, 'recorded step')}" + (
+        f": {functions}" if functions else ""
+    )
+
+
+def _kept_outputs(kept: KeptOutputs) -> str:
+    return f"of step {kept.step} kept: {format_count(kept.right)} of {_count(kept.table.num_rows, 'example')} predicted right"
 
 
 def _steps(steps: Steps) -> str:
@@ -150,6 +181,9 @@ def _file_sampling(sampling: FileSampling) -> str:
         parts.append(f"{sampling.unopened} never used")
     if sampling.coverage_percent is not None:
         parts.append(f"{format_percent(sampling.coverage_percent)} of the records used")
+    if sampling.mixing is not None and sampling.mixing.displacement is not None:
+        moved = format_percent(100 * sampling.mixing.displacement)
+        parts.append(f"examples moved by {moved} of what a random order would move them")
     if (found := sampling.same_source) is not None:
         shared = f"{found.per_batch:.3g} of the {found.batch_size} examples of a batch share their image"
         parts.append(f"{shared} (a perfect shuffle: {found.expected:.3g})")

@@ -34,6 +34,12 @@ def test_numbers_have_their_units() -> None:
     assert "! Files are not sampled by size." in text
 
 
+def test_epochs_and_kept_outputs_have_their_lines() -> None:
+    text = printed(results.diagnosis())
+    assert "first epoch" in text
+    assert "of step 12 kept: 48 of 60 examples predicted right" in text
+
+
 def test_what_was_not_measured_is_a_sentence_never_a_0() -> None:
     text = printed(results.bare_diagnosis())
     assert text.count("The run ended before the first step; run it again with more steps.") == 8
