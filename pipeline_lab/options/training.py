@@ -62,8 +62,6 @@ class TrainingOptions(Options):
         kept = self.keep_outputs_of_step
         if kept is None:
             return self
-        if self.loop != "custom":
-            raise ValueError("keep_outputs_of_step needs a loop that calls the steps one by one; choose loop = custom")
         if self.steps is not None and kept >= self.warmup_steps + self.steps:
             last = self.warmup_steps + self.steps - 1
             raise ValueError(f"keep_outputs_of_step is {kept}, but the last step is number {last}; choose one up to it")

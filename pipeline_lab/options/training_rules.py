@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import BatchStage, PipelineOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
-    FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
+    RecordsWorkload,
     SparseWorkload,
+    SyntheticWorkload,
     WorkloadModel,
 )
 
@@ -42,12 +42,15 @@ def _of_the_step(training: TrainingOptions, workload: WorkloadModel) -> Iterator
 
 
 def _of_outputs(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
-    has_outputs = isinstance(workload, ImagesWorkload | AudioWorkload | FeaturesWorkload) and training.replicas == 1
-    if training.keep_outputs_of_step is not None and not has_outputs:
+    if training.keep_outputs_of_step is None:
+        return
+    if isinstance(workload, GeneratorWorkload | SyntheticWorkload):
         yield (
-            "training.keep_outputs_of_step is for steps that compute outputs, on one device: those of the images, audio and "
-            "features workloads; leave it out"
+            f"the step of the {workload.kind} workload takes time and computes nothing, so training.keep_outputs_of_step has "
+            "nothing to keep; leave it out"
         )
+    if isinstance(workload, RecordsWorkload) and workload.label is None:
+        yield "training.keep_outputs_of_step holds outputs against labels; set workload.label, or leave it out"
 
 
 def _of_micro_batches(training: TrainingOptions, pipeline: PipelineOptions) -> Iterator[str]:
@@ -64,8 +67,6 @@ def _of_replicas(training: TrainingOptions, workload: WorkloadModel, pipeline: P
         return
     if not isinstance(workload, ImagesWorkload | SparseWorkload):
         yield "replicas share the batches of the images and the sparse workload; set training.replicas to 1"
-    if training.loop == "keras_fit":
-        yield "the lab's steps cannot be divided among replicas inside Model.fit; set training.loop to custom or in_graph"
     if any(isinstance(stage, BatchStage) and not stage.drop_remainder for stage in pipeline.stages):
         yield "a last batch that is smaller may leave a replica without examples; set drop_remainder of batch"
     if training.xla:

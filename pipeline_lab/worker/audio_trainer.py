@@ -23,7 +23,6 @@ class AudioTrainer(OneDeviceTrainer):
 
     def __init__(self, workload: AudioWorkload, training: TrainingOptions) -> None:
         keras.mixed_precision.set_global_policy(training.precision)
-        self._keeps_outputs = training.keep_outputs_of_step is not None
         classes = workload.classes if workload.data == "folder" else len(workload.clips_per_class)
         bins = workload.frame_samples // 2 + 1
         self._frames = keras.Sequential(
@@ -43,8 +42,7 @@ class AudioTrainer(OneDeviceTrainer):
 
     def evaluate(self, batch: Batch) -> Any:
         """Return what a step would, and leave the network as it is."""
-        loss, accuracy, _ = self._judge(batch["spectrum"], batch["length"], batch["label"])
-        return loss, accuracy
+        return self._judge(batch["spectrum"], batch["length"], batch["label"])
 
     def read(self, result: Any) -> tuple[float, float]:
         loss, accuracy, *_ = result
@@ -58,7 +56,7 @@ class AudioTrainer(OneDeviceTrainer):
             loss, accuracy, logits = self._judge_on(spectrum, length, labels)
             scaled_loss = self._optimizer.scale_loss(loss)
         self._optimizer.apply(tape.gradient(scaled_loss, self._weights), self._weights)
-        return (loss, accuracy, logits) if self._keeps_outputs else (loss, accuracy)
+        return loss, accuracy, logits
 
     def _judge_on(self, spectrum: Any, length: Any, labels: Any) -> Any:
         logits = self._classify(self._mean_over_frames(spectrum, length))

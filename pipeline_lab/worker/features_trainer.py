@@ -23,7 +23,6 @@ class FeaturesTrainer(OneDeviceTrainer):
 
     def __init__(self, workload: FeaturesWorkload, options: RunOptions, tables: Sequence[DataFile]) -> None:
         self._learning_rate = options.training.learning_rate
-        self._keeps_outputs = options.training.keep_outputs_of_step is not None
         size, width = workload.embedding_size, workload.vector_size
         self._words = tf.Variable(tf.random.normal([workload.vocabulary_size, size], stddev=size**-0.5))
         self._projection = tf.Variable(tf.random.normal([width, size], stddev=width**-0.5))
@@ -36,8 +35,7 @@ class FeaturesTrainer(OneDeviceTrainer):
         return self._train(*self._inputs(batch))
 
     def evaluate(self, batch: Batch) -> Any:
-        loss, accuracy, _ = self._judge(*self._inputs(batch))
-        return loss, accuracy
+        return self._judge(*self._inputs(batch))
 
     def read(self, result: Any) -> tuple[float, float]:
         loss, accuracy, *_ = result
@@ -58,7 +56,7 @@ class FeaturesTrainer(OneDeviceTrainer):
                 weight.scatter_sub(tf.IndexedSlices(self._learning_rate * gradient.values, gradient.indices))
             else:
                 weight.assign_sub(self._learning_rate * gradient)
-        return (loss, accuracy, scores) if self._keeps_outputs else (loss, accuracy)
+        return loss, accuracy, scores
 
     def _judge_on(self, captions: Any, images: Any, labels: Any) -> Any:
         labels = tf.cast(labels, tf.float32)

@@ -30,11 +30,15 @@ class StepNotes:
         clock: The job's.
         capacity: Steps of one call at most; a graph that takes more would wait for ever.
         recorded: Entries of a batch to keep; batches of somebody else's making have none.
+        keeps_outputs: Note the outputs of each step too.
     """
 
-    def __init__(self, trainer: Trainer, clock: Clock, capacity: int, recorded: Sequence[str]) -> None:
-        self._trainer, self._clock, self._recorded = trainer, clock, recorded
+    def __init__(
+        self, trainer: Trainer, clock: Clock, capacity: int, recorded: Sequence[str], *, keeps_outputs: bool
+    ) -> None:
+        self._trainer, self._clock, self._recorded, self._keeps_outputs = trainer, clock, recorded, keeps_outputs
         types = [tf.float64, tf.float64, tf.float32, tf.float32, *[tf.int64 for _ in recorded]]
+        types += [tf.float32] if keeps_outputs else []
         with tf.device("/CPU:0"):
             self._queue = tf.queue.FIFOQueue(capacity, types)
 
@@ -43,14 +47,15 @@ class StepNotes:
         with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
             arrived_s = tf.timestamp()
         with tf.control_dependencies([arrived_s]):
-            loss, accuracy = self._trainer.step(batch)
+            loss, accuracy, *outputs = self._trainer.step(batch)
         with tf.device("/CPU:0"), tf.control_dependencies([loss, accuracy]):
             on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
             with tf.control_dependencies(on_host):
                 ended_s = tf.timestamp()
             counted = count_elements(batch) if self._recorded else batch
             whole = [self._whole(counted, name) for name in self._recorded]
-            self._queue.enqueue([arrived_s, ended_s, *on_host, *whole])
+            kept = [self._joined(outputs[0])] if self._keeps_outputs else []
+            self._queue.enqueue([arrived_s, ended_s, *on_host, *whole, *kept])
         return loss, accuracy
 
     def read(self, start_ns: int) -> list[TakenStep]:
@@ -63,12 +68,18 @@ class StepNotes:
         taken = []
         for _ in range(int(self._queue.size())):
             arrived_s, ended_s, loss, accuracy, *values = (value.numpy() for value in self._queue.dequeue())
+            values, outputs = values[: len(self._recorded)], values[len(self._recorded) :]
             arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
             ended_ns = max(arrived_ns, _ns(ended_s) + shift_ns)
             batch = {name: value for name, value in zip(self._recorded, values, strict=True) if len(value)}
-            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, (loss, accuracy), batch))
+            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, (loss, accuracy, *outputs), batch))
             start_ns = ended_ns
         return taken
+
+    def _joined(self, outputs: Any) -> Any:
+        """Return the outputs of all replicas, shape (batch, classes)."""
+        parts = [tf.cast(part, tf.float32) for part in self._trainer.parts(outputs)]
+        return tf.concat([tf.reshape(part, [tf.shape(part)[0], -1]) for part in parts], 0)
 
     def _whole(self, batch: Batch, name: str) -> Any:
         """Return an entry of a batch as one vector; an empty one where there is none."""
@@ -80,10 +91,9 @@ class StepNotes:
 class GraphSteps:
     """A loop inside a ``tf.function`` asks for the batches and takes the steps; Python calls it once for several."""
 
-    def __init__(self, trainer: Trainer, clock: Clock, per_call: int, recorded: Sequence[str]) -> None:
+    def __init__(self, trainer: Trainer, clock: Clock, per_call: int, notes: StepNotes) -> None:
         self.per_call = per_call
-        self._trainer, self._clock = trainer, clock
-        self._notes = StepNotes(trainer, clock, per_call, recorded)
+        self._trainer, self._clock, self._notes = trainer, clock, notes
         self._take, self._repeat = tf.function(self._take_in_graph), tf.function(self._repeat_in_graph)
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
@@ -102,7 +112,7 @@ class GraphSteps:
     def _repeat_in_graph(self, batch: Batch, times: Any) -> Any:
         loss, accuracy = tf.constant(np.nan), tf.constant(np.nan)
         for _ in tf.range(times):
-            loss, accuracy = self._trainer.step(batch)
+            loss, accuracy, *_ = self._trainer.step(batch)
         return loss, accuracy
 
 

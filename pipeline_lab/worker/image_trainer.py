@@ -29,15 +29,13 @@ class ImageTrainer(PlacedTrainer):
             self._optimizer = make_optimizer(training)
             self._optimizer.build(self._network.trainable_variables)
         self._micro_batches = training.accumulate
-        self._keeps_outputs = training.keep_outputs_of_step is not None
         super().__init__(placement, self._train_replica, self._judge_replica, xla=training.xla)
 
     def weights(self) -> list[Any]:
         return [*self._network.variables, *self._optimizer.variables]
 
     def _judge_replica(self, batch: Batch) -> Any:
-        loss, accuracy, _ = self._look_at(batch["image"], batch["label"], training=False)
-        return loss, accuracy
+        return self._look_at(batch["image"], batch["label"], training=False)
 
     def _train_replica(self, batch: Batch) -> Any:
         """Add up the gradients of the micro-batches, then change the weights once."""
@@ -59,7 +57,7 @@ class ImageTrainer(PlacedTrainer):
             loss, accuracy = loss + share * part_loss, accuracy + share * part_accuracy
             logits.append(part_logits)
         self._optimizer.apply(gradients, weights)
-        return (loss, accuracy, tf.concat(logits, axis=0)) if self._keeps_outputs else (loss, accuracy)
+        return loss, accuracy, tf.concat(logits, axis=0)
 
     def _look_at(self, images: Any, labels: Any, *, training: bool) -> Any:
         if images.dtype == tf.uint8:

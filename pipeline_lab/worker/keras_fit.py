@@ -1,9 +1,11 @@
 """Training by Keras' own ``Model.fit``: its iterator, its compiled function, its callbacks; the step is the workload's."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.course import Course
@@ -14,10 +16,12 @@ from pipeline_lab.worker.loop import Follow
 class FitLoop:
     """Lets ``fit`` call the steps, ``steps_per_execution`` of them at a time; it takes whole executions only."""
 
-    def __init__(self, course: Course, notes: StepNotes, clock: Clock, steps_per_execution: int) -> None:
+    def __init__(
+        self, course: Course, notes: StepNotes, clock: Clock, steps_per_execution: int, *, is_mirrored: bool
+    ) -> None:
         self._course, self._clock, self._steps_per_execution = course, clock, steps_per_execution
         self._notes = notes
-        self._model = _Model(self._notes)
+        self._model = _MirroredModel(notes) if is_mirrored else _Model(notes)
         self._model.compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
     def run(self, dataset: Any, follow: Follow) -> None:
@@ -48,11 +52,10 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
         return {"loss": loss, "accuracy": accuracy}
 
     def make_train_function(self, force: bool = False) -> Any:
-        """Make Keras' function, and see the iterator that it is called on."""
+        """Make the function that takes an execution's steps, and see the iterator that it is called on."""
         if self.train_function is not None and not force:
             return self.train_function
-        super().make_train_function(force)
-        call = self.train_function
+        call = self.make_execution(force)
 
         def call_and_follow(iterator: Any) -> Any:
             if iterator is not self._followed:
@@ -62,6 +65,37 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
 
         self.train_function = call_and_follow
         return call_and_follow
+
+    def make_execution(self, force: bool) -> Callable[[Any], Any]:
+        """Make Keras' own function."""
+        super().make_train_function(force)
+        call: Callable[[Any], Any] = self.train_function
+        return call
+
+
+class _MirroredModel(_Model):
+    """What ``fit`` trains on several replicas.
+
+    Keras' loop over the steps of an execution hands batches on as optionals, from which TensorFlow (2.21) cannot build a
+    graph around a mirrored step; this one asks for them as they come.
+    """
+
+    def make_execution(self, force: bool) -> Callable[[Any], Any]:
+        del force
+        execute = tf.function(self._execute)
+
+        def call(iterator: Any) -> dict[str, Any]:
+            try:
+                execute(iterator)
+            except tf.errors.OutOfRangeError:
+                raise StopIteration from None
+            return {}
+
+        return call
+
+    def _execute(self, iterator: Any) -> None:
+        for _ in tf.range(self.steps_per_execution):
+            self._notes.step(iterator.get_next())
 
 
 class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pipeline_lab.worker.trainer import Batch
 
 Step = Callable[[Batch], Any]
-"""From a batch to loss and accuracy."""
+"""From a batch to loss, accuracy and outputs."""
 
 
 class Placement(Protocol):
@@ -81,7 +81,9 @@ class Mirrored:
 
 
 class _OverReplicas:
-    """Runs a step on every replica and averages the results; traced for any batch that the pipeline can yield.
+    """Runs a step on every replica and averages loss and accuracy; traced for any batch that the pipeline can yield.
+
+    Outputs stay where they are, in parts like the batch.
 
     Sparse values differ in shape from batch to batch, so what a step takes is fixed by the pipeline's specification.
     """
@@ -97,8 +99,10 @@ class _OverReplicas:
 
     def _run(self, batch: Batch) -> Any:
         strategy = self._placement.strategy
-        results = strategy.run(self._of_replica, args=(batch,))
-        return tuple(strategy.reduce("MEAN", result, axis=None) for result in results)
+        loss, accuracy, *outputs = strategy.run(self._of_replica, args=(batch,))
+        with strategy.scope():  # ``fit`` calls this as the one replica of its own, default strategy
+            means = [strategy.reduce("MEAN", number, axis=None) for number in (loss, accuracy)]
+        return (*means, *outputs)
 
 
 class PlacedTrainer(ABC):

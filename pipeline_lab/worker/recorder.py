@@ -14,7 +14,7 @@ from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.steps import TakenStep
-from pipeline_lab.worker.trainer import Batch, Trainer, outputs_of
+from pipeline_lab.worker.trainer import Batch, Trainer
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -122,16 +122,18 @@ class StepRecorder:
 
     def _keep_outputs(self, taken: TakenStep) -> None:
         """Keep what the step's forward pass made of each example."""
-        outputs = np.asarray(outputs_of(taken.result), np.float32)
-        (labels,) = read_parts(self._trainer, taken.batch["label"])
-        ids = read_parts(self._trainer, taken.batch["id"])[0] if self._has_ids else None
+        _, _, outputs_in_parts = taken.result
+        parts = [np.asarray(part, np.float32) for part in self._trainer.parts(outputs_in_parts)]
+        outputs = np.concatenate([part.reshape(len(part), -1) for part in parts])
+        labels = np.concatenate(read_parts(self._trainer, taken.batch["label"]))
+        ids = np.concatenate(read_parts(self._trainer, taken.batch["id"])) if self._has_ids else None
         with contextlib.closing(TableWriter(self._outputs, OUTPUTS)) as table:
             table.extend(
                 [self._kept_step] * len(outputs),
                 [None] * len(outputs) if ids is None else (ids >> FILE_SHIFT).tolist(),
                 [None] * len(outputs) if ids is None else (ids & RECORD_MASK).tolist(),
-                labels.tolist(),
-                outputs.reshape(len(outputs), -1).tolist(),
+                labels.astype(np.int64).tolist(),
+                outputs.tolist(),
             )
 
 

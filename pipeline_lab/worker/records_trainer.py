@@ -49,7 +49,7 @@ class RecordsTrainer(OneDeviceTrainer):
         return self._judge(batch["features"], batch.get("label"))
 
     def read(self, result: Any) -> tuple[float, float]:
-        loss, accuracy = result
+        loss, accuracy, *_ = result
         return float(loss), float(accuracy)
 
     def weights(self) -> list[Any]:
@@ -58,19 +58,19 @@ class RecordsTrainer(OneDeviceTrainer):
     def _train_on(self, features: Any, labels: Any) -> Any:
         weights = self._network.trainable_variables
         with tf.GradientTape() as tape:
-            loss, accuracy = self._judge_on(features, labels)
+            loss, accuracy, outputs = self._judge_on(features, labels)
             scaled_loss = self._optimizer.scale_loss(loss)
         self._optimizer.apply(tape.gradient(scaled_loss, weights), weights)
-        return loss, accuracy
+        return loss, accuracy, outputs
 
     def _judge_on(self, features: Any, labels: Any) -> Any:
         inputs = tf.concat([_numbers(each, features[each.name]) for each in self._features], axis=1)
         outputs = self._network(inputs)
         if not self._has_label:
-            return tf.reduce_mean(tf.square(outputs - inputs)), tf.constant(float("nan"))
+            return tf.reduce_mean(tf.square(outputs - inputs)), tf.constant(float("nan")), outputs
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
         is_right = tf.equal(tf.argmax(outputs, axis=-1), labels)
-        return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32))
+        return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32)), outputs
 
 
 def _width(feature: RecordFeature) -> int:

@@ -36,10 +36,10 @@ class SparseTrainer(PlacedTrainer):
     def _train_replica(self, batch: Batch) -> Any:
         """Train one replica on its share of the batch; the gradients are averaged over all."""
         with tf.GradientTape() as tape:
-            loss, accuracy = self._judge_replica(batch)
+            loss, accuracy, logits = self._judge_replica(batch)
         for layer, gradient in zip(self._layers, tape.gradient(loss, self._layers), strict=True):
             layer.assign_sub(self._learning_rate * gradient)
-        return loss, accuracy
+        return loss, accuracy, logits
 
     def _judge_replica(self, batch: Batch) -> Any:
         embedded = self._look_up(batch)
@@ -48,7 +48,7 @@ class SparseTrainer(PlacedTrainer):
         logits = tf.matmul(hidden, self._layers[1])
         loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits))
         is_right = tf.equal(logits > 0, labels > 0)
-        return loss, tf.reduce_mean(tf.cast(is_right, tf.float32))
+        return loss, tf.reduce_mean(tf.cast(is_right, tf.float32)), logits
 
     def _look_up(self, batch: Batch) -> Any:
         """Return the mean embedding of each feature's values, side by side, on the host."""

@@ -11,8 +11,8 @@ class Trainer(Protocol):
     """One training step after the other.
 
     ``step`` and ``evaluate`` may be called from Python or be traced into a larger graph, such as a loop; both return
-    two numbers (tensors), in a place that :meth:`read` knows. Where outputs are to be kept, those of the examples come
-    third out of ``step``, from the forward pass that trains.
+    two numbers (tensors), in a place that :meth:`read` knows. Where a step computes outputs, those of the examples come
+    third, from the forward pass that trains: shape (batch,) or (batch, classes), in parts like the entries of the batch.
     """
 
     def distribute(self, dataset: Any) -> Any:
@@ -38,11 +38,6 @@ class Trainer(Protocol):
 
     def restore_state(self, state: Any) -> None:
         """Undo all training since that copy was made."""
-
-
-def outputs_of(result: Any) -> Any:
-    """Return what a step computed for each example, shape (batch,) or (batch, classes)."""
-    return result[2]
 
 
 class OneDeviceTrainer:

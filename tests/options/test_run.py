@@ -252,7 +252,6 @@ def test_only_variables_are_read_by_the_step() -> None:
     ("settings", "sentence"),
     [
         ([("training.xla", "true"), ("training.replicas", "2")], "training.xla compiles the step of one device"),
-        ([("training.replicas", "2"), ("training.loop", "keras_fit")], "cannot be divided among replicas inside"),
         (
             [("training.replicas", "2"), ("pipeline.batch.drop_remainder", "false")],
             "without examples; set drop_remainder",
@@ -313,8 +312,13 @@ def test_held_out_files_are_none_of_those_that_train() -> None:
     assert find_preset("evaluation-kept").options.file_sizes == (256,) * 7
 
 
-def test_only_steps_that_compute_outputs_can_keep_them() -> None:
-    assert set_option(BASELINE.options, "training.keep_outputs_of_step", "3").training.keep_outputs_of_step == 3
-    for options in (SYNTHETIC.options, set_option(BASELINE.options, "training.replicas", "2")):
-        with pytest.raises(OptionsError, match="for steps that compute outputs, on one device"):
-            set_option(options, "training.keep_outputs_of_step", "3")
+def test_outputs_are_kept_where_a_step_computes_them_and_labels_stand_beside_them() -> None:
+    for settings in ([], [("training.replicas", "2")], [("training.loop", "keras_fit")]):
+        kept = set_options(BASELINE.options, [*settings, ("training.keep_outputs_of_step", "3")])
+        assert kept.training.keep_outputs_of_step == 3
+    with pytest.raises(OptionsError, match="the step of the synthetic workload takes time and computes nothing"):
+        set_option(SYNTHETIC.options, "training.keep_outputs_of_step", "3")
+    records = {"kind": "records", "pattern": "/data/*", "features": "x:float32"}
+    stages = {"stages": [READ, PARSE, BATCH]}
+    with pytest.raises(OptionsError, match=r"set workload\.label, or leave it out"):
+        read_options({"workload": records, "pipeline": stages, "training": {"keep_outputs_of_step": 3}})

@@ -15,5 +15,3 @@ def test_the_step_whose_outputs_are_kept_is_one_that_is_taken() -> None:
     assert TrainingOptions(steps=10, warmup_steps=2, keep_outputs_of_step=11).keep_outputs_of_step == 11
     with pytest.raises(ValidationError, match="keep_outputs_of_step is 12, but the last step is number 11"):
         TrainingOptions(steps=10, warmup_steps=2, keep_outputs_of_step=12)
-    with pytest.raises(ValidationError, match="choose loop = custom"):
-        TrainingOptions(keep_outputs_of_step=3, loop="keras_fit")

@@ -5,21 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.kept_outputs import measure
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.options.presets import SYNTHETIC, find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions, set_option, set_options
+from pipeline_lab.options.run import RunOptions, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.events import CalibrationEvent, NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.tables import EVALUATED, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import EVALUATED, OUTPUTS, SAMPLES, STEPS, read_table
 from tests.worker import test_real_jobs
 from tests.worker.fakes import make_folder
 
@@ -36,7 +39,8 @@ SHORT = set_options(
         ("pipeline.batch.size", "5"),
     ],
 )
-IMAGES = set_option(test_real_jobs.IMAGES, "training.keep_outputs_of_step", "null")
+IMAGES = set_options(test_real_jobs.IMAGES, [("training.calibrate", "false"), ("profiling.enabled", "false")])
+KEPT_STEP = 7
 LOOPS = [("in_graph", 4), ("keras_fit", 1), ("keras_fit", 4)]
 
 
@@ -95,15 +99,47 @@ def test_data_that_ends_within_a_call_leaves_the_steps_before_it(
     assert [note[:41] for note in notes] == ["The data ended after 10 of 20 steps, warm"]
 
 
-def test_a_model_learns_the_same_whoever_calls_its_steps(ask_tensorflow: Ask, tmp_path: Path) -> None:
-    options = set_options(IMAGES, [("training.calibrate", "false"), ("profiling.enabled", "false")])
-    losses = []
+def _check_outputs(folder: RunFolder) -> list[list[float]]:
+    """Return the outputs that were kept, which have to explain loss and accuracy of their step."""
+    steps, kept = read_table(folder.steps, STEPS).to_pydict(), read_table(folder.outputs, OUTPUTS)
+    assert set(kept["step"].to_pylist()) == {KEPT_STEP}
+    examples = measure(kept, read_files(folder.files))
+    assert examples.right / kept.num_rows == pytest.approx(steps["accuracy"][KEPT_STEP])
+    samples = read_table(folder.samples, SAMPLES)
+    assert kept["record"].to_pylist() == samples.filter(pc.field("step") == KEPT_STEP)["record"].to_pylist()
+    outputs: list[list[float]] = kept["outputs"].to_pylist()
+    return outputs
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_model_learns_the_same_whoever_calls_its_steps(ask_tensorflow: Ask, tmp_path: Path, replicas: int) -> None:
+    losses, outputs = [], []
     for loop, per_call in (("custom", 1), ("in_graph", 7), ("keras_fit", 7)):
-        folder = _run(ask_tensorflow, tmp_path / loop, _with_loop(options, loop, per_call))
+        options = _with_loop(IMAGES, loop, per_call, ("training.replicas", str(replicas)))
+        folder = _run(ask_tensorflow, tmp_path / loop, options)
         losses.append(read_table(folder.steps, STEPS)["loss"].to_pylist())
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
-    assert losses[2] == pytest.approx(losses[0], rel=0.02)
+        outputs.append(np.array(_check_outputs(folder)))
+    for other in (1, 2):
+        assert losses[other] == pytest.approx(losses[0], rel=0.02)
+        assert outputs[other] == pytest.approx(outputs[0], rel=0.1, abs=0.05)
     assert len(set(losses[0])) == 14
+
+
+@pytest.mark.parametrize(("loop", "per_call"), [("custom", 1), ("keras_fit", 4)])
+def test_outputs_of_replicas_are_kept_whole(ask_tensorflow: Ask, tmp_path: Path, loop: str, per_call: int) -> None:
+    small = [
+        ("workload.examples_per_file", "2x40"),
+        ("workload.features", "2"),
+        ("pipeline.batch.size", "8"),
+        ("training.replicas", "2"),
+        ("training.steps", "6"),
+        ("training.warmup_steps", "2"),
+        ("training.calibrate", "false"),
+        ("training.keep_outputs_of_step", str(KEPT_STEP)),
+        ("profiling.enabled", "false"),
+    ]
+    folder = _run(ask_tensorflow, tmp_path, _with_loop(find_preset("sparse").options, loop, per_call, *small))
+    assert np.array(_check_outputs(folder)).shape == (8, 1)
 
 
 def test_a_judged_batch_teaches_nothing(ask_tensorflow: Ask) -> None:
