@@ -127,18 +127,19 @@ def conclude(source: Source, axis: Axis, job: JobResults, later: LaterEpochs | N
     )
     if later is None:
         return Diagnosis(**_fields(results), findings=findings.find_all(results), verdict=judge(results))
-    noted = {
-        "job_steps": later.job_steps,
-        "calibration": later.calibration,
-        "live_model": later.live_model,
-        "job_load": later.job_load,
-        "profiler_cost": later.profiler_cost,
-    }
+    ran = replace(
+        results,
+        job_steps=later.job_steps,
+        calibration=later.calibration,
+        live_model=later.live_model,
+        job_load=later.job_load,
+        profiler_cost=later.profiler_cost,
+    )
     behind = _merge_traces(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
     return Diagnosis(
         **_fields(results),
-        findings=findings.find_all(replace(results, **noted)),
-        verdict=judge(replace(results, **_fields(behind), **noted), later.first),
+        findings=findings.find_all(ran),
+        verdict=judge(replace(ran, **_fields(behind)), later.first),
     )
 
 
@@ -164,17 +165,15 @@ def _merge_traces(axis: Axis, parts: Sequence[TraceParts], missing: str) -> _Tra
     def merge_gaps(gaps: Sequence[IdleGaps]) -> IdleGaps:
         return idle_gaps.merge(gaps, capture_gaps=not axis.kept_apart)
 
+    found_steps = fold(steps.merge, [part.steps for part in parts])
+    stalls = fold(input_stalls.merge, [part.input_stalls for part in parts])
     breakdown = fold(step_breakdown.merge, [part.step_breakdown for part in parts])
-    return _Traces(
-        steps=fold(steps.merge, [part.steps for part in parts]),
-        input_stalls=fold(input_stalls.merge, [part.input_stalls for part in parts]),
-        step_breakdown=breakdown,
-        retraces=fold(retracing.merge, [part.retraces for part in parts]),
-        hosts=_on(breakdown, stragglers.compare),
-        idle_gaps=fold(merge_gaps, [part.idle_gaps for part in parts]),
-        tf_data=fold(pipeline_fold.merge, [part.tf_data for part in parts]),
-        allocators=fold(allocators.merge, [part.allocators for part in parts]),
-    )
+    retraces = fold(retracing.merge, [part.retraces for part in parts])
+    gaps = fold(merge_gaps, [part.idle_gaps for part in parts])
+    pipeline = fold(pipeline_fold.merge, [part.tf_data for part in parts])
+    memory = fold(allocators.merge, [part.allocators for part in parts])
+    hosts = _on(breakdown, stragglers.compare)
+    return _Traces(found_steps, stalls, breakdown, retraces, hosts, gaps, pipeline, memory)
 
 
 def _outliers(job: JobResults, breakdown: StepBreakdown | Unavailable) -> OutlierSteps | Unavailable:
