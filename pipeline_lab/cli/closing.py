@@ -23,7 +23,7 @@ def close(folder: RunFolder) -> None:
     reason = read_record(folder).status.reason
     if reason:
         say("{}", reason)
-    _tell_next(folder)
+    tell_next(folder)
     try:
         verdict = _judge(folder)
     except (PipelineLabError, OSError) as error:
@@ -34,7 +34,8 @@ def close(folder: RunFolder) -> None:
             say("Try first: {}", verdict.suggestions[0].change)
 
 
-def _tell_next(folder: RunFolder) -> None:
+def tell_next(folder: RunFolder) -> None:
+    """Say where a run is, and which commands come next."""
     store = folder.path.parent
     elsewhere = "" if store == open_store().root else f" --store {shlex.quote(str(store))}"
     say("Run {} is in {}. Next:", folder.id, str(store))

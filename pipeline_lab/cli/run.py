@@ -34,6 +34,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the id.")] = False,
 ) -> None:
     """Run one job to its end and print its id; Ctrl-C cancels it and keeps what was recorded."""
+    from pipeline_lab.cli.closing import tell_next
     from pipeline_lab.cli.run_document import run_document
     from pipeline_lab.runs.launcher import launch
     from pipeline_lab.runs.store import open_store
@@ -49,7 +50,7 @@ def run(
     check_end(folder, record)
     if record.status.reason:
         say("{}", record.status.reason)
-    say("Done. See where the time went: [bold]pipeline-lab analyze {}[/]", str(folder.path))
+    tell_next(folder)
 
 
 def check_end(folder: "RunFolder", record: "RunRecord") -> None:
