@@ -25,7 +25,7 @@ from pipeline_lab.analysis.storage import read_result, write_json, write_result
 from pipeline_lab.analysis.xprof_comparison import CrossCheck
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
-ANALYSIS_VERSION = 30
+ANALYSIS_VERSION = 31
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

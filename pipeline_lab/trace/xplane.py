@@ -4,6 +4,7 @@ The file is mapped, not loaded. A first pass finds planes, lines and names and c
 columns; both are compiled and check every byte that they touch. Stats stay encoded until somebody asks for one.
 """
 
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,9 @@ from pipeline_lab.trace.salvage import salvage_space
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.timebase import Session, find_sessions
 from pipeline_lab.trace.wire import ByteArray
+
+_PROCESS = re.compile(r"\.rank\d+(?=\.xplane\.pb)")
+"""How the file of one of several processes of a job is named: ``<host>.rank1.xplane.pb``."""
 
 
 def read_xplane(path: Path, *, window: str = "") -> Trace:
@@ -85,7 +89,7 @@ def build_trace(data: ByteArray, space: SpaceBytes, budget: Budget, path: Path, 
     start, stop = _profiled(sessions, origin)
     return Trace(
         path=path,
-        host=space.hostnames[0] if space.hostnames else "",
+        host=_name_host(space.hostnames, path),
         window=window,
         planes=read_planes(data, bases, budget),
         origin_epoch_ns=origin,
@@ -93,6 +97,13 @@ def build_trace(data: ByteArray, space: SpaceBytes, budget: Budget, path: Path, 
         stop_ns=stop,
         size_bytes=len(data),
     )
+
+
+def _name_host(hostnames: tuple[str, ...], path: Path) -> str:
+    """Return the host's name, empty if the file does not say; processes of one machine are told apart by their files."""
+    process = _PROCESS.search(path.name)
+    host = hostnames[0] if hostnames else ""
+    return f"{host}{process[0]}" if host and process else host
 
 
 def _profiled(sessions: list[Session], origin: int | None) -> tuple[int | None, int | None]:

@@ -37,6 +37,15 @@ def test_reference_captures_read_like_protobuf_reads_them(reference_traces: Path
     assert_same(trace, path.read_bytes())
 
 
+def test_processes_of_one_machine_are_hosts_of_their_own(tmp_path: Path) -> None:
+    hosts = []
+    for name in ("vm", "vm.rank0", "vm.rank1"):
+        space = XSpace()
+        space.plane("/host:CPU").line("python").event("e", 0, 1)
+        hosts.append(read_xplane(space.write(tmp_path / f"{name}.xplane.pb", host="vm")).host)
+    assert hosts == ["vm", "vm.rank0", "vm.rank1"]
+
+
 def test_columns_are_nanoseconds_since_the_session_began(tmp_path: Path) -> None:
     space = XSpace()
     line = space.plane("/host:CPU").line("python", line_id=7, timestamp_ns=1_000)
