@@ -1,6 +1,7 @@
 """Diagnose whatever a path holds: a run folder, a log directory, a trace file, an archive.
 
-Traces are read one after another, and of each only its parts are kept, so memory stays that of one trace.
+Traces are read one after another unless an executor divides them up, and of each only its parts are kept, so memory stays
+that of the traces that are being read.
 """
 
 from collections.abc import Sequence
@@ -12,48 +13,50 @@ from pipeline_lab.analysis.conclusion import conclude, describe, without_job
 from pipeline_lab.analysis.inputs import Progress, is_run, opened_log
 from pipeline_lab.analysis.results import Diagnosis as Diagnosis
 from pipeline_lab.analysis.results import Source as Source
+from pipeline_lab.analysis.spreading import Spread, analyse_files, in_turn
 from pipeline_lab.analysis.stored_parts import NO_READS, read_stored
-from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, place_on_axis
-from pipeline_lab.errors import TraceReadError
+from pipeline_lab.analysis.trace_parts import TraceParts, attempt, place_on_axis
+from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import SAMPLES
 from pipeline_lab.trace.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
 
 
-def diagnose(path: Path | str, *, progress: Progress | None = None) -> Diagnosis:
+def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:
     """Analyse a run or any profile log.
 
     Args:
         path: A run folder, a log directory, a trace file or an archive.
         progress: Told how many traces are done, how many there are, and the next one's name.
+        spread: Who analyses the traces.
 
     Raises:
         TraceReadError: There is nothing there that can be read as a trace, and no run either.
     """
     path = Path(path)
     if is_run(path):
-        return _diagnose_run(path, progress)
+        return _diagnose_run(path, progress, spread)
     with find_traces(path) as source:
         if source.kind is SourceKind.RUN:  # in an archive
-            return _diagnose_run(source.root, progress)
-        return _diagnose_log(source, progress)
+            return _diagnose_run(source.root, progress, spread)
+        return _diagnose_log(source, progress, spread)
 
 
-def _diagnose_run(path: Path, progress: Progress | None) -> Diagnosis:
+def _diagnose_run(path: Path, progress: Progress | None, spread: Spread) -> Diagnosis:
     log = opened_log(RunFolder(path))
     if log is not None:
-        diagnosis = diagnose(log, progress=progress)
+        diagnosis = diagnose(log, progress=progress, spread=spread)
         return replace(diagnosis, source=replace(diagnosis.source, path=str(path)))
     from pipeline_lab.analysis.run_fold import RunFold  # loads the models of a run's options
 
     run = RunFold(RunFolder(path))
-    run.add_new(progress)
+    run.add_new(progress, spread)
     return run.diagnose()
 
 
-def _diagnose_log(source: TraceSource, progress: Progress | None) -> Diagnosis:
-    parts, unreadable = _read_parts(source, progress)
+def _diagnose_log(source: TraceSource, progress: Progress | None, spread: Spread) -> Diagnosis:
+    parts, unreadable = _read_parts(source, progress, spread)
     axis = place_on_axis(parts)
     sampling = (
         attempt(lambda: file_sampling.measure([], tables.empty(SAMPLES), axis.reads)) if source.files else NO_READS
@@ -72,19 +75,13 @@ def _read_stored_parts(derived: Sequence[Path]) -> list[TraceParts]:
     ]
 
 
-def _read_parts(source: TraceSource, progress: Progress | None) -> tuple[list[TraceParts], list[str]]:
+def _read_parts(source: TraceSource, progress: Progress | None, spread: Spread) -> tuple[list[TraceParts], list[str]]:
     """Analyse every trace of a log; return also why some could not be read, unless that is all of them."""
     if not source.files:
         return _read_stored_parts(source.derived), []
-    parts: list[TraceParts] = []
-    errors: list[TraceReadError] = []
-    for index, file in enumerate(source.files):
-        if progress:
-            progress(index, len(source.files), file.path.name)
-        try:
-            parts.append(analyse_trace(file.read()))
-        except TraceReadError as error:
-            errors.append(error)
+    found = analyse_files(source.files, [file.path.name for file in source.files], progress, spread)
+    parts = [each for each in found if not isinstance(each, Unavailable)]
+    errors = [each.reason for each in found if isinstance(each, Unavailable)]
     if not parts:
-        raise errors[0]
-    return parts, [str(error) for error in errors]
+        raise TraceReadError(errors[0])
+    return parts, errors

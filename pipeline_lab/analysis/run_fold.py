@@ -32,11 +32,12 @@ from pipeline_lab.analysis.file_sampling import Predict
 from pipeline_lab.analysis.inputs import Progress, window_files
 from pipeline_lab.analysis.later_epochs import LaterEpochs
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.spreading import Spread, analyse_files, in_turn
 from pipeline_lab.analysis.step_phases import StepPhases
 from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace, attempt, fold, place_on_axis
+from pipeline_lab.analysis.trace_parts import TraceParts, attempt, fold, place_on_axis
 from pipeline_lab.analysis.written_words import NOT_KEPT
-from pipeline_lab.errors import OptionsError, StoreError, TraceReadError, Unavailable
+from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import GeneratorWorkload
@@ -47,7 +48,7 @@ from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, OUTPUTS, PADDING, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.sources import FileKind, TraceFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +117,17 @@ class RunFold:
         """Return the trace files that were not analysed yet, oldest window first."""
         return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]
 
-    def add_new(self, progress: Progress | None = None) -> bool:
+    def add_new(self, progress: Progress | None = None, spread: Spread = in_turn) -> bool:
         """Analyse the windows that came since the last call; say whether there were any."""
         missing = self.missing()
-        for index, path in enumerate(missing):
-            if progress:
-                progress(index, len(missing), path.parent.name)
-            try:
-                self._parts[path] = analyse_trace(read_xplane(path, window=path.parent.name))
-            except TraceReadError as error:
-                self._unreadable[path] = str(error)
+        names = [path.parent.name for path in missing]
+        for path, found in zip(
+            missing, analyse_files(list(map(_trace_file, missing)), names, progress, spread), strict=True
+        ):
+            if isinstance(found, Unavailable):
+                self._unreadable[path] = found.reason
+            else:
+                self._parts[path] = found
         return bool(missing)
 
     def diagnose(self) -> Diagnosis:
@@ -137,6 +139,12 @@ class RunFold:
         recorded = fold(trace_steps.merge, [part.steps for part in axis.parts])
         results = measure_job(job, origin_ns, axis.reads, recorded)
         return conclude(source, axis, results, measure_later(job, results.step_phases, origin_ns))
+
+
+def _trace_file(path: Path) -> TraceFile:
+    """Return one host's capture of one window."""
+    host = path.name.removesuffix(".xplane.pb")
+    return TraceFile(path, FileKind.XPLANE, path.parent.name, host, path.stat().st_size)
 
 
 def read_job(folder: RunFolder) -> JobTables:

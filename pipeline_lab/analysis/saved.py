@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
@@ -24,6 +24,9 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.storage import read_result, write_json, write_result
 from pipeline_lab.analysis.xprof_comparison import CrossCheck
 from pipeline_lab.runs.store import RunFolder, samples_folder
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.spreading import Spread
 
 ANALYSIS_VERSION = 31
 """Raised whenever the same inputs may give another diagnosis."""
@@ -209,8 +212,13 @@ class SavedDiagnosis:
         return self._folders[-1]
 
 
-def diagnose_saved(path: Path, *, progress: Progress | None = None) -> Diagnosis:
+def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Spread | None" = None) -> Diagnosis:
     """Return the saved diagnosis, or make and save it.
+
+    Args:
+        path: What :func:`pipeline_lab.analysis.diagnosis.diagnose` takes.
+        progress: As there.
+        spread: As there; None to analyse here, one trace after another.
 
     Raises:
         TraceReadError: There is nothing that can be read as a trace, and no run either.
@@ -220,9 +228,10 @@ def diagnose_saved(path: Path, *, progress: Progress | None = None) -> Diagnosis
     if found is not None:
         return found
     from pipeline_lab.analysis.diagnosis import diagnose  # loads the reader's compiled code
+    from pipeline_lab.analysis.spreading import in_turn
 
     inputs = fingerprint(path) if path.exists() else ""
-    diagnosis = diagnose(path, progress=progress)
+    diagnosis = diagnose(path, progress=progress, spread=spread or in_turn)
     with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
         if is_ours:
             saved.save(diagnosis, inputs)

@@ -1,5 +1,6 @@
 """``pipeline-lab analyze``: a run, a log directory, a trace file or an archive → diagnosis."""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,13 @@ from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import messages, print_json, results
 from pipeline_lab.cli.reading import reading
+from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipeline_lab.analysis.results import Diagnosis
+    from pipeline_lab.analysis.spreading import Spread
     from pipeline_lab.analysis.xprof_comparison import CrossCheck
 
 
@@ -25,6 +30,14 @@ def analyze(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole diagnosis as one JSON object.")] = False,
     xprof: Annotated[bool, typer.Option("--xprof", help="Also ask XProf, and say why its numbers differ.")] = False,
     html: HtmlOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Read so many traces at a time, each in a process of its own.", min=1, show_default="1"),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Read traces on every machine of a Ray cluster.", show_default=False),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Say why the device waited: the verdict first, then the numbers behind it."""
@@ -37,7 +50,8 @@ def analyze(
         from pipeline_lab.runs.single import check_is_one
 
         check_is_one(found)
-        diagnosis = advise(diagnose_saved(found))
+        with _spread(workers, ray, store) as spread:
+            diagnosis = advise(diagnose_saved(found, spread=spread))
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)
@@ -50,6 +64,24 @@ def analyze(
     results().print(summarise(diagnosis), crop=False)  # a command goes on to its end
     if check is not None:
         results().print(xprof_table(check))
+
+
+@contextlib.contextmanager
+def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Iterator[Spread | None]":
+    """Yield who reads the traces: None for this process."""
+    if workers is not None and ray is not None:
+        raise OptionsError("--workers are processes of this machine and --ray is a cluster; give one of them.")
+    if ray is None and (workers or 1) == 1:
+        yield None
+        return
+    from pipeline_lab.runs.store import open_store
+    from pipeline_lab.tuning.executors.choice import open_executor
+
+    executor = open_executor(ray, open_store(store), workers)
+    try:
+        yield executor.spread
+    finally:
+        executor.close()
 
 
 def _ask_xprof(path: Path, diagnosis: "Diagnosis") -> "CrossCheck":

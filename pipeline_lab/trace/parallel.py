@@ -25,6 +25,11 @@ def on_all_cores(work: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Res
     return list(_pool(cores, os.getpid()).map(work, waiting))
 
 
+def keep_to_one_core() -> None:
+    """Let this thread do all its jobs one after another: others like it keep the remaining cores busy."""
+    threading.current_thread().name = _THREAD_NAME
+
+
 @lru_cache(maxsize=1)
 def _pool(cores: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
     """Keep the threads: an analysis asks for them a hundred times."""

@@ -1,7 +1,7 @@
 """Conduct the same search on this machine and on a Ray cluster of two nodes, one of which is killed in the middle.
 
 A program of its own, so that Ray's processes and threads end with it. Prints one JSON object: the winner of each search,
-and how many trials were sent out, how many were lost, and how many came back.
+how many trials were sent out, how many were lost, and how many came back, and what tasks answered that were all lost once.
 """
 
 import json
@@ -20,6 +20,7 @@ from pipeline_lab.tuning.executors.local import LocalExecutor
 from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.search import search
+from tests.support.leaving import leave_once
 from tests.support.worlds import predicted, true_ms, tune_options
 
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -60,6 +61,7 @@ def main() -> None:
     executor = LosingExecutor(store, cluster.address, lambda: cluster.remove_node(second, allow_graceful=False))
     try:
         found = conduct(store, executor)
+        spread = dict(executor.spread(leave_once, [root / "one", root / "two", root / "three"]))
     finally:
         executor.close()
         cluster.shutdown()
@@ -69,6 +71,7 @@ def main() -> None:
         "machines": executor.machines,
         "sent": executor.sent,
         "trials": len(found.trials),
+        "spread": [spread[place] for place in sorted(spread)],
         "runs": sorted(record.status.state.value for record in store.runs() if record.kind != "tune"),
     }
     print(json.dumps(answer))

@@ -34,6 +34,7 @@ def test_a_cluster_finds_the_winner_that_one_machine_finds_though_a_node_is_kill
     assert found["cluster"] == found["local"] != "start"
     assert found["sent"] > found["trials"]  # what was lost was sent again
     assert found["runs"] == ["done"] * found["trials"]
+    assert found["spread"] == ["one", "two", "three"]
 
 
 def test_a_run_crosses_from_one_store_to_another_whole(tmp_path: Path) -> None:

@@ -1,19 +1,27 @@
-"""Which executor a search uses."""
+"""Which executor does the work."""
 
-from pipeline_lab.options.tune import TuneOptions
+from typing import TYPE_CHECKING
+
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.executors.executor import Executor
 from pipeline_lab.tuning.executors.local import LocalExecutor
 
+if TYPE_CHECKING:
+    from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
-def open_executor(options: TuneOptions, store: RunStore) -> Executor:
-    """Return the machines of the Ray cluster that the options name, else this one.
+
+def open_executor(ray: str | None, store: RunStore, workers: int | None = None) -> "LocalExecutor | RayExecutor":
+    """Return the machines of a Ray cluster, else this one.
+
+    Args:
+        ray: Address of the cluster, if there is one.
+        store: Where runs go.
+        workers: Tasks at a time that need no machine to themselves; None for one on each core.
 
     Raises:
         PipelineLabError: There is no such cluster, or Ray is not installed.
     """
-    if options.ray is None:
-        return LocalExecutor(store)
+    if ray is None:
+        return LocalExecutor(store, workers)
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor  # an optional library
 
-    return RayExecutor(store, options.ray)
+    return RayExecutor(store, ray)

@@ -2,7 +2,8 @@
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race import RaceOptions
@@ -12,9 +13,13 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.ending import failure_of, took_s
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
+from pipeline_lab.tuning.executors.processes import spread_over_processes, usable_cores
 from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
 
 POLL_S = 0.25
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class LocalExecutor:
@@ -22,8 +27,14 @@ class LocalExecutor:
 
     machines = 1
 
-    def __init__(self, store: RunStore) -> None:
-        self._store = store
+    def __init__(self, store: RunStore, workers: int | None = None) -> None:
+        """Take this machine.
+
+        Args:
+            store: Where runs go.
+            workers: Tasks at a time that need no machine to themselves; None for one on each core.
+        """
+        self._store, self._workers = store, workers or usable_cores()
 
     def check(self, options: RunOptions) -> None:
         """Make sure that the data are there.
@@ -46,6 +57,14 @@ class LocalExecutor:
                     continue
                 watch.begun(trial, folder.id)
             watch.ended(trial, _finish(folder, watch.should_stop))
+
+    def spread(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Do a task for every item, one on each core at a time; a task lost with its process is repeated.
+
+        Raises:
+            RunFailedError: One was lost again and again.
+        """
+        return spread_over_processes(task, items, self._workers)
 
     def close(self) -> None:
         """Nothing is held."""

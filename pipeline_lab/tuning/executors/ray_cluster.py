@@ -6,20 +6,22 @@ to another one.
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline_lab.errors import OptionsError, RunFailedError
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors import ray_trial
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
+from pipeline_lab.tuning.executors.processes import LOST, MOST_ATTEMPTS
 from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 POLL_S = 0.5
-MOST_ATTEMPTS = 3
-"""A trial that is lost so often is taken to be the reason."""
 NO_MACHINE_S = 120.0
 """A cluster without a machine for so long is taken for gone."""
 LOOK_S = 120.0
@@ -95,11 +97,58 @@ class RayExecutor:
             for answer in running:
                 self._ray.cancel(answer, force=True)
 
+    def spread(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Do a task for every item, one on each processor of the cluster at a time; a lost one is repeated elsewhere.
+
+        Every machine has to see what the items name under the same path.
+
+        Raises:
+            RunFailedError: One was lost again and again, or Pipeline Lab is not installed on a machine.
+        """
+        remote = self._ray.remote(task).options(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")
+        waiting, lost = deque(enumerate(items)), Counter[int]()
+        running: dict[Any, tuple[int, Item]] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < self._processors():
+                    place, item = waiting.popleft()
+                    running[remote.remote(item)] = (place, item)
+                for answer in self._wait(running):
+                    place, item = running.pop(answer)
+                    try:
+                        yield place, self._answer(answer)
+                    except self._ray.exceptions.RayError:
+                        lost[place] += 1
+                        if lost[place] >= MOST_ATTEMPTS:
+                            raise RunFailedError(LOST.format(times=MOST_ATTEMPTS)) from None
+                        waiting.appendleft((place, item))
+        finally:
+            for answer in running:
+                self._ray.cancel(answer, force=True)
+
     def close(self) -> None:
         """Leave the cluster; it goes on."""
         self._ray.shutdown()
 
-    def _wait(self, running: dict[Any, tuple[Trial, Node]]) -> Sequence[Any]:
+    def _answer(self, answer: Any) -> Any:
+        """Return what a task answered.
+
+        Raises:
+            RunFailedError: It broke in a way that is not its own.
+            ray.exceptions.RayError: It was lost.
+        """
+        try:
+            return self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError as error:
+            raise RunFailedError(
+                f"A machine of the cluster could not do its part: {str(error).strip().splitlines()[-1][:300]}"
+            ) from None
+
+    def _processors(self) -> int:
+        """Return the processors of the machines that are alive; one where there is none just now."""
+        return max(1, int(sum(node.cpus for node in self._nodes())))
+
+    def _wait(self, running: dict[Any, Any]) -> Sequence[Any]:
         """Return answers that have come; none of them within a moment."""
         if not running:
             time.sleep(POLL_S)
@@ -122,11 +171,7 @@ class RayExecutor:
             RunFailedError: It was lost too often, or broke in a way that is not its own.
         """
         try:
-            found: ray_trial.Answer = self._ray.get(answer)
-        except self._ray.exceptions.RayTaskError as error:
-            raise RunFailedError(
-                f"A machine of the cluster could not measure: {str(error).strip().splitlines()[-1][:300]}"
-            ) from None
+            found: ray_trial.Answer = self._answer(answer)
         except self._ray.exceptions.RayError:
             lost[trial.key] += 1
             if lost[trial.key] >= MOST_ATTEMPTS:
