@@ -24,6 +24,7 @@ from pipeline_lab.units import format_bytes
 PYTHON_VERSIONS = ((3, 11), (3, 13))
 LOW_DISK_BYTES = 2 * 10**9
 PROBE_TIMEOUT_S = 180
+_REINSTALL = "If other work keeps this machine busy, try again later; else reinstall it: pip install --force-reinstall tensorflow."
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 _PROBE = """
@@ -89,7 +90,7 @@ def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]
     """
     found = probe()
     if isinstance(found, str):
-        yield Check("TensorFlow starts", False, found, "Reinstall it: pip install --force-reinstall tensorflow.")
+        yield Check("TensorFlow starts", False, found, _REINSTALL)
         return
     yield Check("TensorFlow starts", True, f"devices {', '.join(found['devices'])}")
     yield _check_gpu(gpus, found)
