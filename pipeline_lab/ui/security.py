@@ -5,11 +5,13 @@ that somebody else points at this machine is refused (DNS rebinding).
 """
 
 import os
+from urllib.parse import urlsplit
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1")
 
@@ -43,6 +45,28 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
+class OwnOrigins:
+    """Refuse WebSockets that pages of other sites open.
+
+    Streamlit refuses them too, but asks a site on the Internet for this machine's address first.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_foreign = scope["type"] == "websocket" and not _is_own(Headers(scope=scope).get("origin"))
+        await (WebSocketClose(1008) if is_foreign else self._app)(scope, receive, send)
+
+
+def _is_own(origin: str | None) -> bool:
+    """Say whether a page of this app, or no page at all, opens the connection."""
+    if origin is None:
+        return True
+    host = urlsplit(origin).hostname or ""
+    return any(host == own or (own.startswith("*") and host.endswith(own[1:])) for own in allowed_hosts())
+
+
 def allowed_hosts() -> list[str]:
     """Return the host names under which the app answers: the local ones and ``PIPELINE_LAB_HOSTS`` (with commas)."""
     named = os.environ.get("PIPELINE_LAB_HOSTS", "").split(",")
@@ -51,4 +75,8 @@ def allowed_hosts() -> list[str]:
 
 def middleware() -> list[Middleware]:
     """Return what every request passes through, outermost first."""
-    return [Middleware(SecurityHeaders), Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts())]
+    return [
+        Middleware(SecurityHeaders),
+        Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts()),
+        Middleware(OwnOrigins),
+    ]

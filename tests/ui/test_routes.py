@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.routes import FILES, ROUTES, file_url, opened_url, window_url
-from pipeline_lab.ui.security import HEADERS, allowed_hosts, middleware
+from pipeline_lab.ui.security import HEADERS, OwnOrigins, allowed_hosts, middleware
 from tests.support.asgi import finish
 from tests.support.run_folders import make_run
 
@@ -119,3 +119,29 @@ def test_this_machine_is_served_with_careful_headers(host):
 def test_more_hosts_can_be_named(monkeypatch):
     monkeypatch.setenv("PIPELINE_LAB_HOSTS", "lab.example, other")
     assert allowed_hosts() == ["localhost", "127.0.0.1", "lab.example", "other"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_served"),
+    [
+        ("http://localhost:8501", True),
+        ("https://lab.example", True),
+        (None, True),
+        ("http://evil.example", False),
+        ("http://localhost.evil.example", False),
+        ("null", False),
+    ],
+)
+def test_only_our_own_pages_may_open_a_connection(monkeypatch, origin, is_served):
+    monkeypatch.setenv("PIPELINE_LAB_HOSTS", "*.lab, lab.example")
+    happened = []
+
+    async def app(*_):
+        happened.append("served")
+
+    async def send(message):
+        happened.append(message["type"])
+
+    headers = [] if origin is None else [(b"origin", origin.encode())]
+    finish(OwnOrigins(app)({"type": "websocket", "headers": headers}, None, send))
+    assert happened == (["served"] if is_served else ["websocket.close"])
