@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types unit docs lock samples clean
+.PHONY: run test lint types unit docs screenshots lock samples clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
@@ -23,6 +23,9 @@ unit: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/mkdocs build --strict
+
+screenshots: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.screenshots
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' || \

@@ -80,6 +80,20 @@ def test_samples_and_files_that_the_documentation_names_exist() -> None:
         assert (ROOT / example).is_file(), example
 
 
+def test_every_picture_is_there_and_shown_and_all_are_small() -> None:
+    shown = {
+        name for path in TEXTS for name in re.findall(r"\bimages/([\w-]+\.webp)", path.read_text(encoding="utf-8"))
+    }
+    pictures = list((ROOT / "docs" / "images").iterdir())
+    assert shown == {picture.name for picture in pictures}, "`make screenshots` takes them"
+    assert sum(picture.stat().st_size for picture in pictures) < 1_500_000
+
+
+def test_the_image_copies_only_what_is_there() -> None:
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [name for line in lines for name in line.split() if not (ROOT / name).exists()] == []
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8"))
