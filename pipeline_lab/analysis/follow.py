@@ -4,18 +4,22 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 from pipeline_lab.analysis.run_fold import RunFold
 from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.runs.store import RunFolder, read_record
 
 LOOK_EVERY_S = 0.5
 SAVE_EVERY_S = 3.0
 """Between windows only the job's own tables grow; they are taken along this often."""
+GROWTH = 2
+"""The timeline of a working run is made anew when it has so many times as many captures, so that none is read often."""
 
 
 def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Keep the saved diagnosis of a run up to date until the run is over.
+    """Keep the saved diagnosis of a run up to date until the run is over, and a timeline of most of its windows.
 
     Args:
         folder: The run.
@@ -27,15 +31,19 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
         OSError: The diagnosis cannot be saved.
     """
     fold = RunFold(folder)
-    seen, saved_s = "", 0.0
+    seen, saved_s, drawn = "", 0.0, 0
     while True:
         is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
         has_new = fold.add_new(saved.save_progress)
         inputs = fingerprint(folder.path)
         is_due = time.monotonic() - saved_s >= SAVE_EVERY_S
         if inputs != seen and (has_new or is_due or not is_live):
-            saved.save(fold.diagnose(), inputs)
+            diagnosis = fold.diagnose()
+            saved.save(diagnosis, inputs)
             seen, saved_s = inputs, time.monotonic()
+            if is_live and fold.captures and fold.captures >= GROWTH * drawn:
+                saved.save_timeline(partial(build_index, folder.path, diagnosis), inputs)
+                drawn = fold.captures
         if has_new:
             saved.end_progress()
         if not is_live and not fold.missing():

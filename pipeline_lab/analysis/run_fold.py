@@ -113,6 +113,11 @@ class RunFold:
         self._parts: dict[Path, TraceParts] = {}
         self._unreadable: dict[Path, str] = {}
 
+    @property
+    def captures(self) -> int:
+        """Trace files that were analysed."""
+        return len(self._parts)
+
     def missing(self) -> list[Path]:
         """Return the trace files that were not analysed yet, oldest window first."""
         return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]

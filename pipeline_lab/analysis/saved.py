@@ -136,6 +136,12 @@ class SavedDiagnosis:
         """The folder of the timeline's index if its inputs are still the same, else None."""
         return self.find_timeline(timeline_name(fingerprint(self.path)))
 
+    @property
+    def latest_timeline(self) -> Path | None:
+        """The folder of the index that was made last, fresh or not, for a run in progress; None if none was."""
+        made = [path for folder in self._folders for path in folder.glob(f"{_TIMELINE}*")]
+        return made[0] if made else None
+
     def find_timeline(self, name: str) -> Path | None:
         """Return the folder of the timeline's index of that name, fresh or not."""
         return next((folder / name for folder in self._folders if (folder / name).is_dir()), None)

@@ -18,6 +18,7 @@ from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.ui import analyses, background, live_chart, state, verdict
 from pipeline_lab.ui.progress import Progress, summarise
 from pipeline_lab.ui.text import escape, sentence
+from pipeline_lab.ui.timeline import component as timeline
 from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 1.0
@@ -36,6 +37,7 @@ def show_live(folder: RunFolder, shown: RunState) -> None:
     """
     follow(folder, shown)
     _show_charts(folder)
+    timeline.show_so_far(folder)
 
 
 @st.fragment(run_every=POLL_S)

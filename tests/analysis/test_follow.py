@@ -10,6 +10,7 @@ from pipeline_lab.analysis import __main__ as command
 from pipeline_lab.analysis import follow as follow_module
 from pipeline_lab.analysis.follow import follow
 from pipeline_lab.analysis.saved import SavedDiagnosis
+from pipeline_lab.analysis.timeline.index import open_index
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import RunState
 from tests.support.recorded_run import set_state, write_run, write_window
@@ -43,6 +44,23 @@ def test_each_window_is_folded_when_it_lands(tmp_path: Path, monkeypatch: pytest
     assert len(read) == 2  # no window is read twice
     assert saved.is_fresh
     assert saved.progress is None
+
+
+def test_a_working_run_has_a_timeline_that_is_made_anew_when_its_captures_have_doubled(tmp_path: Path):
+    folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
+    saved = SavedDiagnosis(folder.path)
+    seen: list[int] = []
+
+    def between_looks(_: float) -> None:
+        assert saved.latest_timeline is not None
+        seen.append(open_index(saved.latest_timeline).facts["captures"])
+        if len(seen) < 3:
+            write_window(folder, len(seen))
+        else:
+            set_state(folder, RunState.DONE)
+
+    follow(folder, saved, between_looks)
+    assert seen == [1, 2, 2]
 
 
 def test_a_run_that_is_over_is_diagnosed_once(tmp_path: Path):

@@ -8,10 +8,12 @@ import pytest
 from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.look import pick
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.ui import analyses
 from pipeline_lab.ui.timeline.explain import explain
 from pipeline_lab.ui.timeline.routes import ROUTES, url_of
 from tests.support.asgi import ask
-from tests.support.run_folders import make_run
+from tests.support.run_folders import make_run, set_state
 from tests.support.timelines import MS, make_timeline, write_trace
 
 
@@ -132,6 +134,17 @@ def test_the_page_shows_the_canvas_when_the_index_is_there(opened, open_page):
     assert not app.exception
     data = json.dumps([str(element.proto) for element in app.get("bidi_component")])
     assert url.rpartition("/")[2] in data
+
+
+def test_a_working_run_shows_the_timeline_of_its_windows_so_far(opened, open_page, monkeypatch):
+    folder, url = opened
+    monkeypatch.setattr(analyses, "follow", lambda _: None)
+    set_state(folder, RunState.RUNNING)
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    data = json.dumps([str(element.proto) for element in app.get("bidi_component")])
+    assert url.rpartition("/")[2] in data
+    assert any("first profile window;" in caption.value for caption in app.caption)
 
 
 def test_the_page_says_so_when_the_index_cannot_be_made(opened, open_page, monkeypatch):

@@ -72,6 +72,7 @@ def build_index(path: Path, diagnosis: Diagnosis, folder: Path, progress: Progre
     gaps = diagnosis.idle_gaps
     writer.finish(
         [shifts[number] for number in range(len(captures))],
+        captures=len(captures),
         unreadable=len(source.readers) - len(captures),
         gaps_left_out=0 if isinstance(gaps, Unavailable) else gaps.gaps_left_out,
         left_out_ns=0 if isinstance(gaps, Unavailable) else gaps.left_out_ns,

@@ -17,6 +17,7 @@ from pipeline_lab.ui.timeline.explain import class_name
 from pipeline_lab.units import format_count, format_duration
 
 POLL_S = 0.5
+REDRAW_S = 3.0
 _attempts = Attempts()
 _HERE = Path(__file__)
 _canvas = st.components.v2.component(
@@ -37,10 +38,37 @@ def show(folder: RunFolder) -> None:
         _show_waiting(folder)
         return
     index = answers.open_timeline(folder, made.name)
+    _show_canvas(folder, made.name, index, has_sections=True)
+    _show_notes(index)
+
+
+@st.fragment(run_every=REDRAW_S)
+def show_so_far(folder: RunFolder) -> None:
+    """Show the timeline of the windows of a working run, as far as an index of them was made."""
+    from pipeline_lab.analysis.saved import SavedDiagnosis
+
+    made = SavedDiagnosis(folder.path).latest_timeline
+    if made is None:
+        return
+    try:
+        index = answers.open_timeline(folder, made.name)
+    except (LookupError, OSError, ValueError):  # a newer one takes its place at this moment
+        return
+    captures = index.facts["captures"]
+    st.caption(
+        f"The timeline of the first {'profile window' if captures == 1 else f'{captures} profile windows'}; it grows when as many "
+        "more are on disk."
+    )
+    _show_canvas(folder, made.name, index, has_sections=False)
+    _show_notes(index)
+
+
+def _show_canvas(folder: RunFolder, name: str, index: Index, *, has_sections: bool) -> None:
     _canvas(
         key="timeline",
         data={
-            "url": routes.url_of(folder.id, made.name),
+            "url": routes.url_of(folder.id, name),
+            "sections": has_sections,
             "lanes": arrange_lanes(index),
             "classes": _classes(index),
             "start": index.start_ns,
@@ -50,7 +78,6 @@ def show(folder: RunFolder) -> None:
         },
         on_section_change=jump.go_back,
     )
-    _show_notes(index)
 
 
 def _classes(index: Index) -> list[dict[str, str | bool]]:

@@ -205,7 +205,7 @@ class Timeline {
     const zoom = element("button", "Zoom to it")
     zoom.onclick = () => this.zoomToChosen()
     actions.append(zoom)
-    if (section) {
+    if (section && this.data.sections) {
       const back = element("button", `Back to ${section}`)
       back.onclick = () => this.goBack(section)
       actions.append(back)
