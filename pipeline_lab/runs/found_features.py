@@ -37,9 +37,10 @@ def matching_files(pattern: str, most: int | None = None) -> list[Path]:
         most: Look no further once so many are found; None for all.
 
     Raises:
-        DataError: There is none.
+        DataError: There is none, or the pattern searches without end.
     """
-    found = glob.iglob(pattern, recursive=True)  # noqa: PTH207, Path.glob takes no absolute pattern
+    check_depth(pattern)
+    found = glob.iglob(pattern)  # noqa: PTH207, Path.glob takes no absolute pattern
     names = sorted(itertools.islice(found, most))
     paths = [path for name in names if (path := Path(name).absolute()).is_file()]
     if not paths:
@@ -47,6 +48,19 @@ def matching_files(pattern: str, most: int | None = None) -> list[Path]:
             f"No file matches {pattern!r}; give the full path of your TFRecord files, such as /data/train-*.tfrecord."
         )
     return paths
+
+
+def check_depth(pattern: str) -> None:
+    """Refuse a pattern that looks into every folder below another, which may take for ever.
+
+    Raises:
+        DataError: It does.
+    """
+    if "**" in pattern:
+        raise DataError(
+            f"The pattern {pattern!r} holds '**', which would search every folder below; write '*' for each folder in "
+            "between, such as /data/*/train-*.tfrecord."
+        )
 
 
 def infer_features(pattern: str, check: Callable[[Path], None] | None = None) -> tuple[RecordFeature, ...]:

@@ -9,9 +9,9 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.events import Event, EventReader
+from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.queue import runs_before
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.room import check_room
 from pipeline_lab.runs.runtime import module_command, runtime_folder, start_detached
 from pipeline_lab.runs.spare import ensure_spare, hand_over
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -43,10 +43,10 @@ def launch(store: RunStore, options: RunOptions) -> RunFolder:
     """Start a job and return at once; it goes on when the caller ends.
 
     Raises:
-        OptionsError: The job cannot fit into this machine's memory.
+        OptionsError: The job is bound to fail; see :func:`~pipeline_lab.runs.launchable.check_launchable`.
         StoreError: The store cannot be written, or no process can be started.
     """
-    check_room(options)
+    check_launchable(options)
     runtime_folder()  # its trouble is the caller's to see, before there is a run
     return _start(create_run(store, options))
 
@@ -55,11 +55,11 @@ def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
     """Start a race and return at once; it goes on when the caller ends.
 
     Raises:
-        OptionsError: An arm cannot fit into this machine's memory.
+        OptionsError: An arm is bound to fail.
         StoreError: The store cannot be written, or no process can be started.
     """
     for arm in options.arms:
-        check_room(arm)
+        check_launchable(arm)
     runtime_folder()
     return _start(create_race(store, options))
 

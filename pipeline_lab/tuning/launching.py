@@ -7,6 +7,7 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race import read_race_options
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.runtime import module_command, runtime_folder, start_detached
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -21,10 +22,11 @@ def launch_tune(store: RunStore, options: TuneOptions) -> RunFolder:
     """Start a search and return at once; it goes on when the caller ends.
 
     Raises:
-        OptionsError: There is nothing to search around this start.
+        OptionsError: There is nothing to search around this start, or it is bound to fail.
         StoreError: The store cannot be written, or no process can be started.
     """
     check_tune(options)
+    check_launchable(options.start)
     runtime_folder()  # its trouble is the caller's to see, before there is a run
     return _start(store.create(options, render_source(options.start)))
 

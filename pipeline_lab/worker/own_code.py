@@ -28,6 +28,7 @@ from pipeline_lab.errors import OwnCodeError
 from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.launchable import no_such_module
 from pipeline_lab.worker.code_places import below
 from pipeline_lab.worker.own_errors import FirstBatch, Tell, errors_told
 from pipeline_lab.worker.pipeline_module import import_pipeline
@@ -135,10 +136,7 @@ def _import(name: str, start: Path) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise
-        raise OwnCodeError(
-            f"There is no module {name} in {start}, nor among the installed packages; write package.module:function, "
-            "and start where Python finds it."
-        ) from None
+        raise OwnCodeError(no_such_module(name, start)) from None
 
 
 def _home(module: ModuleType) -> Path | None:

@@ -73,7 +73,7 @@ def test_more_features_than_options_may_name_are_refused(tmp_path: Path) -> None
 
 def test_names_too_long_for_options_are_refused_in_a_sentence(tmp_path: Path) -> None:
     write_records(tmp_path / "a", [example(**{"f" * 20_001: int64s(1)})])
-    with pytest.raises(OptionsError, match=r"workload\.features: string should have at most 20000 characters"):
+    with pytest.raises(OptionsError, match=r"workload\.features should be text of at most 20000 characters"):
         suggest_options(str(tmp_path / "*"))
 
 

@@ -12,7 +12,7 @@ from pipeline_lab.ui.fields import write_arguments
 from tests.support.run_folders import set_state
 from tests.ui.conftest import texts
 
-OPTIONS = own_options("my_module:make", "/nowhere").model_copy(update={"name": "mine"})
+OPTIONS = own_options("json:loads", "/nowhere").model_copy(update={"name": "mine"})
 
 
 def _make_run(store: RunStore) -> RunFolder:

@@ -42,7 +42,7 @@ class Machine:
 def describe_machine(options: RunOptions) -> Machine:
     """Say what this machine has; data that the lab makes itself is made where it is missing."""
     pattern = getattr(options.workload, "pattern", None) or ""
-    found = not pattern or bool(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute pattern
+    found = not pattern or bool(glob.glob(pattern))  # noqa: PTH207, Path.glob takes no absolute pattern
     major, minor = sys.version_info[:2]
     return Machine(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), "" if found else pattern)
 

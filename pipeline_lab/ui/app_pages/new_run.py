@@ -5,8 +5,8 @@ import streamlit as st
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.launcher import launch
-from pipeline_lab.runs.room import check_room
 from pipeline_lab.ui import advice, cache, forecast, form, keep_options, links, origin, own_code, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
@@ -37,7 +37,7 @@ with left:
 problem, options = "", None
 try:
     chosen = own_code.check(read_options(draft.document))
-    check_room(chosen)
+    check_launchable(chosen)
     options = chosen
     state.remember_launchable(options)
     origin.update_link(options)
