@@ -144,6 +144,15 @@ def stragglers(results: Results) -> Finding | None:
     percent = 100.0 * row["held_up_ns"] / hosts.common_ns
     why = f", most of all for {PART_NAMES[row['cause']]}" if row["cause"] else ""
     waiting = int(np.median([other["collective_ns"] for other in others]))
+    if not waiting and not row["collective_ns"]:  # each goes its own way
+        return Finding(
+            "stragglers",
+            f"{hosts.straggler} is slower than the other hosts{why}. No collectives were recorded, so none waits for another.",
+            tuple(
+                Evidence(f"step of {one['host']}", format_duration(one["median_ns"]))
+                for one in (row, *others[:MAX_NAMES])
+            ),
+        )
     return Finding(
         "stragglers",
         f"{hosts.straggler} holds the other hosts back: its own part of a step takes longer{why}, and they wait for it "

@@ -12,6 +12,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import SAMPLES
 from pipeline_lab.trace.schema import Salvage
+from tests.analysis.test_stragglers import side_by_side
 from tests.support import results
 
 
@@ -137,6 +138,14 @@ def test_collectives_of_a_host_whose_partners_were_not_recorded():
     waiting = replace(breakdown, collective_ns=breakdown.total_ns)
     assert kinds(step_breakdown=waiting) == ["collectives"]
     assert kinds(step_breakdown=waiting, hosts=results.hosts()) == ["stragglers"]
+
+
+def test_a_slow_host_among_hosts_without_collectives_holds_nobody_back():
+    fast, slow = {"device_compute": 10}, {"device_compute": 10, "input_wait": 30}
+    apart = results.diagnosis(hosts=side_by_side(a=[fast] * 4, b=[slow] * 4))
+    (told,) = [finding.sentence for finding in find_all(apart) if finding.kind == "stragglers"]
+    assert told.startswith("b is slower than the other hosts")
+    assert "none waits for another" in told
 
 
 def test_outliers_that_cost_time():
