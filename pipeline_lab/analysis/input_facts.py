@@ -126,7 +126,7 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     if pool_threads is None and pipeline is not None:
         pool_threads = pipeline.threadpool_size
     step_ns = None if isinstance(results.job_steps, Unavailable) else results.job_steps.median_ns
-    blamed = _blame(pipeline, works, pool_threads, waiting_share * (step_ns or 0.0))
+    blamed = _blame(pipeline, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
     if blamed is None:
         return None
     return InputFacts(
@@ -141,9 +141,9 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
 
 
 def _blame(
-    pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None, wait_ns: float
+    pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None, wait_ns: float | None
 ) -> Blamed | None:
-    if works and sum(work.work_ns for work in works) >= MOSTLY_UNSEEN * wait_ns:
+    if works and (wait_ns is None or sum(work.work_ns for work in works) >= MOSTLY_UNSEEN * wait_ns):
         return _longest_work(pipeline, works, pool_threads)
     if pipeline is None:
         return None

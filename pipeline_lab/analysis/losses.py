@@ -119,7 +119,9 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
     the step alone is lost to input. The other losses shrink alike.
     """
     step_ns = calibration.step_ns
-    pace_ns = min(calibration.pipeline_only_ns or 0.0, step_ns)
+    if calibration.pipeline_only_ns is None:
+        return losses
+    pace_ns = min(calibration.pipeline_only_ns, step_ns)
     waiting = losses.by_class[VerdictClass.INPUT_BOUND]
     lost = 100.0 * (pace_ns - calibration.device_only_ns) / step_ns
     if pace_ns < SETS_PACE * step_ns or lost <= waiting:

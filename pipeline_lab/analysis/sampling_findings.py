@@ -5,6 +5,8 @@ chance, and a run that did not see a whole epoch is not blamed for the files tha
 of the pipeline leave data out for good (take, skip, shards), that is said, and the rest is not held against the run.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pipeline_lab.analysis import tables
@@ -38,44 +40,50 @@ MUCH_PADDING_PERCENT = 40.0
 
 def sampling_skew(results: Results) -> Finding | None:
     """Say that files were not sampled by their size: over the run, or in a part of it."""
-    sampling = _of_samples(results.file_sampling)
-    if sampling is None:
+    distance = _distance(results.file_sampling)
+    if distance is None:
         return None
-    if not _is_uneven(sampling):
+    sampling = distance.sampling
+    if not distance.is_uneven:
         return _skew_in_between(sampling)
     if _is_whole_epoch(sampling):
-        return _skew("The files were not sampled by their size", sampling, sampling.total_variation)
+        return _skew("The files were not sampled by their size", distance.measured, distance.ideal)
     opened = _variation_of_opened(sampling)
-    if not _is_steady(sampling) or opened < (sampling.total_variation_ideal or 0.0) + SKEW_BEYOND_CHANCE:
+    if not _is_steady(sampling) or opened < distance.ideal + SKEW_BEYOND_CHANCE:
         return None
-    return _skew(f"{_saw(sampling)}, but the files that it read were not sampled by their size", sampling, opened)
+    begin = f"{_saw(sampling)}, but the files that it read were not sampled by their size"
+    return _skew(begin, opened, distance.ideal)
 
 
 def weak_shuffle(results: Results) -> Finding | None:
     """Say that the examples come nearly in the order in which they are stored."""
-    sampling = _of_samples(results.file_sampling)
-    mixing, ideal = (None, None) if sampling is None else (sampling.mixing, sampling.mixing_ideal)
-    if sampling is None or mixing is None or ideal is None or mixing.worst_tenth is None:
+    distance = _distance(results.file_sampling)
+    if distance is None:
         return None
-    opened = sampling.table.num_rows - (sampling.unopened or 0)
-    if _is_uneven(sampling) and not _is_whole_epoch(sampling) and not _is_steady(sampling):
+    sampling = distance.sampling
+    mixing, ideal = sampling.mixing, sampling.mixing_ideal
+    if mixing is None or ideal is None or mixing.worst_tenth is None:
+        return None
+    if distance.is_uneven and not _is_whole_epoch(sampling) and not _is_steady(sampling):
+        opened = int((tables.ints(sampling.table, "samples") > 0).sum())
+        drift = "" if mixing.drift is None else _DRIFT.format(share=format_percent(100 * mixing.drift))
         return Finding(
             "weak-shuffle",
             f"{_saw(sampling)}, and its files came one after another: {opened} of {sampling.table.num_rows} have given "
-            f"an example so far, and {format_percent(100 * (mixing.drift or 0.0))} of the second half of the run is "
-            "made up differently from the first; interleave the files, or use a larger shuffle buffer.",
+            f"an example so far{drift}; interleave the files, or use a larger shuffle buffer.",
             _order_evidence(mixing, ideal),
         )
-    if _is_worst_tenth_uneven(mixing, ideal) and _follow_each_other(mixing, ideal):
+    worst = _uneven_tenths(mixing, ideal)
+    if worst is not None and _follow_each_other(mixing, ideal):
+        tenth, even = (format_percent(100 * share) for share in worst)
         return Finding(
             "weak-shuffle",
             "Files come one after another, so that their shares are right only over the whole run: in its worst tenth "
-            f"{format_percent(100 * mixing.worst_tenth)} of the examples were more than their file's share, where an "
-            f"even sample would have {format_percent(100 * (ideal.worst_tenth or 0.0))}; interleave the files, or use "
-            "a larger shuffle buffer.",
+            f"{tenth} of the examples were more than their file's share, where an even sample would have {even}; interleave "
+            "the files, or use a larger shuffle buffer.",
             _order_evidence(mixing, ideal),
         )
-    if mixing.displacement < STORED_ORDER and not _is_worst_tenth_uneven(mixing, ideal):
+    if mixing.displacement < STORED_ORDER and worst is None:
         return Finding(
             "weak-shuffle",
             "The examples come nearly in the order in which they are stored: their places move by only "
@@ -184,20 +192,43 @@ def padding_waste(results: Results) -> Finding | None:
     )
 
 
-def _of_samples(sampling: FileSampling | Unavailable) -> FileSampling | None:
-    if isinstance(sampling, Unavailable) or sampling.basis != "samples" or sampling.total_variation is None:
+_DRIFT = ", and {share} of the second half of the run is made up differently from the first"
+
+
+@dataclass(frozen=True)
+class _Distance:
+    """How far a run's samples are from their files' shares, and what chance alone gives: one says nothing without the other.
+
+    Attributes:
+        sampling: The samples.
+        measured, ideal: Total variation of the run and of an even sample.
+        limit: What an even sample hardly ever exceeds; None if it was not simulated.
+    """
+
+    sampling: FileSampling
+    measured: float
+    ideal: float
+    limit: float | None
+
+    @property
+    def is_uneven(self) -> bool:
+        beyond_chance = self.measured >= self.ideal + SKEW_BEYOND_CHANCE
+        return beyond_chance and (self.limit is None or self.measured >= self.limit)
+
+
+def _distance(sampling: FileSampling | Unavailable) -> _Distance | None:
+    """Return the distance of samples; None where it was not measured, or a part of the data is left out for good."""
+    if isinstance(sampling, Unavailable) or sampling.basis != "samples" or _sees_a_part(sampling):
         return None
-    return None if _sees_a_part(sampling) else sampling
+    measured, ideal = sampling.total_variation, sampling.total_variation_ideal
+    if measured is None or ideal is None:
+        return None
+    return _Distance(sampling, measured, ideal, sampling.total_variation_limit)
 
 
 def _sees_a_part(sampling: FileSampling) -> bool:
     """Say whether the pipeline leaves out a part of the data for good: it is that which is worth saying, not what follows."""
     return sampling.visible_percent is not None or sampling.reachable_percent is not None
-
-
-def _is_uneven(sampling: FileSampling) -> bool:
-    ideal, limit = sampling.total_variation_ideal or 0.0, sampling.total_variation_limit or 0.0
-    return (sampling.total_variation or 0.0) >= max(ideal + SKEW_BEYOND_CHANCE, limit)
 
 
 def _is_whole_epoch(sampling: FileSampling) -> bool:
@@ -207,9 +238,9 @@ def _is_whole_epoch(sampling: FileSampling) -> bool:
 def _is_steady(sampling: FileSampling) -> bool:
     """Say whether both halves of the run are made up alike, so that more of the epoch would look the same."""
     mixing, ideal = sampling.mixing, sampling.mixing_ideal
-    if mixing is None or ideal is None or mixing.drift is None:
+    if mixing is None or ideal is None or mixing.drift is None or ideal.drift is None:
         return False
-    return mixing.drift < (ideal.drift or 0.0) + 2 * SKEW_BEYOND_CHANCE
+    return mixing.drift < ideal.drift + 2 * SKEW_BEYOND_CHANCE
 
 
 def _variation_of_opened(sampling: FileSampling) -> float:
@@ -219,10 +250,12 @@ def _variation_of_opened(sampling: FileSampling) -> float:
     return total_variation(samples[opened], records[opened] / records[opened].sum())
 
 
-def _is_worst_tenth_uneven(mixing: Mixing, ideal: Mixing) -> bool:
-    if mixing.worst_tenth is None or ideal.worst_tenth is None:
-        return False
-    return mixing.worst_tenth >= ideal.worst_tenth + 2 * SKEW_BEYOND_CHANCE
+def _uneven_tenths(mixing: Mixing, ideal: Mixing) -> tuple[float, float] | None:
+    """Return the worst tenth's distance and that of an even sample where it is more than chance, else None."""
+    worst, even = mixing.worst_tenth, ideal.worst_tenth
+    if worst is None or even is None or worst < even + 2 * SKEW_BEYOND_CHANCE:
+        return None
+    return worst, even
 
 
 def _follow_each_other(mixing: Mixing, ideal: Mixing) -> bool:
@@ -233,14 +266,10 @@ def _follow_each_other(mixing: Mixing, ideal: Mixing) -> bool:
 
 def _skew_in_between(sampling: FileSampling) -> Finding | None:
     mixing, ideal = sampling.mixing, sampling.mixing_ideal
-    if (
-        mixing is None
-        or ideal is None
-        or not _is_worst_tenth_uneven(mixing, ideal)
-        or _follow_each_other(mixing, ideal)
-    ):
+    tenths = None if mixing is None or ideal is None else _uneven_tenths(mixing, ideal)
+    if mixing is None or ideal is None or tenths is None or _follow_each_other(mixing, ideal):
         return None
-    worst, even = mixing.worst_tenth or 0.0, ideal.worst_tenth or 0.0
+    worst, even = tenths
     return Finding(
         "sampling-skew",
         f"The files' shares are right only over the whole run: in its worst tenth {format_percent(100 * worst)} of the "
@@ -249,18 +278,18 @@ def _skew_in_between(sampling: FileSampling) -> Finding | None:
     )
 
 
-def _skew(begin: str, sampling: FileSampling, distance: float | None) -> Finding:
-    ideal = sampling.total_variation_ideal or 0.0
+def _skew(begin: str, distance: float, ideal: float) -> Finding:
     return Finding(
         "sampling-skew",
-        f"{begin}: {format_percent(100 * (distance or 0.0))} of the examples were more than their file's share, where "
+        f"{begin}: {format_percent(100 * distance)} of the examples were more than their file's share, where "
         f"an even sample would have {format_percent(100 * ideal)}.",
         (Evidence("total variation", f"{distance:.3f}"), Evidence("of an even sample", f"{ideal:.3f}")),
     )
 
 
 def _saw(sampling: FileSampling) -> str:
-    return f"This run saw only {format_percent(100 * (sampling.epochs_seen or 0.0))} of an epoch"
+    part = "a part" if sampling.epochs_seen is None else format_percent(100 * sampling.epochs_seen)
+    return f"This run saw only {part} of an epoch"
 
 
 def _order_evidence(mixing: Mixing, ideal: Mixing) -> tuple[Evidence, ...]:

@@ -45,6 +45,8 @@ def sentence(sampling: FileSampling) -> str:
 def test_files_that_are_not_sampled_by_size():
     skewed = sampled([100, 300], [(n % 2, n // 2 % (100, 300)[n % 2]) for n in range(400)])
     assert kinds(file_sampling=skewed)[0] == "sampling-skew"
+    # what chance alone gives is not taken for nothing where it was not simulated
+    assert "sampling-skew" not in kinds(file_sampling=replace(skewed, total_variation_ideal=None))
 
 
 def test_skew_among_the_files_that_a_part_of_an_epoch_reads_side_by_side():
