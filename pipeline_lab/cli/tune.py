@@ -59,6 +59,14 @@ def tune(
         str | None,
         typer.Option(metavar="ADDRESS", help="Measure on every machine of a Ray cluster.", show_default=False),
     ] = None,
+    gpus_per_trial: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --ray: GPUs of a trial, so that a machine measures several at a time.",
+            show_default="all of a machine",
+        ),
+    ] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="RUN", help="Go on with a search that was stopped.", show_default=False)
     ] = None,
@@ -89,6 +97,7 @@ def tune(
                 "--may-reorder": may_reorder or None,
                 "--explore": explore or None,
                 "--ray": ray,
+                "--gpus-per-trial": gpus_per_trial,
                 "--name": name,
             }
         )
@@ -103,6 +112,7 @@ def tune(
             "max_memory_mb": max_memory,
             "max_threads": max_threads,
             "ray": ray,
+            "gpus_per_trial": gpus_per_trial,
             "name": name,
             "only": None if tries is None else dict(map(parse_try, tries)),
         }

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.base import Options
@@ -37,11 +37,19 @@ class TuneOptions(Options):
     """Let Optuna propose configurations, for pipelines that the model cannot predict."""
     ray: str | None = Field(None, min_length=1, max_length=500)
     """Address of the Ray cluster whose machines measure; None for this machine."""
+    gpus_per_trial: int | None = Field(None, ge=1, le=1024)
+    """GPUs that a trial is given on a machine of the cluster, with as large a share of its cores; None for whole machines."""
     block_steps: int = Field(10, ge=2, le=100_000)
     """Measured steps of one arm in one round of a race."""
     pairs: int = Field(30, ge=6, le=500)
     """Rounds of the last race, in which the winner meets the start."""
     seed: int = Field(0, ge=0, le=2**31 - 1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "TuneOptions":
+        if self.gpus_per_trial is not None and self.ray is None:
+            raise ValueError("gpus_per_trial divides up the machines of a cluster; name the cluster with ray")
+        return self
 
     @property
     def label(self) -> str:

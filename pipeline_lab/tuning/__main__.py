@@ -73,7 +73,7 @@ def _conduct(folder: RunFolder, signs: StopSigns) -> None:
     update_record(folder, _running)
     folder.events.write_text(format_event(PhaseEvent("searching")), encoding="utf-8")
     options, store = read_tune_options(read_record(folder).options or {}), RunStore(folder.path.parent)
-    executor = open_executor(options.ray, store)
+    executor = open_executor(options.ray, store, gpus_per_trial=options.gpus_per_trial)
     try:
         search(folder, options, store, executor, signs.should_stop)
     finally:

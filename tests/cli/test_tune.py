@@ -54,6 +54,7 @@ def test_a_search_tells_its_steps_and_prints_what_it_found(lab: Lab, options: Pa
         ["--may-reorder"],
         ["--explore"],
         ["--ray", "auto"],
+        ["--gpus-per-trial", "1"],
         ["--name", "again"],
     ],
     ids=lambda given: given[0],

@@ -34,8 +34,8 @@ class LosingExecutor(RayExecutor):
         super().__init__(store, address)
         self.sent, self._at_work, self._lose = 0, 0, lose
 
-    def _start(self, task: Any, document: dict[str, Any], node: Any) -> Any:
-        started = super()._start(task, document, node)
+    def _start(self, task: Any, slot: Any, *arguments: Any) -> Any:
+        started = super()._start(task, slot, *arguments)
         if task.__name__ == "measure":
             self.sent += 1
             self._at_work += 1

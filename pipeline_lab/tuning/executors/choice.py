@@ -9,13 +9,16 @@ if TYPE_CHECKING:
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
 
-def open_executor(ray: str | None, store: RunStore, workers: int | None = None) -> "LocalExecutor | RayExecutor":
+def open_executor(
+    ray: str | None, store: RunStore, workers: int | None = None, gpus_per_trial: int | None = None
+) -> "LocalExecutor | RayExecutor":
     """Return the machines of a Ray cluster, else this one.
 
     Args:
         ray: Address of the cluster, if there is one.
         store: Where runs go.
-        workers: Tasks at a time that need no machine to themselves; None for one on each core.
+        workers: Tasks at a time on this machine that do not need it to themselves; None for one on each core.
+        gpus_per_trial: GPUs of a cluster's machine that a trial is given; None for whole machines.
 
     Raises:
         PipelineLabError: There is no such cluster, or Ray is not installed.
@@ -24,4 +27,4 @@ def open_executor(ray: str | None, store: RunStore, workers: int | None = None) 
         return LocalExecutor(store, workers)
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor  # an optional library
 
-    return RayExecutor(store, ray)
+    return RayExecutor(store, ray, gpus_per_trial)

@@ -1,13 +1,12 @@
-"""Trials on the machines of a Ray cluster: one on each at a time, each with the whole machine to itself.
+"""Trials on the machines of a Ray cluster: one on each at a time, or one on each share of a machine's GPUs.
 
-Ray decides nothing here: each trial goes to a named machine that is free. A trial whose machine or process is lost goes
-to another one.
+Each trial goes to a named machine that is free, or has a share that is; of its GPUs Ray chooses which, and lets the trial
+see no other (``CUDA_VISIBLE_DEVICES``). A trial whose machine or process is lost goes to another one.
 """
 
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pipeline_lab.errors import OptionsError, RunFailedError
@@ -17,6 +16,7 @@ from pipeline_lab.tuning.executors import ray_trial
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
 from pipeline_lab.tuning.executors.processes import LOST, MOST_ATTEMPTS
 from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
+from pipeline_lab.tuning.executors.slots import Node, Slot, find_slots
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,20 +27,16 @@ NO_MACHINE_S = 120.0
 LOOK_S = 120.0
 
 
-@dataclass(frozen=True)
-class Node:
-    """A machine of the cluster, with all that a trial on it takes."""
-
-    node_id: str
-    cpus: float
-    gpus: float
-
-
 class RayExecutor:
     """Measures on every machine of a cluster that has processors to give."""
 
-    def __init__(self, store: RunStore, address: str) -> None:
+    def __init__(self, store: RunStore, address: str, gpus_per_trial: int | None = None) -> None:
         """Connect.
+
+        Args:
+            store: Where runs go.
+            address: Of the cluster.
+            gpus_per_trial: GPUs that a trial is given; None for whole machines.
 
         Raises:
             OptionsError: Ray is not installed, or there is no cluster at that address.
@@ -49,15 +45,16 @@ class RayExecutor:
             import ray
         except ImportError:
             raise OptionsError("Trials on a cluster need Ray: pip install 'pipeline-lab[ray]'.") from None
-        self._ray, self._store = ray, store
+        self._ray, self._store, self._gpus_per_trial = ray, store, gpus_per_trial
         try:
             ray.init(address=address, log_to_driver=False, logging_level="error", ignore_reinit_error=True)
         except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
             raise OptionsError(f"There is no Ray cluster at {address}: {str(error).splitlines()[0]}") from None
-        self.machines = len(self._nodes())
+        self.machines = len(self._slots())
         if not self.machines:
             self.close()
-            raise OptionsError(f"The Ray cluster at {address} has no machine with processors to give.")
+            wanted = "processors" if gpus_per_trial is None else f"{gpus_per_trial} GPUs"
+            raise OptionsError(f"The Ray cluster at {address} has no machine with {wanted} to give.")
 
     def check(self, options: RunOptions) -> None:
         """Ask every machine for its code and data before anything is measured.
@@ -66,7 +63,7 @@ class RayExecutor:
             PipelineLabError: One differs, or does not answer; the text says which.
         """
         document = options.model_dump(mode="json")
-        asked = [self._start(ray_trial.look, document, node) for node in self._nodes()]
+        asked = [self._start(ray_trial.look, slot, document) for slot in find_slots(self._nodes(), None)]
         try:
             found = self._ray.get(asked, timeout=LOOK_S)
         except self._ray.exceptions.RayError as error:
@@ -77,9 +74,9 @@ class RayExecutor:
         check_machines(describe_machine(options), tuple(found))
 
     def run(self, trials: Sequence[Trial], watch: Watch) -> None:
-        """Bring trials to their end, as many at once as there are machines; see :class:`Executor`."""
+        """Bring trials to their end, as many at once as there are slots; see :class:`Executor`."""
         waiting, lost = deque(trials), Counter[str]()
-        running: dict[Any, tuple[Trial, Node]] = {}
+        running: dict[Any, tuple[Trial, Slot]] = {}
         idle_since_s = time.monotonic()
         try:
             while waiting or running:
@@ -156,13 +153,14 @@ class RayExecutor:
         done: Sequence[Any] = self._ray.wait(list(running), timeout=POLL_S)[0]
         return done
 
-    def _fill(self, waiting: "deque[Trial]", running: dict[Any, tuple[Trial, Node]]) -> None:
-        """Give every free machine a trial."""
-        taken = {node.node_id for _, node in running.values()}
-        for node in self._nodes():
-            if waiting and node.node_id not in taken:
+    def _fill(self, waiting: "deque[Trial]", running: dict[Any, tuple[Trial, Slot]]) -> None:
+        """Give every free slot a trial."""
+        taken = {slot for _, slot in running.values()}
+        for slot in self._slots():
+            if waiting and slot not in taken:
                 trial = waiting.popleft()
-                running[self._start(ray_trial.measure, trial.options.model_dump(mode="json"), node)] = (trial, node)
+                document = trial.options.model_dump(mode="json")
+                running[self._start(ray_trial.measure, slot, document, slot.number, slot.of)] = (trial, slot)
 
     def _take(self, trial: Trial, answer: Any, lost: "Counter[str]", watch: Watch) -> bool:
         """Put what came back into the store; false if the trial was lost and is to be repeated.
@@ -184,14 +182,16 @@ class RayExecutor:
         watch.ended(trial, Finished(folder.id, found.machine, found.seconds, found.failure))
         return True
 
-    def _start(self, task: Any, document: dict[str, Any], node: Node) -> Any:
+    def _start(self, task: Any, slot: Slot, *arguments: Any) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         remote = self._ray.remote(task)
-        place = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
-        return remote.options(num_cpus=node.cpus, num_gpus=node.gpus, max_retries=0, scheduling_strategy=place).remote(
-            document
-        )
+        place = NodeAffinitySchedulingStrategy(slot.node_id, soft=False)
+        asked = remote.options(num_cpus=slot.cpus, num_gpus=slot.gpus, max_retries=0, scheduling_strategy=place)
+        return asked.remote(*arguments)
+
+    def _slots(self) -> list[Slot]:
+        return find_slots(self._nodes(), self._gpus_per_trial)
 
     def _nodes(self) -> list[Node]:
         """Return the machines that are alive, in an order that stays."""

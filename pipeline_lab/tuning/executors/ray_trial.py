@@ -7,6 +7,7 @@ job behind that would disturb the next one.
 
 import contextlib
 import io
+import os
 import platform
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ from pipeline_lab.runs.runtime import child_environment, die_with_parent, module
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.ending import failure_of, took_s
 from pipeline_lab.tuning.executors.requirements import Machine, describe_machine
+from pipeline_lab.tuning.executors.slots import share_of
 
 FOLDER_PREFIX = "pipeline-lab-trial-"
 STALE_S = 24 * 3600.0
@@ -53,9 +55,21 @@ def look(document: dict[str, Any]) -> Machine:
     return describe_machine(read_options(document))
 
 
-def measure(document: dict[str, Any]) -> Answer:
-    """Bring a run, or a race, to its end on this machine."""
-    runtime_folder()
+def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> Answer:
+    """Bring a run, or a race, to its end on this machine.
+
+    Args:
+        document: Its options.
+        number, of: Which share of the machine it is given: a queue of its own, and cores that no other share has.
+    """
+    runtime = runtime_folder() if of == 1 else _share_of_runtime(number)
+    cores = share_of(sorted(os.sched_getaffinity(0)), number, of)
+    die = die_with_parent()
+
+    def keep_to_share() -> None:
+        die()
+        os.sched_setaffinity(0, cores)
+
     sweep()
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as place:
         folder = _create(RunStore(Path(place)), document)
@@ -64,9 +78,9 @@ def measure(document: dict[str, Any]) -> Answer:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=child_environment(),
+            env=child_environment() | {"PIPELINE_LAB_RUNTIME": str(runtime)},
             start_new_session=True,
-            preexec_fn=die_with_parent(),
+            preexec_fn=keep_to_share,
         )
         try:
             process.wait()
@@ -74,6 +88,13 @@ def measure(document: dict[str, Any]) -> Answer:
             process.kill()
         record = read_record(folder)
         return Answer(folder.id, pack(folder), platform.node(), took_s(record), failure_of(record))
+
+
+def _share_of_runtime(number: int) -> Path:
+    """Return the folder for the locks of one share: trials beside it on this machine are not waited for."""
+    folder = runtime_folder() / f"share-{number}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def sweep() -> None:
