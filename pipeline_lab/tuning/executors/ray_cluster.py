@@ -44,7 +44,7 @@ class RayExecutor:
         try:
             import ray
         except ImportError:
-            raise OptionsError("Trials on a cluster need Ray: pip install 'pipeline-lab[ray]'.") from None
+            raise OptionsError("Trials on a cluster need Ray: pip install 'ray>=2.40'.") from None
         self._ray, self._store, self._gpus_per_trial = ray, store, gpus_per_trial
         try:
             ray.init(address=address, log_to_driver=False, logging_level="error", ignore_reinit_error=True)
