@@ -1,7 +1,10 @@
 """Predictions that were raced: what was said before, what came out, and how far off that was over a whole store."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +13,14 @@ from pipeline_lab.advice.changes import name_change
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.comparison.racing import choose_race
-from pipeline_lab.errors import OptionsError
+from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.race_standing import find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.runs.tables import BLOCKS, read_table
+from pipeline_lab.units import format_percent
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,15 @@ class Accuracy:
     p90_percent: float
     right_direction: int
 
+    @property
+    def sentence(self) -> str:
+        """How far off, in words."""
+        return (
+            f"Predictions of this store that were raced: {self.count}. Beyond the races' own intervals they were off by "
+            f"{format_percent(self.median_percent)} (median) and {format_percent(self.p90_percent)} (90th percentile); the "
+            f"direction was right in {self.right_direction}."
+        )
+
 
 def plan_race(measured: Measured, candidates: Sequence[RunOptions], **settings: Any) -> RaceOptions:
     """Return a race of a run's options against changed ones, with what is predicted of each.
@@ -98,19 +111,31 @@ def read_forecasts(store: RunStore) -> tuple[Forecast, ...]:
     """Return every prediction of a store that a race has answered, the newest race first."""
     found: list[Forecast] = []
     for record in store.runs():
-        if record.kind is not RunKind.RACE or not (record.options or {}).get("predicted_ratios"):
+        if record.kind is RunKind.RACE and (record.options or {}).get("predicted_ratios"):
+            with contextlib.suppress(StoreError, OSError):  # deleted just now, or without a round
+                folder = store.folder(record.id)
+                changed_ns = tuple(file.stat().st_mtime_ns for file in (folder.record, folder.blocks))
+                found += _forecasts_of(folder.path, changed_ns)
+    return tuple(found)
+
+
+@lru_cache(maxsize=2000)
+def _forecasts_of(path: Path, _changed_ns: tuple[int, ...]) -> tuple[Forecast, ...]:
+    """Return what a race answered, by its files as they were changed last."""
+    folder = RunFolder(path)
+    record = read_record(folder)
+    try:
+        options = read_race_options(record.options or {})
+    except OptionsError:
+        return ()
+    rounds = read_rounds(read_table(folder.blocks, BLOCKS), len(options.arms))
+    found = []
+    for standing in find_standings(rounds, options):
+        result, predicted = standing.result, options.predicted_ratio(standing.arm)
+        if result is None or predicted is None or not (result.low > 0 and np.isfinite(result.high)):
             continue
-        try:
-            options = read_race_options(record.options or {})
-        except OptionsError:
-            continue
-        rounds = read_rounds(read_table(store.folder(record.id).blocks, BLOCKS), len(options.arms))
-        for standing in find_standings(rounds, options):
-            result, predicted = standing.result, options.predicted_ratio(standing.arm)
-            if result is None or predicted is None or not (result.low > 0 and np.isfinite(result.high)):
-                continue
-            name = options.arm_names[standing.arm]
-            found.append(Forecast(record.id, record.name, name, predicted, result.ratio, result.low, result.high))
+        name = options.arm_names[standing.arm]
+        found.append(Forecast(record.id, record.name, name, predicted, result.ratio, result.low, result.high))
     return tuple(found)
 
 

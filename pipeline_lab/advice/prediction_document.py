@@ -1,8 +1,11 @@
 """A prediction as JSON, as ``pipeline-lab what-if --json`` prints it."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pipeline_lab.advice.changes import option_changes, source_diff
+from pipeline_lab.advice.forecasts import Forecast, score
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
@@ -25,6 +28,13 @@ def write_prediction(
         if isinstance(prediction, Unavailable)
         else _prediction(prediction, measured),
     }
+
+
+def write_forecasts(forecasts: Sequence[Forecast]) -> dict[str, Any] | None:
+    """Return all predictions of a store that were raced, and how far off they were; None where there is none."""
+    if not forecasts:
+        return None
+    return {**asdict(score(forecasts)), "predictions": [asdict(forecast) for forecast in forecasts]}
 
 
 def _measured(measured: Measured) -> dict[str, Any]:

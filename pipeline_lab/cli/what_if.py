@@ -33,10 +33,11 @@ def what_if(
     Exit code 5 where nothing can be predicted; the reason is printed, and --race measures all the same.
     """
     from pipeline_lab.runs.finding import find_path, name_of
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.store import RunFolder, open_store
 
     folder = RunFolder(find_path(run, store))
     with reading(folder.id):
+        from pipeline_lab.advice.forecasts import read_forecasts, score
         from pipeline_lab.advice.told import options_of
         from pipeline_lab.advice.what_if import measure_run, predict
         from pipeline_lab.errors import Unavailable
@@ -48,11 +49,12 @@ def what_if(
         measured = measure_run(folder)
     prediction = measured if isinstance(measured, Unavailable) else predict(measured, changed)
     if as_json:
-        from pipeline_lab.advice.prediction_document import write_prediction
+        from pipeline_lab.advice.prediction_document import write_forecasts, write_prediction
 
         document = write_prediction(folder.id, measured, changed, prediction)
         raced = {"race": _race(told, changed, measured, store).to_json()} if do_race else {}
-        print_json({**document, **raced})
+        forecasts = read_forecasts(open_store(store))
+        print_json({**document, **raced, "raced_predictions": write_forecasts(forecasts)})
     else:
         from pipeline_lab.cli.what_if_summary import summarise_prediction
 
@@ -61,6 +63,8 @@ def what_if(
             from pipeline_lab.cli.race_summary import summarise_race
 
             results().print(summarise_race(_race(told, changed, measured, store)))
+        if forecasts := read_forecasts(open_store(store)):
+            results().print(score(forecasts).sentence)
     if isinstance(prediction, Unavailable) and not do_race:
         _leave_without(name_of(folder.path), told, changed)
 

@@ -1,5 +1,6 @@
 """What a configuration must respect, whatever it would gain: memory, threads, and the quality of the sampling."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,17 +71,13 @@ class Sampling:
 
     def _compare(self, pipeline: PipelineOptions) -> bool:
         mixing = self._mixing(pipeline)
-        if mixing is None or self._start is None:
-            return True
-        beyond = mixing - self._start
-        error = beyond.std(axis=0, ddof=1) / len(SEEDS) ** 0.5
-        return bool(np.any(beyond.mean(axis=0) > SLACK + ERRORS * error))
+        return mixing is None or self._start is None or mixes_worse(self._start, mixing)
 
     def _steps(self, pipeline: PipelineOptions) -> tuple[Step, ...]:
         return order_steps(pipeline, 0 if self._records is None else len(self._records), self._cores)
 
     def _mixing(self, pipeline: PipelineOptions) -> FloatArray | None:
-        """Return how badly a pipeline mixes, each number 0 at its best, shape (seeds, numbers); None if it cannot be told."""
+        """Return how badly a pipeline mixes, each number 0 at its best, NaN where too few examples are read to say, shape (seeds, numbers); None if it cannot be told."""
         if self._records is None:
             return None
         total = int(self._records.sum())
@@ -94,11 +91,28 @@ class Sampling:
         return np.array(found) if len(found) == len(SEEDS) else None
 
 
+def mixes_worse(start: FloatArray, other: FloatArray) -> bool:
+    """Say whether one pipeline mixes worse than another by what both allow to be told.
+
+    Args:
+        start, other: How badly each mixes, shape (seeds, numbers); NaN where the data are too few to say. What is known of
+            one of them only counts as worse.
+    """
+    known = np.isfinite(start).all(axis=0)
+    if (known != np.isfinite(other).all(axis=0)).any():
+        return True
+    beyond = other[:, known] - start[:, known]
+    error = beyond.std(axis=0, ddof=1) / len(beyond) ** 0.5
+    return bool(np.any(beyond.mean(axis=0) > SLACK + ERRORS * error))
+
+
 def _badness(mixing: Mixing) -> list[float]:
-    return [
+    correlation = mixing.order_correlation
+    numbers = (
         mixing.batch_total_variation,
-        mixing.worst_tenth or 0.0,
-        mixing.drift or 0.0,
-        abs(mixing.order_correlation or 0.0),
+        mixing.worst_tenth,
+        mixing.drift,
+        None if correlation is None else abs(correlation),
         max(0.0, 1.0 - mixing.displacement),
-    ]
+    )
+    return [math.nan if number is None else number for number in numbers]

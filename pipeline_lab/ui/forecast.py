@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pipeline_lab.errors import OptionsError, PipelineLabError
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.launcher import launch_race
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
@@ -91,12 +91,24 @@ def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecor
         if (run.options or {}).get("workload", {}).get("kind") != options.workload.kind:
             continue
         try:
-            told = read_options(run.options or {})
-        except OptionsError:
+            folder = store.folder(run.id)
+            told = _told(folder.path, folder.record.stat().st_mtime_ns)
+        except (StoreError, OSError):  # somebody deleted it just now
             continue
-        if find_unknown(told, options) is None:
+        if told is not None and find_unknown(told, options) is None:
             asked += 1
-            yield run, store.folder(run.id).path
+            yield run, folder.path
+
+
+@lru_cache(maxsize=1000)
+def _told(path: Path, _changed_ns: int) -> RunOptions | None:
+    """Return what a run was told, by its record as it was changed last; None where that is not valid any more."""
+    from pipeline_lab.advice.told import options_of
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.runs.store import RunFolder
+
+    told = options_of(RunFolder(path))
+    return None if isinstance(told, Unavailable) else told
 
 
 @lru_cache(maxsize=32)

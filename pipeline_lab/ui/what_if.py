@@ -130,12 +130,7 @@ def _show_forecasts(store: RunStore) -> None:
     if not forecasts:
         st.caption("No race of this store has answered a prediction yet.")
         return
-    total = score(forecasts)
-    st.markdown(
-        f"Predictions of this store that were raced: {total.count}. Beyond the races' own intervals they were off by "
-        f"{format_percent(total.median_percent)} (median) and {format_percent(total.p90_percent)} (90th percentile); the "
-        f"direction was right in {total.right_direction}."
-    )
+    st.markdown(score(forecasts).sentence)
     heads = ("Race", "Candidate", "Predicted", "Raced", "Interval", "Beyond it")
     rows = tuple(_row(forecast) for forecast in forecasts)
     st.markdown(contents.write_table(Table("Predictions", heads, rows, numeric=(2, 3, 4, 5))))

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from pipeline_lab.advice.forecasts import plan_race
 from pipeline_lab.cli.what_if import NOT_PREDICTED
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs import launcher
 from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.cli.support import call
 from tests.support.lab import Lab
+from tests.support.measured import mapped, measured, options
 from tests.support.measured_run import make_measured_run
 from tests.support.races import PlantedArm, make_race
 from tests.support.recorded_run import write_run
@@ -42,6 +44,18 @@ def test_what_cannot_be_predicted_says_why(lab: Lab) -> None:
     assert ended.exit_code == NOT_PREDICTED
     assert "Nothing can be predicted. What workload.element_bytes costs" in ended.stdout
     assert f"{folder.id} --race --set workload.element_bytes=9" in ended.stderr
+
+
+def test_predictions_of_the_store_stand_beside_what_their_races_found(lab: Lab) -> None:
+    folder = make_measured_run(lab.store)
+    asked = ("what-if", folder.id, "--store", lab.store.root)
+    assert json.loads(call(*asked, "--json").stdout)["raced_predictions"] is None
+    race = plan_race(measured(), [options(mapped(2))], pairs=30)
+    make_race(lab.store, PlantedArm([10.0] * 30), PlantedArm([5.0] * 30), options=race)
+    assert "Predictions of this store that were raced: 1." in call(*asked).stdout
+    raced = json.loads(call(*asked, "--json").stdout)["raced_predictions"]
+    assert (raced["count"], raced["right_direction"]) == (1, 1)
+    assert raced["predictions"][0]["predicted"] == 0.5
 
 
 def test_a_job_that_is_not_ours_is_refused_in_a_sentence(lab: Lab) -> None:

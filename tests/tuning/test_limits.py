@@ -2,7 +2,7 @@ import numpy as np
 
 from pipeline_lab.options.presets import BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.tuning.limits import Limits, Sampling
+from pipeline_lab.tuning.limits import Limits, Sampling, mixes_worse
 from tests.tuning.test_space import at
 
 CORES = 2
@@ -43,3 +43,14 @@ def test_another_order_counts_as_worse_where_the_files_are_not_known() -> None:
     unknown = Sampling(BASELINE.options, None, CORES)
     assert unknown.is_worse(at(BASELINE.options, files_at_once="4"))
     assert not unknown.is_worse(at(BASELINE.options, prefetch="2"))
+
+
+def test_a_number_that_cannot_be_told_is_no_good_mixing() -> None:
+    nan = float("nan")
+    poor, same = np.array([[0.5, 0.4]] * 8), np.array([[0.5, nan]] * 8)
+    assert not mixes_worse(poor, poor)
+    assert not mixes_worse(same, same)
+    assert mixes_worse(poor, same)  # as good in what is known, but nobody knows the rest
+    assert mixes_worse(same, poor)
+    assert mixes_worse(same, same + 0.1)
+    assert not mixes_worse(same + 0.1, same)

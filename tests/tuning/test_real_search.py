@@ -16,7 +16,7 @@ ONLY = {"map calls": ("1", "8"), "pool threads": ("default", "8"), "prefetch": (
 def test_a_search_makes_a_slow_pipeline_faster(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIPELINE_LAB_WORKER")
     start = set_options(NAIVE, [("workload.map_ms", "1.5")])  # 24 ms of waiting and 10 ms of training, in turns
-    found = tune(start, store=lab.store, only=ONLY, max_configurations=2, budget_s=100.0, pairs=8, block_steps=4)
+    found = tune(start, store=lab.store, only=ONLY, max_configurations=2, budget_s=200.0, pairs=8, block_steps=4)
     profiled, proposed = found.steps[:2]
     assert isinstance(profiled, Profiled)
     assert isinstance(proposed, Proposed)
