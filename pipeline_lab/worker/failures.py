@@ -16,6 +16,9 @@ DISK_FULL = "The disk is full: free some space or choose another store and cache
 OUT_OF_DEVICE_MEMORY = "The device ran out of memory: use a smaller batch, smaller images or a lower precision."
 OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
 _KNOWN = {
+    r"label value of (-\d+) which is outside the valid range": (
+        "The data holds the label {0}, but labels are the numbers of classes, from 0 on; change the labels."
+    ),
     r"label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)": (
         "The data holds the label {0}, but the model has {1} classes; set workload.classes above the largest label."
     ),

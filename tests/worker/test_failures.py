@@ -27,6 +27,9 @@ class ResourceExhaustedError(Exception):
     """Has the name of TensorFlow's class, which is what counts."""
 
 
+_LABEL = "Received a label value of {} which is outside the valid range of"
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -38,6 +41,11 @@ class ResourceExhaustedError(Exception):
         (ResourceExhaustedError("OOM when allocating tensor"), failures.OUT_OF_DEVICE_MEMORY),
         (ValueError("\n first line.\nsecond"), "ValueError: first line; worker.log"),
         (ValueError(), "ValueError: no message; worker.log"),
+        (ValueError(f"{_LABEL.format(12)} [0, 10)"), "holds the label 12, but the model has 10 classes"),
+        (
+            ValueError(f"{_LABEL.format(-1)} [0, 10)"),
+            "holds the label -1, but labels are the numbers of classes, from 0 on",
+        ),
         (RuntimeError("Graph execution error:\n\n{{node a}} broke."), "RuntimeError: broke; worker.log"),
     ],
 )
