@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.diagnosis import Diagnosis, Source
 from pipeline_lab.analysis.evaluation import Evaluation
@@ -26,6 +27,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 R = TypeVar("R")
+MOST_ALLOCATORS = 4
 
 
 def summarise(diagnosis: Diagnosis) -> RenderableType:
@@ -83,6 +85,8 @@ def _lines(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
         yield "Padding", Text(f"{format_percent(diagnosis.padding.percent)} of what the steps were sent")
     yield "Calibration", _line(diagnosis.calibration, _calibration)
     yield "Memory", _line(diagnosis.memory, _memory)
+    if not isinstance(diagnosis.allocators, Unavailable):
+        yield "Allocators", Text(_allocators(diagnosis.allocators))
     yield "Profiler", _line(diagnosis.profiler_cost, _profiler_cost)
 
 
@@ -204,6 +208,10 @@ def _memory(memory: Memory) -> str:
     return (
         f"peak {format_bytes(memory.process_peak_bytes)}, {format_bytes(memory.process_start_bytes)} at the start{data}"
     )
+
+
+def _allocators(found: Allocators) -> str:
+    return " · ".join(f"{one.name} peak {format_bytes(one.peak_bytes)}" for one in found.allocators[:MOST_ALLOCATORS])
 
 
 def _profiler_cost(cost: ProfilerCost) -> str:

@@ -1,5 +1,6 @@
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,10 @@ def test_numbers_have_their_units() -> None:
     assert "! Files are not sampled by size." in text
 
 
-def test_epochs_and_kept_outputs_have_their_lines() -> None:
+def test_epochs_kept_outputs_and_allocators_have_their_lines() -> None:
     text = printed(results.diagnosis())
     assert "first epoch" in text
+    assert re.search(r"Allocators +\S+ peak [\d.]+ [MG]B", text)
     assert "of step 12 kept: 48 of 60 examples predicted right" in text
 
 
