@@ -14,6 +14,7 @@ from pipeline_lab.figures.aggregate import (
     group_size,
     group_starts,
 )
+from pipeline_lab.figures.places import event_places
 from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_count, format_duration
 
@@ -31,6 +32,7 @@ def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
     if len(starts) < len(wait):
         add_note(figure, f"Each bar is the mean of {group_size(starts)} neighbouring steps.")
     number = column(steps.table, "step")[starts]
+    places = event_places("step", steps.table.column("start_ns").to_numpy()[starts])
     for name, part, category in (
         ("device idle meanwhile", exposed, "input_wait"),
         ("hidden behind device work", wait - exposed, "hidden_wait"),
@@ -39,6 +41,7 @@ def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
             x=starts + 1,
             y=group_mean(part, starts),
             customdata=number,
+            ids=places,
             name=name,
             marker={"color": colour(category, mode), "line": {"width": 0}},
             hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + name + "<extra></extra>",
@@ -82,6 +85,7 @@ def stall_over_windows(steps: Steps, mode: Mode = "light") -> go.Figure:
     figure.add_scatter(
         x=start[starts],
         y=group_mean(percent, starts),
+        ids=event_places("step", steps.table.column("start_ns").to_numpy()[starts]),
         mode="markers",
         marker={"color": colour("input_wait", mode), "size": 6},
         hovertemplate="%{x:.3g} s: %{y:.3g} % of the step<extra></extra>",

@@ -8,6 +8,7 @@ from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, IntArray, column, group_mean, group_size, group_starts
+from pipeline_lab.figures.places import event_places
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_MS
 
@@ -44,6 +45,7 @@ def step_parts_over_time(
     if hosts > 1:
         add_note(figure, f"The steps of {hosts} hosts stand beside each other.")
     number = column(table, "step")[starts]
+    places = event_places("step", table.column("start_ns").to_numpy()[starts])
     for field, name, category in PARTS:
         part_ms = column(table, field, NS_PER_MS)
         if not part_ms.any():
@@ -52,6 +54,7 @@ def step_parts_over_time(
             x=starts + 1,
             y=group_mean(part_ms, starts),
             customdata=number,
+            ids=places,
             name=name,
             marker={"color": colour(category, mode), "line": {"width": 0}},
             hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + name + "<extra></extra>",

@@ -8,10 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.places import event_place, stretch_place
 from pipeline_lab.figures.segments import CLASSES, SHORT_GAPS, Segments, row_segments, timeline_rows
 from pipeline_lab.figures.theme import CAUSE_NAMES, THEMES, Mode, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_MS, format_duration
@@ -57,12 +59,14 @@ def _add_class(
     length: list[float] = []
     row: list[str] = []
     text: list[str] = []
+    places: list[str] = []
     for one, label in zip(segments, labels, strict=True):
         mine = one.kind == number
         base.extend((one.start_ns[mine] - one.start_ns[0]) / NS_PER_MS)
         length.extend((one.end_ns[mine] - one.start_ns[mine]) / NS_PER_MS)
         row.extend([label] * int(mine.sum()))
         text.extend(f"<br>{operation}" if operation else "" for operation in one.operation[mine])
+        places.extend(_places(one, mine))
     if not base:
         return
     figure.add_bar(
@@ -72,9 +76,20 @@ def _add_class(
         orientation="h",
         name=_NAMES[name],
         customdata=text,
+        ids=places,
         marker={"color": colour(name, mode), "line": {"width": 0}},
         hovertemplate=f"{_NAMES[name]}: %{{x:.3g}} ms from %{{base:.4g}} ms%{{customdata}}<extra></extra>",
     )
+
+
+def _places(segments: Segments, mine: NDArray[np.bool_]) -> list[str]:
+    """Return where the segments lie in the timeline: a gap as one event, what was joined as a stretch of time."""
+    starts, ends = segments.start_ns[mine].tolist(), segments.end_ns[mine].tolist()
+    is_joined = segments.resolution_ns is not None
+    return [
+        stretch_place(start, end) if is_joined or CLASSES[kind] in ("busy", SHORT_GAPS) else event_place("gap", start)
+        for start, end, kind in zip(starts, ends, segments.kind[mine], strict=True)
+    ]
 
 
 def _add_step_marks(

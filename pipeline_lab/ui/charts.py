@@ -1,5 +1,7 @@
 """Charts on a page: drawn in the page's mode, described for those who cannot see them, absent with a reason."""
 
+from functools import partial
+
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -8,6 +10,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section, charts_of
 from pipeline_lab.ui import state
 from pipeline_lab.ui.text import prose
+from pipeline_lab.ui.timeline import jump
 
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 """Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
@@ -22,7 +25,7 @@ def show_section(section: Section, diagnosis: Diagnosis) -> None:
         if isinstance(drawing, Unavailable):
             missing.setdefault(drawing.reason, chart.name)
         else:
-            show_figure(drawing, chart.name, chart.description)
+            _show_leading(drawing, chart.name, chart.description)
             drawn += 1
     if missing and drawn:
         with st.expander(f"Not measured ({len(missing)})"):
@@ -34,6 +37,24 @@ def show_section(section: Section, diagnosis: Diagnosis) -> None:
 def show_figure(figure: go.Figure, name: str, description: str) -> None:
     title = figure.layout.title.text
     st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
+
+
+def _show_leading(figure: go.Figure, name: str, description: str) -> None:
+    """Show a figure of one run; a mark that lies somewhere in its timeline leads there."""
+    places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
+    if all(each is None for each in places):
+        show_figure(figure, name, description)
+        return
+    key = f"chart-{name}"
+    st.plotly_chart(
+        figure,
+        theme=None,
+        key=key,
+        config=CONFIG,
+        alt=f"{figure.layout.title.text}. {description}",
+        on_select=partial(jump.from_chart, key, places),
+        selection_mode="points",
+    )
 
 
 def _show_missing(missing: dict[str, str]) -> None:

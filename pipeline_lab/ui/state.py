@@ -92,6 +92,12 @@ def chosen_rows(key: str) -> list[int]:
     return list(table.selection.rows) if table else []
 
 
+def chosen_marks(key: str) -> list[tuple[int, int]]:
+    """Return trace and number of the marks that are chosen on the chart with that key."""
+    chart = st.session_state.get(key)
+    return [(point["curve_number"], point["point_index"]) for point in chart.selection.points] if chart else []
+
+
 def open_tab(key: str, title: str) -> None:
     """Open a tab of the tabs with that key (for use in callbacks)."""
     st.session_state[key] = title

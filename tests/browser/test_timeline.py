@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import expect
 
+from pipeline_lab.figures.theme import THEMES
 from tests.browser.conftest import settle, shoot, visit
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
@@ -22,6 +23,14 @@ def open_trace(server, page, trace: Path) -> str:
     page.get_by_role("button", name="Open", exact=True).click()
     page.wait_for_url(re.compile(r"/run\?run="))
     return page.url.partition("&")[0]
+
+
+FILL = "bar => getComputedStyle(bar).fill"
+
+
+def hexadecimal(colour: str) -> str:
+    """Write ``rgb(196, 82, 15)`` as ``#c4520f``."""
+    return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", colour)[:3])
 
 
 def parameters(page) -> dict[str, str]:
@@ -69,6 +78,22 @@ def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, sh
     shoot(page, shots / "timeline-gap.png")
     assert parameters(page)["section"] == "Timeline"
     details.get_by_role("button", name="Back to Idle gaps").click()
+    expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_gap_is_reached_from_its_chart_and_left_again_with_the_browser(link, page):
+    visit(page, link + "&section=Idle+gaps")
+    chart = page.get_by_role("figure", name=re.compile("When the device worked and when it waited"))
+    chart.scroll_into_view_if_needed()
+    settle(page)
+    busy = THEMES["light"].categories["busy"]
+    bars = chart.locator(".barlayer .point path").filter(visible=True).all()
+    gaps = [bar.bounding_box() for bar in bars if hexadecimal(bar.evaluate(FILL)) != busy]
+    widest = max(gaps, key=lambda box: box["width"])
+    page.mouse.click(widest["x"] + widest["width"] / 2, widest["y"] + widest["height"] / 2)
+    details = page.get_by_role("region", name="What is chosen")
+    expect(details.get_by_role("heading")).to_have_text(re.compile("Idle gap of .*s: "))
+    page.go_back()
     expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
 
 

@@ -1,5 +1,6 @@
 """What single charts say beyond the promises that all of them keep."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,17 @@ def test_stacked_waits_add_up_to_the_wait():
     bars = stall_per_step(results.steps()).data
     assert [bar.name for bar in bars] == ["device idle meanwhile", "hidden behind device work"]
     assert set(np.add(bars[0].y, bars[1].y)) == {30.0}
+
+
+def test_marks_know_where_they_lie_in_the_timeline():
+    gaps, steps = results.idle_gaps(), results.steps()
+    named = [name for bar in device_timeline(gaps, steps).data for name in bar.ids or () if bar.name != "busy"]
+    inside = gaps.gaps.filter(gaps.gaps.column("window").is_valid()).column("start_ns").to_pylist()
+    assert sorted(named) == sorted(f"gap@{start}" for start in inside)
+    starts = steps.table.column("start_ns").to_pylist()
+    assert list(stall_per_step(steps).data[0].ids) == [f"step@{start}" for start in starts]
+    joined = device_timeline(results.idle_gaps(3000), Unavailable("none")).data[0].ids
+    assert all(re.fullmatch(r"\d+-\d+", name) for name in joined)
 
 
 def test_every_wait_is_in_the_histogram():

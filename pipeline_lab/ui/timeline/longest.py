@@ -9,6 +9,7 @@ from pipeline_lab.analysis.idle_gaps import GapCause
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.figures.places import event_place
 from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.ui import state
 from pipeline_lab.ui.timeline import jump
@@ -45,7 +46,7 @@ def show(section: Section, diagnosis: Diagnosis) -> None:
 def _show(kind: str, title: str, columns: dict[str, list[str]], starts_ns: list[int]) -> None:
     if not starts_ns:
         return
-    st.markdown(f"**{title}** — choose one to see it in the timeline.")
+    st.markdown(f"**{title}** — choose one, or a bar of the charts above, to see it in the timeline.")
     shown = {"Starts": [format_duration(start) for start in starts_ns], **columns}
     key = f"longest-{kind}"
     st.dataframe(
@@ -64,4 +65,4 @@ def _open(key: str, kind: str, starts_ns: list[int]) -> None:
     """Open the timeline at the chosen row (a callback)."""
     rows = state.chosen_rows(key)
     if rows and rows[0] < len(starts_ns):
-        jump.to_event(kind, starts_ns[rows[0]])
+        jump.to_place(event_place(kind, starts_ns[rows[0]]))
