@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types unit docs screenshots lock samples clean
+.PHONY: run test lint types unit docs screenshots wheel lock samples clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
@@ -26,6 +26,9 @@ docs: $(VENV)/.installed-dev
 
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.screenshots
+
+wheel: $(VENV)/bin/python
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' || \

@@ -127,7 +127,7 @@ def _frame(page: Page, shot: Shot) -> FloatRect:
     assert top
     assert end
     begin = top["y"] - MARGIN
-    whole = end["y"] + end["height"] + MARGIN - begin
+    whole = end["y"] + end["height"] + MARGIN / 3 - begin
     return {"x": 0, "y": begin, "width": WIDTH, "height": min(shot.height, whole)}
 
 
