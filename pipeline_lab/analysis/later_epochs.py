@@ -6,6 +6,7 @@ same; they take the first epoch for warm-up, and of the windows only those that 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,8 +18,10 @@ from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.analysis.trace_parts import TraceParts
 from pipeline_lab.errors import Unavailable
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.trace_parts import TraceParts  # loads the reader's compiled code
 
 APART = 0.2
 """Share by which the median step of the later epochs differs from that of the first where they are judged apart."""
@@ -78,7 +81,7 @@ def without_pipeline_alone(calibration: Calibration) -> Calibration:
     return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)
 
 
-def windows_after(parts: Sequence[TraceParts], start_ns: int) -> list[TraceParts]:
+def windows_after(parts: Sequence["TraceParts"], start_ns: int) -> list["TraceParts"]:
     """Return the captures whose steps all lie after some moment; the first one's middle decides.
 
     Step numbers would not do: markers need not count as the job does, and a rhythm of waits has no numbers.

@@ -9,7 +9,7 @@ import typer
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
 from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import messages, print_json, results
-from pipeline_lab.cli.reading import reading
+from pipeline_lab.cli.reading import read_diagnosis
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
@@ -44,14 +44,12 @@ def analyze(
     from pipeline_lab.runs.finding import find_path
 
     found = find_path(path, store)
-    with reading(found.name):
-        from pipeline_lab.advice.advising import advise
-        from pipeline_lab.analysis.saved import diagnose_saved
-        from pipeline_lab.runs.single import check_is_one
+    from pipeline_lab.advice.advising import advise
+    from pipeline_lab.runs.single import check_is_one
 
-        check_is_one(found)
-        with _spread(workers, ray, store) as spread:
-            diagnosis = advise(diagnose_saved(found, spread=spread))
+    check_is_one(found)
+    with _spread(workers, ray, store) as spread:
+        diagnosis = advise(read_diagnosis(found, spread))
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline_lab.cli.output import say
-from pipeline_lab.cli.reading import reading
+from pipeline_lab.cli.reading import read_diagnosis
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.store import RunFolder, open_store, read_record
 
@@ -44,11 +44,9 @@ def tell_next(folder: RunFolder) -> None:
 
 
 def _judge(folder: RunFolder) -> "Verdict":
-    with reading(folder.id):
-        from pipeline_lab.advice.advising import advise
-        from pipeline_lab.analysis.saved import diagnose_saved
+    from pipeline_lab.advice.advising import advise
 
-        return advise(diagnose_saved(folder.path)).verdict
+    return advise(read_diagnosis(folder.path)).verdict
 
 
 if __name__ == "__main__":
