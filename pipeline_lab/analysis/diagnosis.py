@@ -20,7 +20,8 @@ from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import SAMPLES
 from pipeline_lab.trace.derived import read_session
-from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
+from pipeline_lab.trace.log_search import SourceKind, TraceSource
+from pipeline_lab.trace.sources import find_traces
 
 
 def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:

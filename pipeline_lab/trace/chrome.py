@@ -2,49 +2,33 @@
 
 This is the Chrome trace format: times are microseconds (whatever ``displayTimeUnit`` says), processes are planes,
 threads are lines, ``name`` is the short name of an event and ``args.long_name`` the full one, ids are text, and events
-without a duration were dropped by the writer. Events are read one by one and their arguments again only when somebody
-asks, so that memory stays a small multiple of the file.
+without a duration were dropped by the writer.
 """
 
-import json
 import math
 import re
 from array import array
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace import json_scan
 from pipeline_lab.trace.budget import PER_LINE, PER_NAME, PER_PLANE, Budget
-from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, Trace
-from pipeline_lab.trace.stats import as_float, as_int
+from pipeline_lab.trace.json_events import HEAD, JsonEvents
+from pipeline_lab.trace.json_stats import JsonStats
+from pipeline_lab.trace.schema import Line, Plane, Salvage, Trace
+from pipeline_lab.trace.stats import as_int
 from pipeline_lab.trace.timebase import EPOCH_NS, LIMIT_NS
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.units import format_bytes
 
-BLOCK = 16_384
-BATCH = 256
-"""Events parsed in one go."""
-HEAD = 1 << 16
-PATIENCE = 16
-"""Bytes that may be looked at per byte of the file in search of events behind damage."""
 HALF_PS_NS = 5e-4
 """Times have picoseconds at most; this keeps 1.001 µs from becoming 1,000.999… ns and then 1,000."""
 
-_DECODER = json.JSONDecoder(strict=False)
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BEGINS_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\{\s*["}]|\[\s*[{\]])')
 _PYTORCH = re.compile(rb'"(deviceProperties|schemaVersion|ProfilerStep#\d+|aten::\w+)"')
-
-
-def is_json(data: ByteArray) -> bool:
-    """Say whether a file is JSON (an XSpace may begin with a line feed and a brace, too)."""
-    return _BEGINS_JSON.match(data[:HEAD].tobytes()) is not None
 
 
 def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
@@ -59,7 +43,8 @@ def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
             f"{path.name} is a trace of PyTorch's profiler (Kineto); expected one of TensorFlow's or JAX's profiler."
         )
     scan = _Scan(data, Budget(path.name, len(data)))
-    for event in scan.events(_begin_of_events(head)):
+    events = JsonEvents(data, _begin_of_events(head))
+    for event in events:
         scan.add(*event)
     if not scan.lines:
         raise TraceReadError(
@@ -67,7 +52,7 @@ def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
         )
     planes, origin = scan.planes()
     trace = Trace(path, "", window, planes, origin, None, None, len(data))
-    return trace if not scan.bytes_lost else _salvaged(trace, scan)
+    return trace if not events.bytes_lost else _salvaged(trace, events)
 
 
 def _begin_of_events(head: bytes) -> int:
@@ -75,10 +60,10 @@ def _begin_of_events(head: bytes) -> int:
     return found.end() if found else 0
 
 
-def _salvaged(trace: Trace, scan: "_Scan") -> Trace:
-    where = f"{format_bytes(scan.bytes_lost)} from byte {scan.first_lost:,} on are no events"
+def _salvaged(trace: Trace, events: JsonEvents) -> Trace:
+    where = f"{format_bytes(events.bytes_lost)} from byte {events.first_lost:,} on are no events"
     return replace(
-        trace, salvage=Salvage(scan.bytes_lost, trace.event_count, f"{where}; the file is damaged or cut off.")
+        trace, salvage=Salvage(events.bytes_lost, trace.event_count, f"{where}; the file is damaged or cut off.")
     )
 
 
@@ -101,42 +86,10 @@ class _Scan:
     def __init__(self, data: ByteArray, budget: Budget) -> None:
         self._data = data
         self._budget = budget
-        self._state = np.zeros(json_scan.STATE_COLUMNS, np.int64)
         self._processes: dict[Key, str] = {}
         self._threads: dict[tuple[Key, Key], str] = {}
         self._names: dict[Key, dict[tuple[str, str], int]] = {}
         self.lines: dict[Key, dict[Key, _Columns]] = {}
-
-    @property
-    def bytes_lost(self) -> int:
-        return int(self._state[json_scan.LOST])
-
-    @property
-    def first_lost(self) -> int:
-        return int(self._state[json_scan.FIRST_LOST])
-
-    def events(self, begin: int) -> Iterator[tuple[dict[str, Any], int]]:
-        """Yield each event and its position."""
-        state = self._state
-        state[:] = (begin, HEAD + PATIENCE * len(self._data), 0, -1)
-        bounds = np.zeros((BLOCK, 2), np.int64)
-        while count := json_scan.find_objects(self._data, bounds, state):
-            for batch in _batches(bounds[:count]):
-                events = _parse_batch(self._data, batch)
-                for event, (at, end) in zip(events, batch.tolist(), strict=True):
-                    if event is None:
-                        self._go_on_inside(at, end)
-                        break
-                    yield event, at
-                else:
-                    continue
-                break
-
-    def _go_on_inside(self, at: int, end: int) -> None:
-        """Search again behind the first brace of what is no JSON: a lost quote joins events that are sound."""
-        self._state[json_scan.AT] = at + 1
-        self._state[json_scan.PATIENCE] -= end - at
-        json_scan.note_lost(self._state, at, at + 1)
 
     def add(self, event: dict[str, Any], at: int) -> None:
         """Take up one event; what is neither an event in time nor a name is left out."""
@@ -216,77 +169,6 @@ class _Scan:
             name_index=np.frombuffer(columns.name_index, np.int32) + np.int32(first_name),
             stats=JsonStats(self._data, np.frombuffer(columns.begin, np.int64)),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class JsonStats:
-    """Decodes the arguments of one thread's events (a `schema.StatSource`).
-
-    Attributes:
-        data: The file.
-        begin: Position of each event, shape (n,).
-    """
-
-    data: ByteArray
-    begin: IntArray
-
-    def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
-        values, known = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
-        for k, value in enumerate(self._values(rows, stat)):
-            number = as_int(value)
-            if number is None and isinstance(value, str) and value.isdecimal() and len(value) <= 20:
-                number = as_int((int(value) + 2**63) % 2**64 - 2**63)
-            if number is not None:
-                values[k], known[k] = number, True
-        return values, known
-
-    def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
-        values = (math.nan if value is None else as_float(str(value)) for value in self._values(rows, stat))
-        return np.fromiter(values, np.float64, len(rows))
-
-    def texts(self, rows: IntArray, stat: str) -> list[str | None]:
-        return [None if value is None else str(value) for value in self._values(rows, stat)]
-
-    def _values(self, rows: IntArray, stat: str) -> Iterator[int | float | str | None]:
-        for begin in self.begin[np.asarray(rows, np.int64)].tolist():
-            end = json_scan.object_end(self.data, begin, len(self.data))
-            args = (_parse(self.data, begin, end) or {}).get("args")
-            value = args.get(stat) if isinstance(args, dict) else None
-            yield value if isinstance(value, int | float | str) else None
-
-
-def _batches(bounds: IntArray) -> Iterator[IntArray]:
-    """Divide events into runs that are parsed together, short ones so that few are in memory at a time."""
-    first = 0
-    while first < len(bounds):
-        near = int(np.searchsorted(bounds[:, 1], bounds[first, 0] + json_scan.MAX_OBJECT))
-        end = max(first + 1, min(first + BATCH, near))
-        yield bounds[first:end]
-        first = end
-
-
-def _parse_batch(data: ByteArray, bounds: IntArray) -> Iterable[dict[str, Any] | None]:
-    """Parse events in one go, and one by one, as they are asked for, where that fails."""
-    begin, end = int(bounds[0, 0]), int(bounds[-1, 1])
-    block = data[begin:end].tobytes()
-    array_of_them = b"[%b]" % b",".join([block[at - begin : stop - begin] for at, stop in bounds.tolist()])
-    events = _decode(array_of_them)
-    if isinstance(events, list) and len(events) == len(bounds) and all(isinstance(event, dict) for event in events):
-        return events
-    return (_parse(data, at, stop) for at, stop in bounds.tolist())
-
-
-def _parse(data: ByteArray, begin: int, end: int) -> dict[str, Any] | None:
-    value = _decode(data[begin:end].tobytes())
-    return value if isinstance(value, dict) else None
-
-
-def _decode(text: bytes) -> object:
-    """Return the value of a JSON text, None if it is none; control characters inside strings are let through."""
-    try:
-        return _DECODER.decode(text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _span_ns(event: dict[str, Any]) -> tuple[int | None, int | None]:

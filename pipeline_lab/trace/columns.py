@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline_lab.trace import wire
+from pipeline_lab.trace import plane_wire
 from pipeline_lab.trace.budget import PER_EVENT, Budget
 from pipeline_lab.trace.layout import DamagedError, LineBytes, PlaneBytes
 from pipeline_lab.trace.mapping import release_pages
@@ -142,7 +142,7 @@ def read_line(data: ByteArray, part: Part, line: LineBytes, room: Callable[[int]
 def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int, columns: Columns) -> Filled:
     offsets = np.empty(-(-line.events // stride), np.int64)
     base_ns, bounds = part.base_ns(line.timestamp_ns), (line.begin, line.stop)
-    written, end = wire.fill_events(data, bounds, base_ns, part.lookup.arrays, columns, offsets, stride)
+    written, end = plane_wire.fill_events(data, bounds, base_ns, part.lookup.arrays, columns, offsets, stride)
     if end != line.stop:
         raise DamagedError(end)
     return _filled(columns, written, offsets, stride)
@@ -150,7 +150,7 @@ def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int, columns: Co
 
 def _fill_scattered(data: ByteArray, part: Part, line: LineBytes, offsets: IntArray, columns: Columns) -> Filled:
     base_ns = part.base_ns(line.timestamp_ns)
-    written = wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
+    written = plane_wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
     return _filled(columns, written, offsets, 1)
 
 

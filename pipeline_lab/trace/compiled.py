@@ -17,6 +17,8 @@ R = TypeVar("R")
 
 SOURCES = (
     "trace/wire.py",
+    "trace/plane_wire.py",
+    "trace/stat_wire.py",
     "trace/damage.py",
     "trace/json_scan.py",
     "trace/legacy_wire.py",

@@ -7,24 +7,17 @@ plane or a line, an event, a name, a stat. Each is recognised by its shape, and 
 import numpy as np
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.wire import (
-    ABSENT,
-    CHUNK,
-    DAMAGED,
+from pipeline_lab.trace.plane_wire import (
     NAME_BEGIN,
     NAME_BODY,
     NAME_BODY_END,
     NAME_COLUMNS,
     NAME_END,
-    VARINT,
-    ByteArray,
-    Int64Array,
     read_entry,
-    read_field,
     read_name,
-    read_stat,
-    read_varint,
 )
+from pipeline_lab.trace.stat_wire import ABSENT, read_stat
+from pipeline_lab.trace.wire import CHUNK, DAMAGED, VARINT, ByteArray, Int64Array, read_field, read_varint
 
 MAX_TEXT = 4096
 MAX_FIELDS = 64

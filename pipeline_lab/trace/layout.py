@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.trace import wire
+from pipeline_lab.trace import plane_wire, stat_wire, wire
 from pipeline_lab.trace.budget import PER_LINE, PER_NAME, PER_PLANE, Budget
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import IntArray
@@ -140,30 +140,30 @@ def _read_lines(data: ByteArray, bounds: IntArray, budget: Budget) -> list[LineB
 
 
 def _read_line(data: ByteArray, begin: int, stop: int) -> LineBytes:
-    out = np.zeros(wire.LINE_COLUMNS, np.int64)
-    end = wire.read_line(data, begin, stop, out)
+    out = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
+    end = plane_wire.read_line(data, begin, stop, out)
     if end != stop:
         raise DamagedError(end)
     return build_line(data, out, begin, stop)
 
 
 def build_line(data: ByteArray, header: IntArray, begin: int, stop: int) -> LineBytes:
-    """Make a line of its ``wire.LINE_…`` columns."""
-    name = text(data, int(header[wire.LINE_NAME]), int(header[wire.LINE_NAME_END]))
-    display = text(data, int(header[wire.LINE_DISPLAY]), int(header[wire.LINE_DISPLAY_END]))
+    """Make a line of its ``plane_wire.LINE_…`` columns."""
+    name = text(data, int(header[plane_wire.LINE_NAME]), int(header[plane_wire.LINE_NAME_END]))
+    display = text(data, int(header[plane_wire.LINE_DISPLAY]), int(header[plane_wire.LINE_DISPLAY_END]))
     return LineBytes(
-        id=int(header[wire.LINE_ID]),
+        id=int(header[plane_wire.LINE_ID]),
         name=name or display,
-        timestamp_ns=int(header[wire.LINE_TIMESTAMP]),
+        timestamp_ns=int(header[plane_wire.LINE_TIMESTAMP]),
         begin=begin,
         stop=stop,
-        events=int(header[wire.LINE_EVENTS]),
+        events=int(header[plane_wire.LINE_EVENTS]),
     )
 
 
 def _read_names(data: ByteArray, bounds: IntArray) -> IntArray:
-    table = np.zeros((len(bounds), wire.NAME_COLUMNS), np.int64)
-    damage = wire.read_names(data, bounds, table)
+    table = np.zeros((len(bounds), plane_wire.NAME_COLUMNS), np.int64)
+    damage = plane_wire.read_names(data, bounds, table)
     if damage != wire.DAMAGED:
         raise DamagedError(damage)
     return table
@@ -171,20 +171,24 @@ def _read_names(data: ByteArray, bounds: IntArray) -> IntArray:
 
 def _read_event_names(data: ByteArray, bounds: IntArray) -> EventNames:
     table = _read_names(data, bounds)
-    has_stats = bool(table[:, wire.NAME_STATS].any())
-    names = _texts(data, table[:, [wire.NAME_BEGIN, wire.NAME_END]])
-    shown = _texts(data, table[:, [wire.NAME_DISPLAY, wire.NAME_DISPLAY_END]])
+    has_stats = bool(table[:, plane_wire.NAME_STATS].any())
+    names = _texts(data, table[:, [plane_wire.NAME_BEGIN, plane_wire.NAME_END]])
+    shown = _texts(data, table[:, [plane_wire.NAME_DISPLAY, plane_wire.NAME_DISPLAY_END]])
     return EventNames(
-        ids=table[:, wire.NAME_ID].copy(),
+        ids=table[:, plane_wire.NAME_ID].copy(),
         names=names,
         display_names=tuple(short or name for short, name in zip(shown, names, strict=True)),
-        bodies=table[:, [wire.NAME_BODY, wire.NAME_BODY_END]] if has_stats else np.zeros((0, 2), np.int64),
+        bodies=table[:, [plane_wire.NAME_BODY, plane_wire.NAME_BODY_END]] if has_stats else np.zeros((0, 2), np.int64),
     )
 
 
 def _read_stat_names(data: ByteArray, bounds: IntArray) -> Iterator[tuple[int, str]]:
     table = _read_names(data, bounds)
-    return zip(table[:, wire.NAME_ID].tolist(), _texts(data, table[:, [wire.NAME_BEGIN, wire.NAME_END]]), strict=True)
+    return zip(
+        table[:, plane_wire.NAME_ID].tolist(),
+        _texts(data, table[:, [plane_wire.NAME_BEGIN, plane_wire.NAME_END]]),
+        strict=True,
+    )
 
 
 def _texts(data: ByteArray, bounds: IntArray) -> tuple[str, ...]:
@@ -195,7 +199,7 @@ def _read_stats(data: ByteArray, bounds: IntArray, names: StatNames) -> dict[str
     """Decode a plane's own stats; those without a name or a value are left out."""
     stats = {}
     for begin, stop in bounds.tolist():
-        stat, kind, first, second = wire.read_stat(data, begin, stop)
+        stat, kind, first, second = stat_wire.read_stat(data, begin, stop)
         cell = Cells(np.array([kind], np.int8), np.array([[first, second]], np.int64))
         name, value = names.by_id.get(int(stat)), decode(data, names, cell, 0)
         if name is not None and value is not None:

@@ -5,7 +5,8 @@ so any other field is damage.
 """
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.wire import CHUNK, DAMAGED, ByteArray, Int64Array, read_field, read_varint, to_ns
+from pipeline_lab.trace.plane_wire import to_ns
+from pipeline_lab.trace.wire import CHUNK, DAMAGED, ByteArray, Int64Array, read_field, read_varint
 
 DEVICE_TAG, RESOURCE_TAG, NAME_TAG, TIMESTAMP_TAG, DURATION_TAG, ARGUMENT_TAG = 0x08, 0x10, 0x1A, 0x48, 0x50, 0x5A
 LONG_NAME = tuple(b"long name")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.trace import damage, wire
+from pipeline_lab.trace import damage, plane_wire
 from pipeline_lab.trace.budget import PER_LINE, PER_NAME, Budget
 from pipeline_lab.trace.layout import LineBytes, PlaneBytes, SpaceBytes, build_line, build_plane
 from pipeline_lab.trace.schema import IntArray
@@ -103,9 +103,9 @@ def _read_lines(data: ByteArray, marks: IntArray, events: IntArray, budget: Budg
 
 def _read_head(data: ByteArray, mark: IntArray) -> LineBytes:
     """Read id, name and time base from the head of a line (or of a plane, which begins alike)."""
-    header = np.zeros(wire.LINE_COLUMNS, np.int64)
+    header = np.zeros(plane_wire.LINE_COLUMNS, np.int64)
     begin, stop = _bounds(mark)
-    wire.read_line(data, begin, stop, header)
+    plane_wire.read_line(data, begin, stop, header)
     return build_line(data, header, begin, stop)
 
 

@@ -1,137 +1,23 @@
 """Find the traces in whatever the user points at: a file, a session folder, a log directory, a run, an archive.
 
-Finding is cheap and reads no events. What one host recorded in one window counts once: of several files the first
-readable kind is taken, the raw trace before what was made from it.
+Finding is cheap and reads no events.
 """
 
-import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
-from pipeline_lab.trace import chrome, derived, legacy, xplane
+from pipeline_lab.trace.log_search import Place, TraceSource, look_at_file, search
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.scratch import PREFIX, scratch_folder
-from pipeline_lab.trace.unpacking import expand, is_archive, unpack
+from pipeline_lab.trace.trace_file import TraceFile
+from pipeline_lab.trace.unpacking import is_archive, unpack
 
-MAX_FILES = 200_000
-"""Entries of a folder to look at; a log directory holds far fewer."""
-RUN_RECORD = "run.json"
-EXPECTED = "expected <host>.xplane.pb or <host>.trace.json.gz, a log directory or an archive of these"
-HOW_TO_RECORD = (
-    "record one with tf.profiler.experimental.start(logdir) … stop(), or with "
-    "tf.keras.callbacks.TensorBoard(logdir, profile_batch=(10, 20))"
-)
-
-
-class FileKind(StrEnum):
-    """What a trace file is, best first."""
-
-    XPLANE = "xplane"
-    TRACE_JSON = "trace_json"
-    LEGACY = "legacy"
-
-
-class SourceKind(StrEnum):
-    """What the user pointed at."""
-
-    RUN = "run"
-    XPLANE = "xplane"
-    TRACE_JSON = "trace_json"
-    DERIVED = "derived"
-    LOGDIR = "logdir"
-
-
-_ENDINGS = (
-    (re.compile(r"(?P<host>.*?)\.?xplane\.pb(\.gz)?"), FileKind.XPLANE),
-    (re.compile(r"(?P<host>.*?)\.?trace\.json(\.gz)?"), FileKind.TRACE_JSON),
-    (re.compile(r"(?P<host>.*?)\.trace(\.gz)?"), FileKind.LEGACY),
-)
 _ARCHIVE = re.compile(r"[^.].*\.(zip|tar|tgz|tar\.gz)")
-_ORDER = {kind: rank for rank, kind in enumerate(FileKind)}
-
-
-_KIND_OF_FILE = {
-    FileKind.XPLANE: SourceKind.XPLANE,
-    FileKind.TRACE_JSON: SourceKind.TRACE_JSON,
-    FileKind.LEGACY: SourceKind.TRACE_JSON,  # the same trace events, in binary
-}
-
-
-@dataclass(frozen=True)
-class TraceFile:
-    """One capture on disk: one host in one window.
-
-    Attributes:
-        path: The file.
-        kind: What its name says it is.
-        window: Name of the session folder, with the folder of the run before it where a log directory holds several;
-            empty for a lone file.
-        host: The host as the file's name has it.
-        size_bytes: Length of the file as it lies there, maybe compressed.
-    """
-
-    path: Path
-    kind: FileKind
-    window: str
-    host: str
-    size_bytes: int
-
-    def read(self) -> Trace:
-        """Read the capture.
-
-        Raises:
-            TraceReadError: Nothing in it can be read.
-        """
-        content = expand(self.path)
-        if self.kind is FileKind.LEGACY:
-            trace = legacy.read_legacy_bytes(content.data, self.path, window=self.window)
-        elif chrome.is_json(content.data):
-            trace = chrome.read_bytes(content.data, self.path, window=self.window)
-        else:
-            trace = xplane.read_bytes(content.data, self.path, window=self.window)
-        if content.cut:
-            lost = trace.salvage.bytes_lost if trace.salvage else 0
-            trace = replace(trace, salvage=Salvage(lost, trace.event_count, content.cut))
-        return trace if trace.host else replace(trace, host=self.host)
-
-
-@dataclass(frozen=True)
-class TraceSource:
-    """What was found.
-
-    Attributes:
-        path: What the user pointed at.
-        root: Where it lies unpacked; the path itself if it is no archive.
-        kind: What it is.
-        files: The captures, by window and host.
-        derived: Files that hold TensorFlow's own step table and verdict.
-        notes: What was left out and why, one sentence each.
-    """
-
-    path: Path
-    root: Path
-    kind: SourceKind
-    files: tuple[TraceFile, ...]
-    derived: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def windows(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(file.window for file in self.files))
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(file.host for file in self.files))
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.files)
 
 
 @contextmanager
@@ -145,27 +31,14 @@ def find_traces(path: Path) -> Iterator[TraceSource]:
         raise TraceReadError(f"{path} does not exist.")
     archives = [path] if path.is_file() else _archives_in(path)
     if not path.is_dir() and not is_archive(path):
-        yield _single(path)
+        yield look_at_file(path)
     elif not archives:
-        yield _search([Place(path)], path)
+        yield search([Place(path)], path)
     else:
         with tempfile.TemporaryDirectory(prefix=PREFIX, dir=scratch_folder()) as name:
             places, problems = _unpack_all(archives, Path(name), alone=archives == [path])
-            found = _search([Place(path)] * path.is_dir() + places, path)
+            found = search([Place(path)] * path.is_dir() + places, path)
             yield replace(found, notes=(*found.notes, *problems))
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder to search.
-
-    Attributes:
-        root: The folder.
-        window: Name for what lies directly in it: that of the archive it came from, empty without one.
-    """
-
-    root: Path
-    window: str = ""
 
 
 def _archives_in(folder: Path) -> list[Path]:
@@ -238,91 +111,3 @@ def _only_folder(folder: Path) -> Path:
     """Step into the one folder that many archives consist of."""
     inside = list(folder.iterdir())
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and inside[0].name != "plugins" else folder
-
-
-def _single(path: Path) -> TraceSource:
-    if derived.is_derived(path.name):
-        return TraceSource(path, path, SourceKind.DERIVED, (), (path,))
-    if _is_events_file(path):
-        raise TraceReadError(f"{path.name} is a TensorBoard events file, which holds no profile; {HOW_TO_RECORD}.")
-    kind, host = _classify(path) or (FileKind.XPLANE, path.name.split(".")[0])
-    file = TraceFile(path, kind, "", host, path.stat().st_size)
-    return TraceSource(path, path, _KIND_OF_FILE[kind], (file,))
-
-
-def _search(places: Sequence[Place], path: Path) -> TraceSource:
-    files, stored, others = [], [], []
-    for place in places:
-        for found in _walk(place.root):
-            classified = _classify(found)
-            if derived.is_derived(found.name):
-                stored.append(found)
-            elif classified:
-                files.append(_trace_file(found, place, *classified))
-            else:
-                others.append(found)
-    notes = [
-        f"{file.path.name} is empty (0 bytes): TensorFlow leaves such a file when a capture grows past 2 GiB or is cut "
-        "off."
-        for file in files
-        if not file.size_bytes
-    ]
-    chosen = _choose(file for file in files if file.size_bytes)
-    if not chosen and not stored:
-        raise TraceReadError(_nothing(path, notes, others))
-    kind = SourceKind.LOGDIR if chosen else SourceKind.DERIVED
-    root = places[0].root
-    if (root / RUN_RECORD).is_file():
-        kind = SourceKind.RUN
-    return TraceSource(path, root, kind, chosen, tuple(stored), tuple(notes))
-
-
-def _walk(root: Path) -> Iterator[Path]:
-    """Yield the files below a folder in the order of their names, links and hidden folders left out."""
-    seen = 0
-    for folder, inner, names in os.walk(root):
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
-        seen += len(names) + len(inner)
-        if seen > MAX_FILES:
-            raise TraceReadError(f"{root} holds more than {MAX_FILES:,} files; name the log directory itself.")
-        yield from (Path(folder, name) for name in sorted(names) if Path(folder, name).is_file())
-
-
-def _classify(path: Path) -> tuple[FileKind, str] | None:
-    for pattern, kind in _ENDINGS:
-        match = pattern.fullmatch(path.name)
-        if match:
-            return kind, match["host"]
-    return None
-
-
-def _trace_file(path: Path, place: Place, kind: FileKind, host: str) -> TraceFile:
-    window = _window(path.parent.relative_to(place.root)) or place.window
-    return TraceFile(path, kind, window, host, path.stat().st_size)
-
-
-def _window(folder: Path) -> str:
-    """Name a session by its folder: ``train/plugins/profile/2026_01_02`` is ``train/2026_01_02``."""
-    return "/".join(part for part in folder.parts if part not in ("plugins", "profile"))
-
-
-def _choose(files: Iterable[TraceFile]) -> tuple[TraceFile, ...]:
-    """Take the best file of each window and host."""
-    best: dict[tuple[str, str], TraceFile] = {}
-    for file in sorted(files, key=lambda file: (file.window, file.host, _ORDER[file.kind], file.path.name)):
-        best.setdefault((file.window, file.host), file)
-    return tuple(best.values())
-
-
-def _is_events_file(path: Path) -> bool:
-    return ".tfevents." in path.name
-
-
-def _nothing(path: Path, notes: list[str], others: list[Path]) -> str:
-    if notes:
-        return f"{path}: {notes[0]} Record shorter windows."
-    if any(map(_is_events_file, others)):
-        return f"{path} holds TensorBoard events but no profile; {HOW_TO_RECORD}."
-    if not others:
-        return f"{path} is empty; {EXPECTED}."
-    return f"{path} holds no profiler trace; {EXPECTED}."

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.trace import wire
+from pipeline_lab.trace import stat_wire
 from pipeline_lab.trace.mapping import release_pages
 from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
 from pipeline_lab.trace.wire import ByteArray
 
-NUMBERS = (wire.INT64, wire.UINT64)
+NUMBERS = (stat_wire.INT64, stat_wire.UINT64)
 MANY_ROWS = 1 << 16
 """Looking up so many events touches a good part of the file, which need not stay in memory."""
 
@@ -37,7 +37,7 @@ class Cells:
     """One stat of several events as it stands in the file.
 
     Attributes:
-        kinds: Kind of each value, ``wire.ABSENT`` where there is none, shape (n,).
+        kinds: Kind of each value, ``stat_wire.ABSENT`` where there is none, shape (n,).
         values: Bits of the number, or begin and end of the text, shape (n, 2).
     """
 
@@ -76,7 +76,7 @@ class EventStats:
         cells = self._find(rows, stat)
         known = np.isin(cells.kinds, NUMBERS)
         values = np.where(known, cells.values[:, 0], 0)
-        for row in np.flatnonzero((cells.kinds != wire.ABSENT) & ~known):
+        for row in np.flatnonzero((cells.kinds != stat_wire.ABSENT) & ~known):
             number = as_int(decode(self.data, self.names, cells, int(row)))
             if number is not None:
                 values[row], known[row] = number, True
@@ -87,12 +87,12 @@ class EventStats:
         bits = np.ascontiguousarray(cells.values[:, 0])
         values = np.full(len(bits), np.nan)
         for kind, numbers in (
-            (wire.DOUBLE, bits.view(np.float64)),
-            (wire.INT64, bits),
-            (wire.UINT64, bits.view(np.uint64)),
+            (stat_wire.DOUBLE, bits.view(np.float64)),
+            (stat_wire.INT64, bits),
+            (stat_wire.UINT64, bits.view(np.uint64)),
         ):
             values = np.where(cells.kinds == kind, numbers, values)
-        for row in np.flatnonzero((cells.kinds == wire.TEXT) | (cells.kinds == wire.REFERENCE)):
+        for row in np.flatnonzero((cells.kinds == stat_wire.TEXT) | (cells.kinds == stat_wire.REFERENCE)):
             values[row] = as_float(str(decode(self.data, self.names, cells, int(row))))
         return values
 
@@ -109,10 +109,12 @@ class EventStats:
         wanted = self.names.ids(stat)
         if not len(wanted):
             return cells
-        wire.find_event_stats(self.data, self.stop, self.offsets, self.stride, rows, wanted, cells.kinds, cells.values)
+        stat_wire.find_event_stats(
+            self.data, self.stop, self.offsets, self.stride, rows, wanted, cells.kinds, cells.values
+        )
         if len(rows) >= MANY_ROWS:
             release_pages(self.data)
-        missing = np.flatnonzero(cells.kinds == wire.ABSENT)
+        missing = np.flatnonzero(cells.kinds == stat_wire.ABSENT)
         if len(missing) and len(self.bodies):
             self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, wanted)
         return cells
@@ -121,22 +123,22 @@ class EventStats:
         named = (names >= 0) & (names < len(self.bodies))
         missing, (used, inverse) = missing[named], np.unique(names[named], return_inverse=True)
         kinds, values = np.zeros(len(used), np.int8), np.zeros((len(used), 2), np.int64)
-        wire.find_name_stats(self.data, self.bodies[used], wanted, kinds, values)
+        stat_wire.find_name_stats(self.data, self.bodies[used], wanted, kinds, values)
         cells.kinds[missing], cells.values[missing] = kinds[inverse], values[inverse]
 
 
 def decode(data: ByteArray, names: StatNames, cells: Cells, row: int) -> int | float | str | None:
     """Return one cell as a Python value; None if there is none or a reference leads nowhere."""
     kind, first, second = int(cells.kinds[row]), int(cells.values[row, 0]), int(cells.values[row, 1])
-    if kind == wire.INT64:
+    if kind == stat_wire.INT64:
         return first
-    if kind == wire.UINT64:
+    if kind == stat_wire.UINT64:
         return first % 2**64
-    if kind == wire.DOUBLE:
+    if kind == stat_wire.DOUBLE:
         return float(np.int64(first).view(np.float64))
-    if kind == wire.REFERENCE:
+    if kind == stat_wire.REFERENCE:
         return names.by_id.get(first)
-    return None if kind == wire.ABSENT else text(data, first, second)
+    return None if kind == stat_wire.ABSENT else text(data, first, second)
 
 
 def text(data: ByteArray, begin: int, end: int) -> str:

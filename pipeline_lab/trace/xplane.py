@@ -14,7 +14,6 @@ from pipeline_lab.trace.budget import Budget
 from pipeline_lab.trace.columns import read_planes
 from pipeline_lab.trace.layout import DamagedError, SpaceBytes, read_space
 from pipeline_lab.trace.mapping import map_path, release_pages
-from pipeline_lab.trace.salvage import salvage_space
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.timebase import Session, find_sessions
 from pipeline_lab.trace.wire import ByteArray
@@ -67,6 +66,8 @@ def _read_sound(data: ByteArray, path: Path, window: str) -> Trace | None:
 
 
 def _read_damaged(data: ByteArray, path: Path, window: str) -> Trace:
+    from pipeline_lab.trace.salvage import salvage_space  # most files are sound
+
     budget = Budget(path.name, len(data))
     space, loss = salvage_space(data, budget)
     trace = build_trace(data, space, budget, path, window)

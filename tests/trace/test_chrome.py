@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.chrome import is_json, read_bytes
+from pipeline_lab.trace.chrome import read_bytes
 from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import open_trace, open_traces
+from pipeline_lab.trace.trace_file import is_json
 from tests.support.xspace import chunk
 from tests.trace.checks import assert_consistent, events, spans
 from tests.trace.mutations import mutate

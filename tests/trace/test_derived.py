@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.derived import MAX_STAGES, is_derived, read_derived, read_session
+from pipeline_lab.trace.derived import is_derived, read_derived, read_session
+from pipeline_lab.trace.derived_message import MAX_STAGES
 from pipeline_lab.trace.stored_analysis import DerivedProfile, StoredSteps
 from tests.support.xspace import chunk, double, number
 

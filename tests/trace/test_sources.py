@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
+from pipeline_lab.trace.log_search import SourceKind
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import FileKind, SourceKind, find_traces, open_trace, open_traces
+from pipeline_lab.trace.sources import find_traces, open_trace, open_traces
+from pipeline_lab.trace.trace_file import FileKind
 from tests.support.xspace import XSpace
 from tests.trace.test_chrome import TWO, encode
 

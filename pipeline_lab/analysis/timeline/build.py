@@ -21,8 +21,9 @@ from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
 from pipeline_lab.analysis.trace_parts import find_places
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.trace.log_search import SourceKind
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import SourceKind, find_traces
+from pipeline_lab.trace.sources import find_traces
 from pipeline_lab.trace.xplane import read_xplane
 
 _LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}

@@ -1,0 +1,90 @@
+"""One capture on disk: what its name says that it is, and which reader it needs.
+
+A reader is loaded when a file of its kind is read: most logs hold one kind.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from pipeline_lab.trace.schema import Salvage, Trace
+from pipeline_lab.trace.unpacking import expand
+from pipeline_lab.trace.wire import ByteArray
+
+
+class FileKind(StrEnum):
+    """What a trace file is, best first."""
+
+    XPLANE = "xplane"
+    TRACE_JSON = "trace_json"
+    LEGACY = "legacy"
+
+
+_ENDINGS = (
+    (re.compile(r"(?P<host>.*?)\.?xplane\.pb(\.gz)?"), FileKind.XPLANE),
+    (re.compile(r"(?P<host>.*?)\.?trace\.json(\.gz)?"), FileKind.TRACE_JSON),
+    (re.compile(r"(?P<host>.*?)\.trace(\.gz)?"), FileKind.LEGACY),
+)
+_BEGINS_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\{\s*["}]|\[\s*[{\]])')
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """One capture on disk: one host in one window.
+
+    Attributes:
+        path: The file.
+        kind: What its name says it is.
+        window: Name of the session folder, with the folder of the run before it where a log directory holds several;
+            empty for a lone file.
+        host: The host as the file's name has it.
+        size_bytes: Length of the file as it lies there, maybe compressed.
+    """
+
+    path: Path
+    kind: FileKind
+    window: str
+    host: str
+    size_bytes: int
+
+    def read(self) -> Trace:
+        """Read the capture.
+
+        Raises:
+            TraceReadError: Nothing in it can be read.
+        """
+        content = expand(self.path)
+        trace = self._read_bytes(content.data)
+        if content.cut:
+            lost = trace.salvage.bytes_lost if trace.salvage else 0
+            trace = replace(trace, salvage=Salvage(lost, trace.event_count, content.cut))
+        return trace if trace.host else replace(trace, host=self.host)
+
+    def _read_bytes(self, data: ByteArray) -> Trace:
+        if self.kind is FileKind.LEGACY:
+            from pipeline_lab.trace import legacy
+
+            return legacy.read_legacy_bytes(data, self.path, window=self.window)
+        if is_json(data):
+            from pipeline_lab.trace import chrome
+
+            return chrome.read_bytes(data, self.path, window=self.window)
+        from pipeline_lab.trace import xplane
+
+        return xplane.read_bytes(data, self.path, window=self.window)
+
+
+def classify(path: Path) -> tuple[FileKind, str] | None:
+    """Return kind and host by a file's name, None if it is no trace's."""
+    for pattern, kind in _ENDINGS:
+        match = pattern.fullmatch(path.name)
+        if match:
+            return kind, match["host"]
+    return None
+
+
+def is_json(data: ByteArray) -> bool:
+    """Say whether a file is JSON (an XSpace may begin with a line feed and a brace, too)."""
+    return _BEGINS_JSON.match(data[:_HEAD].tobytes()) is not None
