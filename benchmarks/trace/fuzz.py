@@ -30,8 +30,8 @@ from tests.trace.checks import assert_consistent
 HANG_S = 20
 FIXED_BYTES = 64_000_000
 REPORT_EVERY = 1_000
-CLOSELY_EVERY = 8
-HOSTILE_SHARE = 0.1
+CLOSELY_EVERY = 10
+HOSTILE_SHARE = 0.05
 
 
 class HangError(Exception):

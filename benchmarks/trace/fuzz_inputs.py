@@ -27,7 +27,7 @@ UNPACKED_BYTES = 100_000_000
 """The most that an input unpacks to before it is refused: that of `bomb`."""
 EVENTS_FILE = "events.out.tfevents.1700000000.h.profile-empty"
 DERIVED = (".input_pipeline.pb", ".overview_page.pb")
-SPACE_WEIGHT, LEGACY_WEIGHT, PACKED_WEIGHT, BOMB_WEIGHT = 0.4, 0.2, 0.3, 0.01
+SPACE_WEIGHT, LEGACY_WEIGHT, PACKED_WEIGHT, BOMB_WEIGHT = 0.25, 0.15, 0.2, 0.005
 
 
 @dataclass(frozen=True)
