@@ -48,7 +48,7 @@ from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, OUTPUTS, PADDING, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
-from pipeline_lab.trace.sources import FileKind, TraceFile
+from pipeline_lab.trace.trace_file import FileKind, TraceFile
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from pipeline_lab.analysis.inputs import Progress
 from pipeline_lab.analysis.trace_parts import TraceParts, analyse_trace
 from pipeline_lab.errors import TraceReadError, Unavailable
-from pipeline_lab.trace.sources import TraceFile
+from pipeline_lab.trace.trace_file import TraceFile
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
