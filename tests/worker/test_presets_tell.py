@@ -71,6 +71,19 @@ def _padding(diagnosis: Any) -> float:
     return float(diagnosis.padding.percent)
 
 
+def _allocated(diagnosis: Any) -> int:
+    """Return how far the memory in use rose inside the windows, bytes; the peak is of the whole process, other jobs included."""
+    table = diagnosis.allocators.table
+    in_use = table.column("used_bytes").to_numpy()
+    return int(in_use.max() - in_use.min())
+
+
+SMALL_IMAGES = {
+    "workload.examples_per_file": "64,64",
+    "workload.image_size": "16",
+    "pipeline.augment.crop": "16",
+    "pipeline.batch.size": "16",
+}
 UNEQUAL = {"workload.examples_per_file": "100,200,300", "workload.map_ms": "0", "workload.compute_ms": "0"}
 CLIPS = {"workload.clips_per_class": "16", "workload.longest_s": "20"}
 ALTERNATING = {"training.steps": "30", "training.evaluate_every": "10", "training.evaluate_steps": "1"}
@@ -147,6 +160,20 @@ CASES = [
         {"training.steps": "30"},
         "small-data",
         lambda on, off: on > off == 0,
+    ),
+    Told(
+        "keras-fit",
+        lambda diagnosis: diagnosis.steps.steps_per_marker,
+        {**SMALL_IMAGES, "training.steps": "32", "training.warmup_steps": "16", "profiling.every_steps": "16"},
+        {"training.steps_per_call": "1"},
+        lambda on, off: (on, off) == (16, 1),
+    ),
+    Told(
+        "micro-batches",
+        _allocated,
+        {"workload.examples_per_file": "256,256", "training.steps": "6", "training.warmup_steps": "1"},
+        {"training.accumulate": "1"},
+        lambda on, off: 2 * on < off,
     ),
     Told("evaluation-rebuilt", _sampling("coverage_percent"), ALTERNATING, "evaluation-kept", lambda on, off: on < off),
 ]
