@@ -35,6 +35,11 @@ class Ending:
         """Say where the recording goes."""
         self._say(f"recording into run {self._recording.folder.id}")
 
+    def warn(self, sentence: str) -> None:
+        """Say what may go wrong, and leave it in the run."""
+        self._recording.note(sentence)
+        self._say(sentence)
+
     def by_exit(self, code: int, reason: str = "", details: str = "") -> None:
         """The script ended with that code; ``reason`` is why if it is not 0, ``details`` a traceback."""
         if details:

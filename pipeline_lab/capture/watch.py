@@ -29,6 +29,10 @@ from pipeline_lab.worker.code_places import explain
 
 TAG = "watched"
 POLL_S = 0.05
+MAY_CRASH = (
+    "TensorFlow's profiler can crash a worker of MultiWorkerMirroredStrategy (seen with 2.21 on CPUs, without Pipeline Lab "
+    "as well); a larger --every makes that less likely."
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -45,6 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
     watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds)
     ending = Ending(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
+    if recording.place.size > 1 and "TF_CONFIG" in os.environ:
+        ending.warn(MAY_CRASH)
     _run(chosen, home, ending)
 
 

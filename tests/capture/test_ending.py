@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.capture.ending import NO_TENSORFLOW, Ending
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.runs.events import FailureEvent, read_events
+from pipeline_lab.runs.events import FailureEvent, NoteEvent, read_events
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 
@@ -18,6 +18,7 @@ def test_a_script_without_tensorflow_is_told(
     recording = Recording(RunStore(tmp_path), "train.py", tags=())
     ending = Ending(recording, lambda: False, is_quiet=is_quiet)
     ending.greet()
+    ending.warn("This may go wrong.")
     ending.by_exit(1, "The script stopped at train.py, line 3 with ValueError: no.", "Traceback …")
     out, err = capsys.readouterr()
     assert out == ""
@@ -26,9 +27,13 @@ def test_a_script_without_tensorflow_is_told(
         if is_quiet
         else [
             f"pipeline-lab: recording into run {recording.folder.id}",
+            "pipeline-lab: This may go wrong.",
             f"pipeline-lab: The script stopped at train.py, line 3 with ValueError: no. {NO_TENSORFLOW}",
         ]
     )
     status = RunStore(tmp_path).read(recording.folder.id).status
     assert (status.state, status.exit_code) == (RunState.FAILED, 1)
-    assert isinstance(read_events(recording.folder.events)[0], FailureEvent)
+    note, failure, *_ = read_events(recording.folder.events)
+    assert isinstance(note, NoteEvent)
+    assert note.sentence == "This may go wrong."
+    assert isinstance(failure, FailureEvent)
