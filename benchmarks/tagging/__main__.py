@@ -97,8 +97,8 @@ def measure(folder: Path, files: list[str], stages: list[Stage], pairs: int, bat
         drain(arm, WARM_BATCHES)
     cpu_s, wall_s = np.zeros((pairs, 2)), np.zeros((pairs, 2))
     for pair in range(pairs):
-        for arm in draw_order(2, pair, seed=1):
-            cpu_s[pair, arm], wall_s[pair, arm] = drain(arms[arm], batches)
+        for number in draw_order(2, pair, seed=1):
+            cpu_s[pair, number], wall_s[pair, number] = drain(arms[number], batches)
     return cpu_s, wall_s
 
 

@@ -10,51 +10,15 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import HOST_COMPUTE, Activity, Device
+from pipeline_lab.analysis.capture_gaps import find_capture_gaps
 from pipeline_lab.analysis.gap_causes import Attribution, attribute
 from pipeline_lab.analysis.gap_causes import GapCause as GapCause
+from pipeline_lab.analysis.gap_tables import BUSY_TABLE as BUSY_TABLE
+from pipeline_lab.analysis.gap_tables import GAP_TABLE as GAP_TABLE
+from pipeline_lab.analysis.gap_tables import MIXED_TABLE as MIXED_TABLE
+from pipeline_lab.analysis.gap_tables import OPERATION_TABLE as OPERATION_TABLE
 from pipeline_lab.analysis.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.errors import TraceIncompleteError
-
-GAP_TABLE = pa.schema(
-    [
-        ("host", pa.string()),
-        ("device", pa.string()),
-        ("window", pa.int32()),  # null for a capture gap
-        ("start_ns", pa.int64()),
-        ("duration_ns", pa.int64()),
-        ("cause", pa.string()),  # a GapCause value: the one with the largest part, the earlier one if two are equal
-        ("host_operation", pa.string()),  # the host operation that fills most of the gap, or null
-        *[(f"{cause.value}_ns", pa.int64()) for cause in GapCause],  # how the gap divides; they add up to duration_ns
-    ]
-)
-"""One row per maximal interval without device work."""
-
-OPERATION_TABLE = pa.schema(
-    [
-        ("host", pa.string()),
-        ("device", pa.string()),
-        ("window", pa.int32()),
-        ("start_ns", pa.int64()),  # of the gap
-        ("rank", pa.int32()),  # 1 for the operation that fills most of the gap
-        ("operation", pa.string()),  # type of the op, or name of the event
-        ("time_ns", pa.int64()),  # how much of the gap it fills
-    ]
-)
-"""One row per gap and host operation inside it."""
-
-BUSY_TABLE = pa.schema(
-    [
-        ("host", pa.string()),
-        ("device", pa.string()),
-        ("window", pa.int32()),
-        ("start_ns", pa.int64()),
-        ("end_ns", pa.int64()),
-    ]
-)
-"""One row per maximal interval of device work; adjacent events are joined."""
-
-MIXED_TABLE = pa.schema([*BUSY_TABLE, ("gaps", pa.int64()), ("idle_ns", pa.int64())])
-"""One row per stretch of short gaps and the work between them: how many gaps, and how much of the stretch they are."""
 
 NO_WORK = (
     "No device work in this trace: it has neither a device plane nor ops on the host's threads; record with "
@@ -190,7 +154,7 @@ def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
     by_cause = {cause: sum(part.by_cause_ns[cause] for part in parts) for cause in GapCause}
     if capture_gaps:
         inside = tables.take(gaps, np.flatnonzero(tables.valid(gaps, "window")))
-        between = _capture_gaps(inside, busy, mixed)
+        between = find_capture_gaps(inside, busy, mixed)
         by_cause[GapCause.CAPTURE_GAP] = int(tables.ints(between, "duration_ns").sum())
         gaps = tables.concat(GAP_TABLE, [inside, between])
     devices = _add_devices([device for part in parts for device in part.devices])
@@ -333,46 +297,3 @@ def _add_devices(devices: Sequence[DeviceTime]) -> tuple[DeviceTime, ...]:
         )
         for host, name in names
     )
-
-
-def _capture_gaps(gaps: pa.Table, *others: pa.Table) -> pa.Table:
-    """Find the time between the windows of each device of each host; busy intervals and stretches are the others."""
-    hosts, devices, key, start, end = _windows(gaps, *others)
-    after = np.flatnonzero((key[1:] == key[:-1]) & (start[1:] > end[:-1]))
-    duration = start[after + 1] - end[after]
-    zeros = {f"{cause.value}_ns": 0 for cause in GapCause}
-    return tables.build(
-        GAP_TABLE,
-        len(after),
-        host=[hosts[row] for row in after],
-        device=[devices[row] for row in after],
-        window=None,
-        start_ns=end[after],
-        duration_ns=duration,
-        cause=GapCause.CAPTURE_GAP.value,
-        host_operation=None,
-        **{**zeros, f"{GapCause.CAPTURE_GAP.value}_ns": duration},
-    )
-
-
-def _windows(gaps: pa.Table, *others: pa.Table) -> tuple[list[str], list[str], IntArray, IntArray, IntArray]:
-    """Return host, device, number of the device, start and end of every window, by device and start.
-
-    The rows of all tables fill a window, so that its edges are theirs.
-    """
-    every = (gaps, *others)
-    host, device = ([one for table in every for one in table.column(name).to_pylist()] for name in ("host", "device"))
-    names = list(dict.fromkeys(zip(host, device, strict=True)))
-    number = {name: index for index, name in enumerate(names)}
-    key = np.fromiter((number[name] for name in zip(host, device, strict=True)), np.int64, len(host))
-    window, starts = (np.concatenate([tables.ints(table, name) for table in every]) for name in ("window", "start_ns"))
-    gap_ends = starts[: gaps.num_rows] + tables.ints(gaps, "duration_ns")
-    ends = np.concatenate((gap_ends, *[tables.ints(table, "end_ns") for table in others]))
-    order = np.lexsort((starts, window, key))
-    key, window, starts, ends = key[order], window[order], starts[order], ends[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1) | np.diff(window, prepend=-1))
-    end = np.maximum.reduceat(ends, first) if len(first) else ends
-    by_time = np.lexsort((starts[first], key[first]))
-    first, end = first[by_time], end[by_time]
-    found = [names[index] for index in key[first]]
-    return [name[0] for name in found], [name[1] for name in found], key[first], starts[first], end

@@ -132,6 +132,7 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
             "gpu_percent": [None, None],
             "gpu_clock_mhz": [None, None],
             "gpu_slowed": [None, None],
+            "children_cpu_percent": [0.0, 0.0],
             "flushing": [False, False],
         },
         schema=RESOURCES,

@@ -14,8 +14,8 @@ from pipeline_lab.analysis.event_names import Kind
 from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.inputs import Progress, is_run, opened_log, window_files
 from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.job_tables import read_job
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.run_fold import read_job
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, Work, find_layers, find_threads
 from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
 from pipeline_lab.analysis.trace_parts import find_places
