@@ -1,0 +1,115 @@
+"""What of the pipeline and the training a workload has no use for, or cannot do without."""
+
+from pipeline_lab.options.image_size import image_sizes
+from pipeline_lab.options.module_workload import CODE_DECIDES
+from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.options.workload import (
+    OWN_STAGES,
+    FeaturesWorkload,
+    GeneratorWorkload,
+    ImagesWorkload,
+    ModuleWorkload,
+    RecordsWorkload,
+    WorkloadModel,
+)
+from pipeline_lab.units import format_bytes
+
+LARGEST_PROTOBUF_BYTES = 2**31 - 1
+
+
+def check_workload(workload: WorkloadModel, pipeline: PipelineOptions, training: TrainingOptions) -> None:
+    """Refuse what does not fit the workload.
+
+    Raises:
+        ValueError: The first thing that does not.
+    """
+    kinds: list[str] = [stage.stage for stage in pipeline.stages]
+    _check_stages(workload, set(kinds))
+    match workload:
+        case ImagesWorkload():
+            _check_images(workload, pipeline)
+        case FeaturesWorkload():
+            _check_features(workload, kinds)
+        case RecordsWorkload():
+            workload.check()
+        case GeneratorWorkload():
+            _check_generator(workload, pipeline)
+        case ModuleWorkload():
+            _check_module(workload, pipeline, training)
+
+
+def _check_stages(workload: WorkloadModel, kinds: set[str]) -> None:
+    """Refuse stages that the workload has no function for, and require the one that decodes its records."""
+    if not kinds and not isinstance(workload, ModuleWorkload):
+        raise ValueError(f"the {workload.kind} workload needs a pipeline with stages, from read to batch")
+    own = OWN_STAGES[workload.kind]
+    wrong = sorted(kinds & {stage for stages in OWN_STAGES.values() for stage in stages if stage not in own})
+    if wrong:
+        has = f"its own are {' and '.join(own)}" if own else "it has none of its own"
+        raise ValueError(f"{' and '.join(wrong)} does not fit the {workload.kind} workload: {has}; remove it")
+    if "parse" in own and "parse" not in kinds:
+        raise ValueError(f"the {workload.kind} workload needs a parse stage that decodes the records")
+
+
+def _check_images(workload: ImagesWorkload, pipeline: PipelineOptions) -> None:
+    size = workload.image_size
+    for stage, behind in zip(pipeline.stages, image_sizes(workload, pipeline), strict=True):
+        if isinstance(stage, ViewsStage) and stage.size > size:
+            raise ValueError(f"views of {stage.size} pixels do not fit into images of {size} pixels")
+        if isinstance(stage, AugmentStage):
+            padded = size + 2 * stage.pad
+            if stage.crop is not None and stage.crop > padded:
+                raise ValueError(f"a crop of {stage.crop} does not fit into padded images of {padded} pixels")
+            if stage.cutout > (stage.crop or size):
+                raise ValueError(f"a cutout of {stage.cutout} is larger than the image; make it smaller")
+        size = behind
+
+
+def _check_module(workload: ModuleWorkload, pipeline: PipelineOptions, training: TrainingOptions) -> None:
+    """Ask for the code, and refuse what it decides by itself."""
+    if not workload.target:
+        raise ValueError("workload.target is missing; write package.module:function")
+    if pipeline.stages:
+        raise ValueError("the stages of a module workload are those of its own dataset; remove pipeline.stages")
+    for name in CODE_DECIDES:
+        if getattr(training, name) != TrainingOptions.model_fields[name].default:
+            raise ValueError(f"training.{name} is up to the module's own code; leave it")
+
+
+def _check_features(workload: FeaturesWorkload, kinds: list[str]) -> None:
+    if workload.layout == "replicated" and "lookup" in kinds:
+        raise ValueError("records of the replicated layout hold their vectors; remove the lookup stage")
+    if workload.layout in ("lookup", "constant") and "lookup" not in kinds:
+        raise ValueError(
+            f"the {workload.layout} layout needs a lookup stage, which reads the table; only variables can be read by the "
+            "training step"
+        )
+    if "lookup" in kinds and kinds.index("lookup") < kinds.index("parse"):
+        raise ValueError("lookup needs the number of the image, which parse reads; put parse before it")
+    if workload.layout == "constant" and workload.table_bytes > LARGEST_PROTOBUF_BYTES:
+        raise ValueError(
+            f"a table of {format_bytes(workload.table_bytes)} cannot be a constant: TensorFlow writes constants into its "
+            "graph, a protobuf message, and those end at 2 GB; choose the layout lookup, variable or sharded"
+        )
+
+
+def _check_generator(workload: GeneratorWorkload, pipeline: PipelineOptions) -> None:
+    read = pipeline.find("read")
+    if isinstance(read, ReadStage) and read.mode == "sample":
+        raise ValueError("mode = sample weighs files by their size, which generators do not have; use interleave")
+    if isinstance(read, ReadStage) and read.mode == "map":
+        raise ValueError("mode = map makes datasets of files, which generators do not have; use flat_map")
+    if workload.ids == "strings" and pipeline.find("prefetch_to_device"):
+        raise ValueError("strings cannot be copied to a device; use prefetch, or ids = numbers")
+    if workload.examples_at_once == 1:
+        return
+    kinds: list[str] = [stage.stage for stage in pipeline.stages]
+    if "unbatch" in kinds:
+        raise ValueError("unbatch does not go with generators that yield several examples at once; remove it")
+    for kind in kinds[: kinds.index("batch")]:
+        if kind in ("take", "skip", "shard", "random_shard", "filter"):
+            raise ValueError(
+                f"{kind} before batch would count what a generator yields at once, {workload.examples_at_once} examples; "
+                "put it behind batch"
+            )
