@@ -11,13 +11,7 @@ With a loop of your own::
             train_step(batch)
 """
 
-import atexit
 import contextlib
-import os
-import shlex
-import sys
-import time
-import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -27,24 +21,13 @@ import keras
 from pydantic import ValidationError
 
 from pipeline_lab.capture.live_iterators import note_new_iterators
-from pipeline_lab.capture.place import find_place
-from pipeline_lab.capture.profilers import OwnProfiler
-from pipeline_lab.capture.recording import Recording, Sampler
-from pipeline_lab.capture.yielding import make_room_for_others
+from pipeline_lab.capture.training_session import TrainingSession
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.explaining import explain as explain_options
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.runs.events import FailureEvent, ProgressEvent
-from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, open_store
-from pipeline_lab.worker.code_places import explain
-from pipeline_lab.worker.device import describe_gpus
-from pipeline_lab.worker.environment import describe_environment
+from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.profiler import mark_step
-from pipeline_lab.worker.windows import StepWindows
 
-TAG = "captured"
-PROGRESS_PERIOD_S = 0.5
 WARMUP_STEPS = 10
 
 Batch = TypeVar("Batch")
@@ -96,7 +79,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
             )
         self._max_cost_share = None if max_cost_percent is None else max_cost_percent / 100
         note_new_iterators()
-        self._session: _Session | None = None
+        self._session: TrainingSession | None = None
         self._marker: contextlib.ExitStack | None = None
         self._step = 0
 
@@ -170,7 +153,9 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
     def _begin(self) -> None:
         if self._session is not None:
             raise PipelineLabError("This ProfileWindows has recorded its run; make another one for another training.")
-        self._session = _Session(self._store, self._name, self._options, self._warmup_steps, self._max_cost_share)
+        self._session = TrainingSession(
+            self._store, self._name, self._options, self._warmup_steps, self._max_cost_share
+        )
 
     def _enter_step(self) -> None:
         session = self._session
@@ -197,78 +182,3 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
     def _end(self, error: BaseException | None) -> None:
         if self._session is not None:
             self._session.end(error)
-
-
-class _Session:
-    """A recording under way, from the first step to its end."""
-
-    def __init__(
-        self,
-        store: str | Path | None,
-        name: str,
-        options: ProfilingOptions,
-        first_step: int,
-        max_cost_share: float | None,
-    ) -> None:
-        place = find_place(os.environ)
-        self.recording = Recording(open_store(None if store is None else Path(store)), name, tags=(TAG,), place=place)
-        gpus = describe_gpus()
-        device = f"GPU 0: {gpus[0]['name']}" if gpus else "CPU"
-        self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device, gpus)})
-        self.recording.enter("training")
-        recorder = self.recording.windows(OwnProfiler())
-        make_room_for_others(recorder.pause, recorder.resume)
-        self._windows = StepWindows(
-            options, recorder, self.recording.log, first_step=first_step, max_cost_share=max_cost_share
-        )
-        self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
-        self._begun_s = self._reported_s = time.monotonic()
-        self._steps, self._is_over = 0, False
-        atexit.register(self._abandon)
-
-    def before_step(self, step: int) -> None:
-        with self._unharmed():
-            self._windows.before_step(step)
-
-    def after_step(self, step: int) -> None:
-        with self._unharmed():
-            self._windows.after_step(step)
-            self._steps = step + 1
-            if time.monotonic() - self._reported_s >= PROGRESS_PERIOD_S:
-                self._report()
-
-    def end(self, error: BaseException | None) -> None:
-        """Write what is open and say how it ended; a second call does nothing."""
-        if self._is_over:
-            return
-        self._is_over = True
-        atexit.unregister(self._abandon)
-        with self._unharmed():
-            self._report()
-            self._windows.finish()
-        self._sampler.close()
-        if error is None or isinstance(error, GeneratorExit):
-            self.recording.end(RunState.DONE)
-        elif isinstance(error, KeyboardInterrupt):
-            self.recording.end(RunState.CANCELLED, "Interrupted (Ctrl-C); what was recorded is kept.")
-        else:
-            sentence = explain(error, Path.cwd(), "The training")
-            with contextlib.suppress(OSError):
-                self.recording.log.write(FailureEvent(sentence, "".join(traceback.format_exception(error))))
-            self.recording.end(RunState.FAILED, sentence)
-
-    @contextlib.contextmanager
-    def _unharmed(self) -> Iterator[None]:
-        """Keep trouble with the recording, a full disk say, away from the training."""
-        try:
-            yield
-        except OSError as error:
-            self.recording.note(f"No more windows are recorded: {error}.")
-            self._windows.stop()
-
-    def _report(self) -> None:
-        self._reported_s = time.monotonic()
-        self.recording.log.write(ProgressEvent(self._steps, None, self._reported_s - self._begun_s, None))
-
-    def _abandon(self) -> None:
-        self.end(getattr(sys, "last_value", None) or PipelineLabError("the process ended before the training did"))

@@ -13,7 +13,7 @@ from pipeline_lab.figures.stalls import stall_over_time
 from pipeline_lab.figures.steps import step_time
 from pipeline_lab.runs.events import read_events
 from pipeline_lab.runs.launcher import cancel, position
-from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.ui import analyses, background, live_chart, state, verdict
 from pipeline_lab.ui.progress import Progress, summarise
@@ -58,8 +58,10 @@ def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> 
     if folder.cancel_flag.exists():
         right.button("Stopping …", disabled=True, key="cancel-asked", width="stretch")
     else:
-        meaning = "End the run; what it recorded is kept."
-        right.button("Cancel", key="cancel", width="stretch", help=meaning, on_click=_cancel, args=(folder,))
+        is_ours = record.kind is not RunKind.LOG
+        label = "Cancel" if is_ours else "Stop recording"
+        meaning = f"{'End the run' if is_ours else 'The job goes on'}; what was recorded is kept."
+        right.button(label, key="cancel", width="stretch", help=meaning, on_click=_cancel, args=(folder,))
     if problem := state.take_problem():
         st.error(escape(sentence(problem)))
     for note in progress.notes:

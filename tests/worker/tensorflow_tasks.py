@@ -441,6 +441,17 @@ def refused_settings() -> dict[str, str]:
     return said
 
 
+def stop_recording(store: str) -> tuple[int, str]:
+    """Train while somebody asks for the recording's end; return the steps taken, and the run."""
+    taken = 0
+    with ProfileWindows(store, steps_per_window=1, every_steps=2, warmup_steps=0) as windows:
+        for taken, _ in enumerate(windows.steps(tf.data.Dataset.range(40)), 1):
+            time.sleep(0.03)
+            if taken == 5:
+                windows.run.cancel_flag.touch()
+    return taken, windows.run.id
+
+
 def sample_the_busiest(path: str) -> list[int]:
     """Look at two pipelines in turns, as a training that validates has them; return how many looks found nothing."""
     note_new_iterators()
@@ -491,6 +502,7 @@ TASKS = {
         sample_the_busiest,
         explain_a_dataset,
         refused_settings,
+        stop_recording,
     )
 }
 
