@@ -37,7 +37,7 @@ def main() -> int:
         )
         if not wanted and not arguments.suggestions:
             continue
-        limits = Race(pairs=arguments.pairs, max_seconds=arguments.seconds)
+        limits = Race(pairs=arguments.pairs, max_seconds=arguments.seconds, max_extra_load_percent=arguments.extra_load)
         chosen = replace(plan, changes=wanted)
         runs = RunStore(folder / "runs")
         for outcome in record(chosen, runs, output, limits, suggested=arguments.suggestions):
@@ -59,6 +59,9 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="predict again what --output holds; race nothing")
     parser.add_argument("--pairs", type=int, default=12, help="rounds of each race")
     parser.add_argument("--seconds", type=float, default=90.0, help="longest race")
+    parser.add_argument(
+        "--extra-load", type=float, default=25.0, help="load of others that makes a round not count, percent of a core"
+    )
     parser.add_argument("--output", type=Path, help="folder for runs and outcomes; a new one by default")
     return parser.parse_args()
 

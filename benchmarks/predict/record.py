@@ -49,6 +49,7 @@ class Race:
     pairs: int = 12
     block_steps: int = 10
     max_seconds: float = 90.0
+    max_extra_load_percent: float = 25.0
 
 
 def record(plan: Plan, store: RunStore, output: Path, limits: Race, *, suggested: bool) -> Iterator[Outcome]:
@@ -126,6 +127,7 @@ def _race(
             pairs=limits.pairs,
             block_steps=limits.block_steps,
             max_seconds=limits.max_seconds,
+            max_extra_load_percent=limits.max_extra_load_percent,
             margin_percent=1.0,
         )
         results = [candidate.standing.result for candidate in found.candidates]

@@ -74,7 +74,7 @@ def _over_the_start(found: dict[str, Place], ended: Ended) -> dict[str, Place]:
     """Return places over the start's time, through the one that met it."""
     assert ended.ratio is not None
     met = Place(ended.challenger, Fate.LEADS, ended.ratio, ended.low, ended.high, ended.predicted)
-    start = Place(START, Fate.BEHIND, 1.0, None, None, None)
+    start = Place(START, Fate.BEHIND, 1.0, 1.0, 1.0, 1.0)
     if ended.winner == START:
         met, start = replace(met, fate=Fate.BEHIND), replace(start, fate=Fate.LEADS)
     known = found.get(ended.challenger)
