@@ -94,7 +94,7 @@ def _answer(answer: Answer) -> list[str]:
     suggestions = []
     for one in answer.suggestions:
         predicted = f" ({one.prediction})" if one.prediction else ""
-        suggestions.append(f"- **{escape_line(one.change, 400)}**{predicted}: {escape_line(one.why, 2000)}")
+        suggestions.append(f"- **{escape_line(one.change.rstrip('.'), 400)}**{predicted}: {escape_line(one.why, 2000)}")
     return [
         label,
         *sentences,
