@@ -42,7 +42,7 @@ SETTLED = """([quiet]) => new Promise((resolve, reject) => {
     const app = document.querySelector('[data-testid="stApp"]');
     return app && app.getAttribute('data-test-script-state') === 'notRunning'
       && app.getAttribute('data-test-connection-state') === 'CONNECTED'
-      && !document.querySelector('[data-stale="true"]') && !document.querySelector('[data-testid="stAppSkeleton"]');
+      && !document.querySelector('[data-stale="true"], [data-testid="stAppSkeleton"], [data-testid="stSkeleton"]');
   };
   const look = () => {
     const now = performance.now();
@@ -53,6 +53,12 @@ SETTLED = """([quiet]) => new Promise((resolve, reject) => {
   };
   look();
 })"""
+
+FOCUSED = """() => {
+  let one = document.activeElement
+  while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement
+  return one?.getAttribute('aria-label') ?? one?.innerText?.trim() ?? ''
+}"""
 
 PATIENCE_MS = 60_000
 """Other things run on the same machine; a test that passes does not wait that long."""
@@ -231,6 +237,15 @@ def wait_until(page: Page, is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it never was so"
         page.wait_for_timeout(20)
+
+
+def tab_to(page: Page, name: str) -> None:
+    """Press the Tab key until what has that name has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == name:
+            return
+    raise AssertionError(f"the Tab key never reached {name!r}")
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from pipeline_lab.runs.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import read_record
-from tests.browser.conftest import FAKE_WORKER, PATIENCE_MS, end_all, free_port, serve, settle, visit
+from tests.browser.conftest import FAKE_WORKER, PATIENCE_MS, end_all, free_port, serve, settle, tab_to, visit
 
 ENDED = [state for state in RunState if not state.is_live]
 
@@ -68,6 +68,19 @@ def test_charts_of_a_live_job_are_drawn_in_place(server, page, shots):
     page.screenshot(path=shots / "live-in-place.png")
     expect(drawn).not_to_have_text(ticks)
     assert drawing.evaluate("drawing => drawing.isConnected"), "the chart was built anew"
+
+
+def test_a_job_is_launched_and_cancelled_with_the_keyboard_alone(server, page):
+    visit(page, f"{server.url}/new?from=preset:synthetic")
+    tab_to(page, "Launch")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="synthetic", level=1)).to_be_visible()
+    page.wait_for_url(re.compile("run="))
+    run_id = page.url.rpartition("run=")[2].partition("&")[0]
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    tab_to(page, "Cancel")
+    page.keyboard.press("Enter")
+    wait_for_state(server, run_id, RunState.CANCELLED)
 
 
 def test_a_job_is_cancelled_and_keeps_what_it_recorded(server, page):

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.figures.theme import THEMES
-from tests.browser.conftest import settle, shoot, visit
+from tests.browser.conftest import FOCUSED, settle, shoot, tab_to, visit
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 TILE = """() => { const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.timeline'))
@@ -123,6 +123,21 @@ def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
     expect(page.get_by_role("region", name="What is chosen").get_by_role("heading")).to_be_visible()
     assert parameters(page) == wanted
     assert page.evaluate(TILE) == wanted["view"]
+
+
+def test_the_timeline_is_reached_with_the_keyboard_alone(link, page):
+    visit(page, link)
+    tab_to(page, "Input stalls")
+    page.keyboard.press("End")
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+        if page.evaluate(FOCUSED) == "Timeline":
+            break
+    page.keyboard.press("Enter")
+    tile = wait_for_tile(page)
+    tab_to(page, page.get_by_role("application").get_attribute("aria-label"))
+    page.keyboard.press("+")
+    wait_for_tile(page, tile)
 
 
 def test_an_event_is_found_by_its_name(link, page, shots):
