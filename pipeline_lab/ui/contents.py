@@ -32,7 +32,7 @@ def show_answer(answer: Answer) -> None:
             with st.expander(f"Each of the {len(more)} candidates"):
                 st.markdown("\n".join(f"- {escape(sentence)}" for sentence in more))
         if answer.evidence:
-            numbers.show((one.name, one.value) for one in answer.evidence)
+            numbers.show("answer", [(one.name, one.value) for one in answer.evidence])
 
 
 def show_warnings(content: Content) -> None:

@@ -45,7 +45,7 @@ def show(record: RunRecord, folder: RunFolder) -> None:
 
 def show_numbers(section: Section, diagnosis: Diagnosis) -> None:
     """Show the numbers of a section side by side."""
-    numbers.show(section_rows(section, diagnosis))
+    numbers.show(section.name, section_rows(section, diagnosis))
 
 
 def show_tables(section: Section, diagnosis: Diagnosis) -> None:

@@ -12,13 +12,11 @@ COLUMNS = 6
 NARROWEST_PX = 160
 
 
-def show(numbers: Iterable[tuple[str, str]]) -> None:
-    """Show names and values."""
+def show(key: str, numbers: Iterable[tuple[str, str]]) -> None:
+    """Show names and values; ``key`` tells them apart from others on the page."""
     shown = list(numbers)
     if not shown:
         return
-    with st.grid(min(COLUMNS, len(shown)), min_column_width=NARROWEST_PX, gap="small"):
+    with st.grid(min(COLUMNS, len(shown)), min_column_width=NARROWEST_PX, gap="small", key=f"numbers-{key}"):
         for name, value in shown:
-            with st.container(gap=None):
-                st.markdown(f":gray[{escape(sentence(name))}]", help=explain(name))
-                st.markdown(f"**{escape(value)}**")
+            st.metric(escape(sentence(name)), value, help=explain(name))

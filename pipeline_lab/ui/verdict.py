@@ -35,7 +35,7 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
         label = verdict.verdict_class.value.replace("-", " ")
         st.markdown(f":{colour}-badge[{label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
-        _show_evidence(verdict.evidence[:SHOWN_EVIDENCE])
+        _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
             st.markdown("**What to try**\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
         if changes_in and any(one.options is not None for one in verdict.suggestions):
@@ -48,11 +48,11 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
             )
         if folded := verdict.evidence[SHOWN_EVIDENCE:]:
             with st.expander(f"More evidence ({len(folded)})"):
-                _show_evidence(folded)
+                _show_evidence("more-evidence", folded)
 
 
-def _show_evidence(evidence: Sequence[Evidence]) -> None:
-    numbers.show((one.name, one.value) for one in evidence)
+def _show_evidence(key: str, evidence: Sequence[Evidence]) -> None:
+    numbers.show(key, [(one.name, one.value) for one in evidence])
 
 
 def show_findings(diagnosis: Diagnosis) -> None:
