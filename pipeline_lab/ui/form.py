@@ -36,12 +36,11 @@ def edit_draft(draft: Draft) -> Draft:
     document["workload"] = _edit_workload(draft, key)
     st.subheader("Pipeline", anchor=False)
     document["pipeline"] = _edit_pipeline(draft, key)
-    left, right = st.columns(2)
-    with left.container(border=True):
+    with st.container(border=True):
         st.markdown("**Training**")
         own = CODE_DECIDES if document["workload"]["kind"] == "module" else ()
         document["training"] = _edit_training(document["training"], f"{key}.training", own)
-    with right.container(border=True):
+    with st.container(border=True):
         st.markdown("**Profiling**")
         document["profiling"] = edit_fields(ProfilingOptions, document["profiling"], f"{key}.profiling")
         _state_duty(document["profiling"], document["training"]["steps_per_call"] or 1)

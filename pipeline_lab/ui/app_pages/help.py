@@ -14,8 +14,9 @@ words, set_up = st.tabs(["Words", "Settings"])
 with words:
     wanted = st.text_input("Find a word", key="word", placeholder="stall, race, coverage …").strip().lower()
     found = {word: text for word, text in GLOSSARY.items() if wanted in f"{word} {text}".lower()}
-    for word, text in found.items():
-        st.markdown(f"**{escape(word)}**  \n{escape(text)}")
+    with st.grid(2, min_column_width=420):
+        for word, text in found.items():
+            st.markdown(f"**{escape(word)}**  \n{escape(text)}")
     if not found:
         st.info("No word of the app says that; the documentation explains every number.")
 with set_up:
