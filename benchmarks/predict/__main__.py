@@ -60,7 +60,10 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=12, help="rounds of each race")
     parser.add_argument("--seconds", type=float, default=90.0, help="longest race")
     parser.add_argument(
-        "--extra-load", type=float, default=25.0, help="load of others that makes a round not count, percent of the cores"
+        "--extra-load",
+        type=float,
+        default=25.0,
+        help="load of others that makes a round not count, percent of the cores",
     )
     parser.add_argument("--output", type=Path, help="folder for runs and outcomes; a new one by default")
     return parser.parse_args()

@@ -12,6 +12,7 @@ from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.units import format_percent
 
 RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES, *PADDING_RULES)
 MOST = 8
@@ -49,6 +50,13 @@ def _gain(prediction: Prediction | Unavailable, measured: Measured) -> float | U
     return prediction if isinstance(prediction, Unavailable) else round(prediction.gain_percent(measured), 1)
 
 
+def _cost(gain: float | Unavailable) -> tuple[str, ...]:
+    """Say that a change that serves something else makes the step longer, where it does."""
+    if isinstance(gain, Unavailable) or gain > -LEAST_GAIN_PERCENT:
+        return ()
+    return (f"Predicted: a step takes {format_percent(-gain)} longer.",)
+
+
 def _key(options: RunOptions) -> str:
     return options.pipeline.model_dump_json() + options.workload.model_dump_json()
 
@@ -61,7 +69,7 @@ def _word(
         change=proposal.change,
         why=proposal.why,
         predicted_gain_percent=gain,
-        side_effects=proposal.side_effects,
+        side_effects=(*proposal.side_effects, *_cost(gain)),
         settings=settings,
         command=write_command(run, settings),
         source_diff=source_diff(before, options),

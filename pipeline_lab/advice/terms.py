@@ -48,7 +48,7 @@ def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: f
     pooled_ms = sum(time.work_ms for time in times if time.running.uses_pool)
     if pooled_ms:
         terms.append(Term(POOL, pooled_ms / threads))
-    held = _held_batches(times, options)
+    held = held_batches(times, options)
     if is_prefetch_added(options, times[-1].running):
         terms += _thread(serial)
         serial, held = [], 1.0
@@ -89,7 +89,7 @@ def _thread(serial: Sequence[StageTime]) -> list[Term]:
     return [Term(" + ".join(dict.fromkeys(named)), total_ms)] if total_ms else []
 
 
-def _held_batches(times: Sequence[StageTime], options: RunOptions) -> float:
+def held_batches(times: Sequence[StageTime], options: RunOptions) -> float:
     """Return the batches that the last stage with threads of its own can make ahead."""
     ahead = [time.running for time in times if time.running.works_ahead and not time.running.is_skipped]
     return ahead[-1].held_examples / options.pipeline.batch_size if ahead else 0.0

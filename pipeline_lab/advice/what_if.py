@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pipeline_lab.advice.assumptions import BUSY_SHARE, find_notes
 from pipeline_lab.advice.footprint import memory_bytes
 from pipeline_lab.advice.measured import Measured, OrderStall, take
+from pipeline_lab.advice.refilling import refill_terms
 from pipeline_lab.advice.running import RunningStage, pool_threads, running_stages
 from pipeline_lab.advice.stage_times import stage_times
 from pipeline_lab.advice.terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_terms
@@ -205,6 +206,8 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         cpu_ms = max(0.0, measured.step_cpu_ms + change.cpu_ms) + sum(time.cpu_ms for time in times)
         terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ms / measured.free_cores))
     terms += _order_terms(measured, running, options)
+    full_ms = max(term.ms for term in terms)
+    terms += refill_terms(times, options, measured, full_ms, ceiling_ms=ceiling_ms, threads=threads)
     terms.sort(key=lambda term: -term.ms)
     return Prediction(
         step_ms=terms[0].ms,

@@ -50,6 +50,29 @@ def test_a_call_holds_its_place_while_its_input_is_fetched(calls: int, binding: 
     assert (found.terms[0].name, found.step_ms) == (binding, step_ms)
 
 
+def test_a_shuffle_before_the_repeat_takes_turns_with_the_step_for_what_it_holds():
+    """An epoch of a thousand examples: filling takes 1 ms of reading each, training on them 0.5 ms; two batches are ready."""
+    usual = measured()
+    stages = (
+        replace(usual.stages[0], ms_per_example=1.0),
+        *(replace(each, ms_per_example=0.0) for each in usual.stages[1:]),
+    )
+    run = replace(usual, options=with_workload(usual.options, map_ms=0.0), stages=stages, step_ms=10.0)
+
+    def shuffled(size: int, *, behind: bool = False) -> RunOptions:
+        shuffle = {"stage": "shuffle", "buffer_size": size}
+        found = options(*((REPEAT, shuffle) if behind else (shuffle, REPEAT)), {"stage": "map"})
+        return with_workload(found, map_ms=0.0)
+
+    assert predicted(shuffled(500, behind=True), run).step_ms == pytest.approx(10.0, rel=0.01)
+    whole = predicted(shuffled(1000), run)
+    assert whole.terms[0].name == "shuffle, filled again each epoch"
+    # 1,000 ms to fill and 500 ms to train on them, less two batches of 5 ms, in a hundred steps
+    assert whole.step_ms == pytest.approx(14.9, rel=0.01)
+    half = predicted(shuffled(500), run)
+    assert half.step_ms == pytest.approx(10 + 0.5 * 5 - 0.1, rel=0.01)
+
+
 def test_without_prefetch_step_and_input_take_turns():
     found = predicted(options(prefetch=None))
     assert found.step_ms == STEP_MS + SERIAL_MS
