@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.pipeline.clip_lengths import buckets_of
 from pipeline_lab.pipeline.reading_order import order_steps, predict_order
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
 from pipeline_lab.statistics.reading_steps import Step
@@ -56,7 +57,7 @@ class Sampling:
         """
         self._records, self._cores = records, cores
         self._start_steps = self._steps(start.pipeline)
-        self._start = self._mixing(start.pipeline)
+        self._start = self._mixing(start)
         self._known: dict[tuple[tuple[Step, ...], int], bool] = {}
 
     def is_worse(self, options: RunOptions) -> bool:
@@ -66,23 +67,26 @@ class Sampling:
             return False
         key = (steps, options.pipeline.batch_size)
         if key not in self._known:
-            self._known[key] = self._compare(options.pipeline)
+            self._known[key] = self._compare(options)
         return self._known[key]
 
-    def _compare(self, pipeline: PipelineOptions) -> bool:
-        mixing = self._mixing(pipeline)
+    def _compare(self, options: RunOptions) -> bool:
+        mixing = self._mixing(options)
         return mixing is None or self._start is None or mixes_worse(self._start, mixing)
 
     def _steps(self, pipeline: PipelineOptions) -> tuple[Step, ...]:
         return order_steps(pipeline, 0 if self._records is None else len(self._records), self._cores)
 
-    def _mixing(self, pipeline: PipelineOptions) -> FloatArray | None:
+    def _mixing(self, options: RunOptions) -> FloatArray | None:
         """Return how badly a pipeline mixes, each number 0 at its best, NaN where too few examples are read to say, shape (seeds, numbers); None if it cannot be told."""
         if self._records is None:
             return None
-        total = int(self._records.sum())
+        pipeline, buckets, total = options.pipeline, buckets_of(options), int(self._records.sum())
         batches = max(1, min(BATCHES, 2 * total // pipeline.batch_size))
-        orders = [predict_order(pipeline, self._records, batches, cores=self._cores, seed=seed) for seed in SEEDS]
+        orders = [
+            predict_order(pipeline, self._records, batches, cores=self._cores, seed=seed, buckets=buckets)
+            for seed in SEEDS
+        ]
         found = [
             _badness(measure_mixing(each.batch, each.file, each.record, self._records))
             for each in orders

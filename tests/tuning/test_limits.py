@@ -1,5 +1,6 @@
 import numpy as np
 
+from pipeline_lab.options.audio_presets import AUDIO_BUCKETED
 from pipeline_lab.options.presets import BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.tuning.limits import Limits, Sampling, mixes_worse
@@ -37,6 +38,11 @@ def test_files_in_turns_mix_no_worse_than_one_after_the_other() -> None:
 def test_a_shuffle_that_covers_the_data_makes_the_reading_order_indifferent() -> None:
     start = COVERING_SHUFFLE.options
     assert not sampling(start).is_worse(at(start, files_at_once="1"))
+
+
+def test_clips_that_are_sorted_by_length_mix_as_well_whatever_the_reading_order() -> None:
+    start = AUDIO_BUCKETED.options  # its shuffle covers the data
+    assert not sampling(start).is_worse(at(start, files_at_once="4"))
 
 
 def test_another_order_counts_as_worse_where_the_files_are_not_known() -> None:
