@@ -256,7 +256,7 @@ GENERATOR_PROCESSES = _preset(
 )
 
 _CACHED, _FIRST_FILES, _SMALL_DATA, _WRONG_ORDER, _MICRO_BATCHES = order_presets()
-_IN_GRAPH_LOOP, _KERAS_FIT, _CHANGING_SHAPES, _REBUILT, _KEPT = training_presets(OPTIMISED.options)
+_IN_GRAPH_LOOP, _KERAS_FIT, _CHANGING_SHAPES, _REBUILT, _KEPT, _RANDOM_SHARDS = training_presets(OPTIMISED.options)
 
 PRESET_GROUPS = (
     PresetGroup(
@@ -278,6 +278,7 @@ PRESET_GROUPS = (
             VIEWS_APART,
             _REBUILT,
             _KEPT,
+            _RANDOM_SHARDS,
         ),
     ),
     PresetGroup(

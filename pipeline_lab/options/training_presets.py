@@ -8,6 +8,7 @@ from pipeline_lab.options.pipeline import (
     ParseStage,
     PipelineOptions,
     PrefetchStage,
+    RandomShardStage,
     ReadStage,
     RepeatStage,
     ShuffleStage,
@@ -24,8 +25,9 @@ def training_presets(optimised: RunOptions) -> tuple[Preset, ...]:
         _in_graph_loop(),
         _keras_fit(optimised),
         _changing_shapes(),
-        _evaluation("rebuild"),
-        _evaluation("keep"),
+        _rebuilt(),
+        _kept(),
+        _random_shards(),
     )
 
 
@@ -75,31 +77,51 @@ def _keras_fit(optimised: RunOptions) -> Preset:
     return Preset("keras-fit", question, optimised.model_copy(update={"name": "keras-fit", "training": training}))
 
 
-def _evaluation(way: Literal["rebuild", "keep"]) -> Preset:
-    rebuilt, kept = "evaluation-rebuilt", "evaluation-kept"
-    options = RunOptions(
-        name=rebuilt if way == "rebuild" else kept,
-        workload=ImagesWorkload(data="digits", image_size=16, examples_per_file=(256,) * 8),
-        pipeline=PipelineOptions(
-            stages=(
-                ReadStage(mode="sequential"),
-                ShuffleStage(buffer_size=256),
-                RepeatStage(),
-                ParseStage(),
-                BatchStage(size=32),
-                PrefetchStage(buffer_size=2),
-            )
-        ),
-        training=TrainingOptions(steps=195, evaluate_every=25, evaluate_steps=8, evaluation=way, held_out_files=1),
-    )
-    if way == "keep":
-        return Preset(
-            kept,
-            f"What does the job of `{rebuilt}` see if its pipeline goes on after each evaluation? All of the data, epoch by epoch.",
-            options,
-        )
-    question = (
+def _rebuilt() -> Preset:
+    return _evaluation(
+        "evaluation-rebuilt",
         "Does the pipeline start over when training and evaluation alternate? Built anew after every 25 steps of 32 examples, "
-        f"it never gets beyond the first 1,056 of 1,792; see `{kept}`. One file is held out for the evaluations."
+        "it never gets beyond the first 1,056 of 1,792; see `evaluation-kept` and `random-shards`. One file is held out for "
+        "the evaluations.",
     )
-    return Preset(rebuilt, question, options)
+
+
+def _kept() -> Preset:
+    return _evaluation(
+        "evaluation-kept",
+        "What does the job of `evaluation-rebuilt` see if its pipeline goes on after each evaluation? All of the data, epoch "
+        "by epoch.",
+        evaluation="keep",
+    )
+
+
+def _random_shards() -> Preset:
+    return _evaluation(
+        "random-shards",
+        "What if the pipeline of `evaluation-rebuilt` begins elsewhere each time? It visits 14 stretches of 128 examples in a "
+        "new random order, so that all of the data come in the end; whatever lies before a stretch is read in vain.",
+        RandomShardStage(num_shards=14, shard_size=128),
+    )
+
+
+def _evaluation(
+    name: str, question: str, *behind_read: RandomShardStage, evaluation: Literal["rebuild", "keep"] = "rebuild"
+) -> Preset:
+    stages = (
+        ReadStage(mode="sequential"),
+        *behind_read,
+        ShuffleStage(buffer_size=256),
+        RepeatStage(),
+        ParseStage(),
+        BatchStage(size=32),
+        PrefetchStage(buffer_size=2),
+    )
+    options = RunOptions(
+        name=name,
+        workload=ImagesWorkload(data="digits", image_size=16, examples_per_file=(256,) * 8),
+        pipeline=PipelineOptions(stages=stages),
+        training=TrainingOptions(
+            steps=195, evaluate_every=25, evaluate_steps=8, evaluation=evaluation, held_out_files=1
+        ),
+    )
+    return Preset(name, question, options)

@@ -127,7 +127,8 @@ def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
     if not any(isinstance(step, Take | Skip | Shard | RandomShard) or _is_sharded(step) for step in fixed):
         return None
     order = simulate(records, fixed, int(records.sum()) * count_views(fixed) + 1)
-    return len(np.unique(order.number)) * count_views(steps) // count_views(fixed)
+    visible = len(np.unique(order.number)) * count_views(steps) // count_views(fixed)
+    return None if visible == int(records.sum()) * count_views(steps) else visible
 
 
 def _is_fixed(step: Step) -> bool:

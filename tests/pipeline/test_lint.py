@@ -183,6 +183,12 @@ def test_what_random_shards_read_in_vain():
     assert "1.5 elements in vain for each that it hands on, and up to 1,500 examples (4.01 MB)" in sentence
 
 
+def test_stretches_in_a_random_order_leave_nothing_out_where_they_are_all_of_the_data():
+    found = {finding.kind: finding.sentence for finding in lint_pipeline(find_preset("random-shards").options)}
+    assert found["coverage"].endswith("from 7 of 7 files.")
+    assert "weak-shuffle" not in found  # files are not read one after the other
+
+
 def test_sharding_records_is_advised_against_where_files_can_be_shared():
     shard = ShardStage(num_shards=2)
     found = _find(_options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH), "read-in-vain")

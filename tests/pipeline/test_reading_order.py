@@ -6,6 +6,7 @@ from pipeline_lab.options.pipeline import (
     CacheStage,
     ParseStage,
     PipelineOptions,
+    RandomShardStage,
     ReadStage,
     RepeatStage,
     ShardStage,
@@ -69,9 +70,11 @@ def test_every_way_of_reading_has_its_step(read: ReadStage, step: ReadFiles | Sa
         ((ReadStage(num_shards=3, shard_index=2, shuffle_files=True), RepeatStage()), 30),
         ((ReadStage(mode="interleave", cycle_length=3), ShardStage(num_shards=4), ShuffleStage(), RepeatStage()), 15),
         ((ReadStage(), ShuffleStage(), TakeStage(count=25), RepeatStage()), None),  # others each time
+        ((ReadStage(), RandomShardStage(num_shards=6, shard_size=10), RepeatStage()), None),
+        ((ReadStage(), RandomShardStage(num_shards=5, shard_size=10), RepeatStage()), 50),
         ((ReadStage(), ShuffleStage(reshuffle_each_iteration=False), TakeStage(count=25), RepeatStage()), 25),
     ],
-    ids=["all", "take", "files", "records", "reshuffled", "shuffled once"],
+    ids=["all", "take", "files", "records", "reshuffled", "all stretches", "some stretches", "shuffled once"],
 )
 def test_what_a_pipeline_ever_sees_is_known_before_it_runs(stages: tuple[Stage, ...], visible: int | None):
     pipeline = PipelineOptions(stages=(*stages, BatchStage(size=5)))

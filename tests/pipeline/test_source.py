@@ -147,6 +147,7 @@ def test_every_valid_pipeline_renders_to_code_that_compiles_and_needs_only_tenso
         standard = {
             "collections",
             "concurrent",
+            "functools",
             "hashlib",
             "itertools",
             "math",

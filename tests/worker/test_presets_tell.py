@@ -175,6 +175,7 @@ CASES = [
         {"training.accumulate": "1"},
         lambda on, off: 2 * on < off,
     ),
+    Told("random-shards", _sampling("coverage_percent"), ALTERNATING, "evaluation-rebuilt", lambda on, off: on > off),
     Told("evaluation-rebuilt", _sampling("coverage_percent"), ALTERNATING, "evaluation-kept", lambda on, off: on < off),
 ]
 
