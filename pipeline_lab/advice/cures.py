@@ -115,7 +115,7 @@ _INPUT = {
     "python-bound": (
         "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
         "in TensorFlow ops; threads do not help Python, processes do.",
-        "{stage} runs Python, and only one thread at a time can.",
+        "{stage} runs Python, and only one thread of a process at a time can.",
     ),
 }
 

@@ -129,7 +129,7 @@ _INPUT_CLAUSES = {
     InputCause.POOL_BOUND.value: ", because the calls of {stage} queue for the few threads of the pool",
     InputCause.CPU_BOUND.value: ", because {stage} needs more processor than there is",
     InputCause.ORDERING.value: ", because {stage} keeps the order: finished elements wait for a slow one before them",
-    InputCause.PYTHON_BOUND.value: ", because {stage} runs Python, which only one thread at a time can do",
+    InputCause.PYTHON_BOUND.value: ", because {stage} runs Python, which only one thread of a process at a time can do",
 }
 
 _IDLE_SUBJECTS = {
