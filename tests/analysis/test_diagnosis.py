@@ -50,6 +50,8 @@ def test_a_run_is_put_together_from_its_windows_and_tables(tmp_path: Path):
     assert not isinstance(found.idle_gaps, Unavailable)
     assert found.idle_gaps.by_cause_ns[GapCause.CAPTURE_GAP] == 41 * MS  # from the last thing known of a window
     assert found.idle_gaps.busy_ns == 6 * 5 * MS
+    longest = found.to_json()["idle_gaps"]["longest"]
+    assert "capture_gap" not in [gap["cause"] for gap in longest]  # nothing is known of it, idle least of all
     assert not isinstance(found.job_steps, Unavailable)
     assert found.job_steps.count == 18
     assert not isinstance(found.calibration, Unavailable)

@@ -10,6 +10,7 @@ from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.stragglers import Hosts
+from pipeline_lab.analysis.verdict import VerdictClass
 
 RECORDED = Path(__file__).parents[1] / "data"
 
@@ -37,6 +38,12 @@ def test_the_worker_that_waits_for_input_holds_the_other_back(two_hosts: Diagnos
     assert slow["input_wait_ns"] >= 30_000_000 > fast["input_wait_ns"]
     assert fast["collective_ns"] > slow["collective_ns"]
     assert "stragglers" in [finding.kind for finding in two_hosts.findings]
+
+
+def test_the_verdict_on_two_workers_is_about_the_one_that_comes_last(two_hosts: Diagnosis):
+    verdict = two_hosts.verdict
+    assert verdict.verdict_class is VerdictClass.INPUT_BOUND
+    assert verdict.sentence.endswith("; worker-1 comes last, and the other hosts wait for it.")
 
 
 def test_the_parts_of_recorded_steps_add_up(two_hosts: Diagnosis):
