@@ -1,5 +1,6 @@
 """The time that a search may spend: what is left, what the next race is going to take, and what is kept for the last one."""
 
+import math
 from dataclasses import dataclass
 
 from pipeline_lab.runs.events import PhaseEvent, read_events
@@ -13,6 +14,8 @@ LONGEST_RACE_S = 600.0
 SHORTEST_RACE_S = 15.0
 """Rounds of fewer seconds tell little."""
 WARMUP_S, LEAST_WARMUP_S = 30.0, 1.0
+SPARE_SHARE = 0.1
+"""On top of what was measured: the same takes longer the next time, and a larger budget also lets runs be longer."""
 WARMUP_SHARE = 0.25
 """Of a race's time, what warming up may take."""
 
@@ -71,8 +74,8 @@ class Budget:
 
     @property
     def least_s(self) -> float:
-        """The least budget that would have had room for the next race of two."""
-        return self._trials.spent_s + self.race_s(2)
+        """A budget that would have had room for the next race of two, in tens of seconds."""
+        return 10.0 * math.ceil((1 + SPARE_SHARE) * (self._trials.spent_s + self.race_s(2)) / 10)
 
     def race_s(self, arms: int) -> float:
         """Return the least time that a race of so many arms takes."""

@@ -27,7 +27,7 @@ def proposal_sentence(looked_at: int, refused: dict[str, int], picks: int, best_
     """Say what was chosen; ``best_gain`` is how many times faster the best is expected to be."""
     left_out = "; ".join(f"{count:,} {reason}" for reason, count in refused.items())
     return (
-        f"Of {looked_at:,} configurations {picks} {'races' if picks == 1 else 'race'}; the best is expected to be "
+        f"Of {looked_at:,} configurations {picks} {'is' if picks == 1 else 'are'} chosen; the best is expected to be "
         f"{best_gain:.2f}× as fast{f' (left out: {left_out})' if left_out else ''}."
     )
 
