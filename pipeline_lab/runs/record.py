@@ -24,6 +24,11 @@ class RunKind(StrEnum):
     TUNE = "tune"
     """A search for a better pipeline; its trials are runs and races of their own."""
 
+    @property
+    def holds_several(self) -> bool:
+        """Whether it compares several jobs and is none itself."""
+        return self in (RunKind.RACE, RunKind.TUNE)
+
 
 class RunState(StrEnum):
     """Where a run is in its life."""

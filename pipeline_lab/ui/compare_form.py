@@ -4,7 +4,7 @@ from collections import Counter
 
 import streamlit as st
 
-from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import links
 from pipeline_lab.ui.subjects import MAX_RUNS, folders_of
@@ -65,7 +65,7 @@ def offer_race(store: RunStore, folders: list[RunFolder]) -> None:
 
 def can_be_compared(record: RunRecord) -> bool:
     """Say whether a run may stand beside others: a race holds its own comparison, a live run has no end yet."""
-    return not record.status.state.is_live and record.kind in (RunKind.RUN, RunKind.LOG)
+    return not record.status.state.is_live and not record.kind.holds_several
 
 
 def labels_of(records: dict[str, RunRecord]) -> dict[str, str]:

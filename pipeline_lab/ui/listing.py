@@ -5,7 +5,7 @@ from datetime import datetime
 import pyarrow as pa
 import streamlit as st
 
-from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.cache import RunSummary, summary
 
@@ -56,9 +56,7 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
 
 def preset_of(record: RunRecord) -> str:
     """Return the name that the run's options carry, a preset's when it came from one; a race says that it is one."""
-    if record.kind in (RunKind.RUN, RunKind.LOG):
-        return str((record.options or {}).get("name", ""))
-    return record.kind.value
+    return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", ""))
 
 
 def _summary(store: RunStore, record: RunRecord) -> RunSummary:

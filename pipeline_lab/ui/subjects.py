@@ -44,7 +44,7 @@ def find_unanalysed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder 
     from pipeline_lab.analysis.saved import SavedDiagnosis
 
     for folder in folders:
-        if read_record(folder).kind in (RunKind.RACE, RunKind.TUNE):
+        if read_record(folder).kind.holds_several:
             continue
         place = SavedDiagnosis(folder.path)
         is_there = place.load_latest() is not None if store.is_sample(folder.id) else place.is_fresh
