@@ -193,7 +193,8 @@ def _cache(options: RunOptions) -> Iterator[Knob]:
     read = stages[0]
     stored = any(stage.stage in ("cache", "snapshot", "save") for stage in stages)
     is_random = isinstance(read, ReadStage) and (read.shuffle_files or read.mode == "sample")
-    if stored or is_random or options.workload.kind == "generator":
+    is_cut = any(stage.stage in ("take", "random_shard") for stage in stages)  # no cache before it is read to its end
+    if stored or is_random or is_cut or options.workload.kind == "generator":
         return
 
     def turn(document: Document, value: str) -> None:

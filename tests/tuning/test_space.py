@@ -76,6 +76,7 @@ def test_a_cache_stands_before_everything_random() -> None:
     assert stages(at(BASELINE.options, cache="records"))[:3] == ["read", "cache", "shuffle"]
     assert stages(at(BASELINE.options, cache="parsed"))[:4] == ["read", "parse", "cache", "shuffle"]
     assert "cache" not in values_of(OPTIMISED.options)  # it visits the files in a new order each epoch
+    assert "cache" not in values_of(find_preset("random-shards").options)  # it never reads all in one go
 
 
 def test_a_cached_parse_leaves_the_other_maps_over_the_batch() -> None:
