@@ -67,8 +67,8 @@ def change_words(ratio: float | None) -> str:
 
 
 def interval_words(low: float | None, high: float | None) -> str:
-    """Put an interval of such a ratio into words, the smaller gain first."""
-    if low is None or high is None:
+    """Put an interval of such a ratio into words, the smaller gain first; one that others are measured against has none."""
+    if low is None or high is None or low == high:
         return "–"
     ends = [change_words(high), change_words(low)]
     word = ends[0].rpartition(" ")[2]
@@ -92,7 +92,7 @@ def place_cells(place: Place, reference: str) -> tuple[str, str, str, str, str]:
 
 _OUTCOMES = {
     Fate.LEADS: "is the best",
-    Fate.KEPT: "races on",
+    Fate.KEPT: "still in the race",
     Fate.TIED: "as fast, but costs more",
     Fate.BEHIND: "not as good",
     Fate.SLOWER: "slower for certain",

@@ -87,7 +87,7 @@ def test_a_time_is_told_as_less_or_more() -> None:
     assert (change_words(0.75), change_words(1.2), change_words(None)) == ("25 % less", "20 % more", "–")
     assert interval_words(0.7, 0.8) == "20 % to 30 % less"
     assert interval_words(0.9, 1.1) == "10 % more to 10 % less"
-    assert interval_words(None, 1.1) == "–"
+    assert interval_words(None, 1.1) == interval_words(0.4, 0.4) == "–"
 
 
 def test_a_place_without_an_interval_is_drawn_apart(found: Tuning) -> None:
