@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -230,7 +231,8 @@ class RunStore:
         own = [*_read_all(self.root)]
         own.sort(key=lambda record: (record.status.created_s, record.id), reverse=True)
         bundled = sorted(_read_all(self.samples), key=lambda record: record.id) if self.samples else []
-        return own + [record for record in bundled if record.id not in {run.id for run in own}]
+        taken = {record.id for record in own}
+        return own + [record for record in bundled if record.id not in taken]
 
     def is_sample(self, run_id: str) -> bool:
         return self.samples is not None and self.folder(run_id).path.parent == self.samples
@@ -337,7 +339,8 @@ def read_record(folder: RunFolder) -> RunRecord:
         StoreError: There is no record, or it is damaged.
     """
     try:
-        document = RunRecord.from_json(folder.record.read_text(encoding="utf-8"))
+        found = folder.record.stat()
+        document = _parse_record(folder.record, (found.st_ino, found.st_size, found.st_mtime_ns))
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"Cannot read {folder.record}: {error}.") from None
     record = replace(document, id=folder.id)  # a run that was copied or renamed by hand is the folder it lies in
@@ -345,6 +348,12 @@ def read_record(folder: RunFolder) -> RunRecord:
         reason = "The process that watched over this run is gone (killed, or the machine restarted)."
         return replace(record, status=record.status.change(RunState.LOST, reason=reason))
     return record
+
+
+@lru_cache(maxsize=10_000)
+def _parse_record(path: Path, _version: tuple[int, int, int]) -> RunRecord:
+    """Read a record once for as long as its file is the same, so that long lists of runs open at once."""
+    return RunRecord.from_json(path.read_text(encoding="utf-8"))
 
 
 def write_record(folder: RunFolder, record: RunRecord) -> None:
