@@ -96,6 +96,24 @@ def test_a_run_is_found_chosen_and_opened(server, recorded, page):
     assert f"run={recorded.failed.id}" in page.url
 
 
+def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recorded, page):
+    for link, words in {
+        "/run?run=nosuch": "There is no run",
+        "/compare?runs=nosuch,other": "There is no run",
+        "/new?from=preset:nosuch": "There is no preset",
+        "/race?arms=preset:nosuch": "The link names what is not here: preset:nosuch.",
+        "/tune?start=nosuch": "The link names what is not here: nosuch.",
+        f"/run?run={recorded.done.id}&section=nosuch&view=1-x&pick=gap@y": recorded.done.id,
+    }.items():
+        visit(page, server.url + link)
+        expect(page.get_by_text(words).first).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        expect(page.get_by_text("For a bug report")).to_have_count(0)
+    visit(page, server.url + "/run?run=nosuch")
+    page.get_by_role("link", name="All runs").click()
+    expect(page.get_by_role("heading", name="What has run so far?", level=1)).to_be_visible()
+
+
 def test_back_and_forward_work(server, page):
     visit(page, server.url + "/")
     page.get_by_role("link", name="Runs", exact=True).click()
