@@ -208,7 +208,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     batches: list[pa.RecordBatch] = []
     try:
         with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-            if all(field in stream.schema or field.name in LATER for field in schema):
+            if all(_holds(stream.schema, field) for field in schema):
                 while True:
                     batch = stream.read_next_batch()
                     batch.validate(full=True)  # an offset that leads out of the batch would end the process
@@ -216,6 +216,11 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     except (StopIteration, OSError, pa.ArrowException):
         pass
     return pa.Table.from_batches(batches, schema)
+
+
+def _holds(found: pa.Schema, field: pa.Field) -> bool:
+    """Say whether a column is there, once and of its type, or came later than the table."""
+    return len(found.get_all_field_indices(field.name)) <= 1 and (field in found or field.name in LATER)
 
 
 def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -78,6 +78,13 @@ def test_a_table_from_before_a_column_existed_is_read_with_nulls(tmp_path: Path)
     assert [tuple(row.values()) for row in table.to_pylist()] == [(7, False, 1, 2, 3, 0.5, 0.5, -1, 4, None)]
 
 
+def test_a_damaged_table_with_a_column_twice_has_no_rows(tmp_path: Path) -> None:
+    twice = pa.schema([*RESOURCES, next(field for field in RESOURCES if field.name == "gpu_memory_bytes")])
+    with pa.ipc.new_stream(tmp_path / "t", twice) as stream:
+        stream.write_batch(pa.RecordBatch.from_pylist([{}], schema=twice))
+    assert read_table(tmp_path / "t", RESOURCES).num_rows == 0
+
+
 def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
     writer = TableWriter(tmp_path / "resources", RESOURCES)
     writer.append(1, 2, 3.0, 4.0, None, None, False, None, None, None)
