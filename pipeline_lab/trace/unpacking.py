@@ -157,6 +157,8 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
         for entry in entries:
             if stat.S_ISLNK(entry.external_attr >> 16):
                 raise _is_link(name, entry.filename)
+            if not entry.filename:  # which Python's own messages about an entry do not survive
+                raise TraceReadError(f"{name} holds an entry without a name; pack it again.")
             target = _target(folder, entry.filename, name)
             if not entry.filename.endswith("/"):
                 try:

@@ -226,8 +226,11 @@ def test_names_that_lead_out_are_refused_without_the_list_too(tmp_path: Path, fo
 def test_an_entry_without_a_name_is_a_sentence(tmp_path: Path, folder: Path) -> None:
     with zipfile.ZipFile(tmp_path / "z", "w") as archive, archive.open(zipfile.ZipInfo(""), "w") as entry:
         entry.write(b"1")
-    with pytest.raises(TraceReadError, match=r"cannot be unpacked: Is a directory\."):
-        unpack(tmp_path / "z", folder)
+    data = bytearray((tmp_path / "z").read_bytes())
+    for flags in (0, 1):  # plain, encrypted
+        data[data.index(b"PK\x01\x02") + 8] = flags
+        with pytest.raises(TraceReadError, match="an entry without a name"):
+            unpack(write(tmp_path / "z", bytes(data)), folder)
 
 
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
