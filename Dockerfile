@@ -1,6 +1,6 @@
 # docker build -t pipeline-lab .                       for the processor
 # docker build -t pipeline-lab:gpu --target gpu .      for NVIDIA GPUs
-# docker run --init --rm -p 127.0.0.1:8501:8501 -v pipeline-lab-runs:/runs pipeline-lab
+# docker run --init --rm -p 127.0.0.1:8501:8501 -e PIPELINE_LAB_ALLOW_CHANGES=1 -v pipeline-lab-runs:/runs pipeline-lab
 FROM python:3.12-slim AS wheel
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./

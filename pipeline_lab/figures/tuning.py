@@ -25,7 +25,10 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
     shown = found[:MOST_ROWS]
     labels = [_lines(place.configuration) for place in shown]
     figure = rows_figure(
-        "Time per step of what raced", mode, f"Time over that of {places.reference[:60]} (left is faster)", len(shown)
+        "Time per step of what raced",
+        mode,
+        f"Time over that of {escape(places.reference[:60])} (left is faster)",
+        len(shown),
     )
     figure.update_yaxes(automargin=True, categoryorder="array", categoryarray=labels)
     known = [

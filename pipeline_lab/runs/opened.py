@@ -52,8 +52,9 @@ def new_arrival(store: RunStore) -> Path:
     """Make a folder for a log that is about to come; what nobody kept or finished goes first.
 
     Raises:
-        StoreError: The store cannot be written.
+        StoreError: The store is locked, or cannot be written.
     """
+    store.check_unlocked()
     arrival = store.arrivals / secrets.token_hex(16)
     discard_stale(store, time.time())
     try:

@@ -23,8 +23,9 @@ def begin(store: RunStore, name: str, *, tags: tuple[str, ...], environment: dic
     """Make the folder of a run that this process records into.
 
     Raises:
-        StoreError: The store cannot be written.
+        StoreError: The store is locked, or cannot be written.
     """
+    store.check_unlocked()
     now_s = time.time()
     folder = RunFolder(store.root / new_id(name, now_s))
     status = RunStatus(RunState.RUNNING, created_s=now_s, started_s=now_s, supervisor=this_process())
@@ -51,7 +52,8 @@ def end(folder: RunFolder, state: RunState, reason: str = "", exit_code: int | N
 
     with contextlib.suppress(StoreError):
         update_record(folder, over)
-    folder.cancel_flag.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # who records trains as well, and goes on
+        folder.cancel_flag.unlink(missing_ok=True)
 
 
 def announce(store: RunStore, job: str, folder: RunFolder) -> None:

@@ -21,8 +21,9 @@ def save_preset(store: RunStore, name: str, options: RunOptions) -> None:
 
     Raises:
         OptionsError: The name is not allowed, or belongs to a bundled preset.
-        StoreError: The store cannot be written.
+        StoreError: The store is locked, or cannot be written.
     """
+    store.check_unlocked()
     if not NAME.fullmatch(name):
         raise OptionsError(
             f"{name[:80]!r} cannot name a preset; use up to 64 small letters, digits and hyphens, such as my-images."
@@ -41,7 +42,9 @@ def remove_preset(store: RunStore, name: str) -> None:
 
     Raises:
         OptionsError: There is none of the user's own with that name.
+        StoreError: The store is locked.
     """
+    store.check_unlocked()
     if name not in {preset.name for preset in saved_presets(store)}:
         raise OptionsError(f"There is no preset of your own named {name[:80]!r}; bundled ones cannot be removed.")
     (store.presets / f"{name}.json").unlink(missing_ok=True)

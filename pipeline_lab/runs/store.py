@@ -188,12 +188,23 @@ class RunFolder:
 class RunStore:
     """All runs of one folder.
 
-    Runs are listed newest first. The bundled samples, if given, are listed with them and are read-only.
+    Runs are listed newest first. The bundled samples, if given, are listed with them and are read-only. Where ``locked``
+    says why, in a sentence, all of it is: runs are neither added nor changed.
     """
 
-    def __init__(self, root: Path, samples: Path | None = None) -> None:
+    def __init__(self, root: Path, samples: Path | None = None, locked: str = "") -> None:
         self.root = root
         self.samples = samples if samples is not None and samples.is_dir() else None
+        self.locked = locked
+
+    def check_unlocked(self) -> None:
+        """Refuse to go on with what changes the store.
+
+        Raises:
+            StoreError: The store is locked.
+        """
+        if self.locked:
+            raise StoreError(self.locked)
 
     @property
     def arrivals(self) -> Path:
@@ -243,8 +254,9 @@ class RunStore:
         A race's source is that of its baseline, a search's that of the best it knows.
 
         Raises:
-            StoreError: The store cannot be written, or the disk is full.
+            StoreError: The store is locked or cannot be written, or the disk is full.
         """
+        self.check_unlocked()
         now_s = time.time()
         folder = RunFolder(self.root / new_id(options.label, now_s))
         status = RunStatus(RunState.QUEUED, created_s=now_s)
@@ -266,7 +278,7 @@ class RunStore:
         """Change a run's record under its lock and return the new one.
 
         Raises:
-            StoreError: The run is a bundled sample, or cannot be written.
+            StoreError: The store is locked, the run is a bundled sample, or it cannot be written.
         """
         return update_record(self._own(run_id, "changed"), change)
 
@@ -281,7 +293,7 @@ class RunStore:
         """Delete a run that is over.
 
         Raises:
-            StoreError: It is a bundled sample, or still running.
+            StoreError: The store is locked, or the run is a bundled sample or still running.
         """
         folder = self._own(run_id, "deleted")
         if _is_live(folder):
@@ -294,14 +306,15 @@ class RunStore:
             raise StoreError(f"Cannot delete run {run_id}: {error.strerror}.") from None
 
     def _own(self, run_id: str, verb: str) -> RunFolder:
+        self.check_unlocked()
         folder = self.folder(run_id)
         if self.samples is not None and folder.path.parent == self.samples:
             raise StoreError(f"{run_id} is a bundled sample and cannot be {verb}.")
         return folder
 
 
-def open_store(root: Path | None = None) -> RunStore:
-    """Open the store that the user means.
+def open_store(root: Path | None = None, *, locked: str = "") -> RunStore:
+    """Open the store that the user means, locked if a reason is given.
 
     That is, in this order: ``root``, ``PIPELINE_LAB_STORE``, ``./profiles`` where it exists, the user's data folder.
     The bundled samples are listed with it.
@@ -309,7 +322,7 @@ def open_store(root: Path | None = None) -> RunStore:
     named = root or (Path(value) if (value := os.environ.get("PIPELINE_LAB_STORE")) else None)
     local = Path("profiles")
     chosen = named or (local if local.is_dir() else platformdirs.user_data_path("pipeline-lab") / "profiles")
-    return RunStore(chosen.absolute(), samples_folder())
+    return RunStore(chosen.absolute(), samples_folder(), locked)
 
 
 def find_store(root: Path | None = None) -> RunStore:

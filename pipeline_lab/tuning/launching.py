@@ -49,8 +49,9 @@ def resume_tune(store: RunStore, run_id: str) -> RunFolder:
 
     Raises:
         OptionsError: The run is no search, or is over.
-        StoreError: There is no such run, or it still goes.
+        StoreError: There is no such run, it still goes, or the store is locked.
     """
+    store.check_unlocked()
     record = store.read(run_id)
     if record.kind is not RunKind.TUNE:
         raise OptionsError(f"Run {run_id} is a {record.kind.value}, not a search; only searches are resumed.")

@@ -7,7 +7,7 @@ from importlib import import_module
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.launcher import ensure_spare
 from pipeline_lab.runs.store import this_process
-from pipeline_lab.ui import uploads
+from pipeline_lab.ui import changes, uploads
 
 _prepared = threading.Event()
 
@@ -33,5 +33,7 @@ def _prepare() -> None:
 
 
 def _ask_for_spare() -> None:
+    if changes.problem():
+        return
     with contextlib.suppress(PipelineLabError, OSError):  # without a spare a launch is slower, nothing else
         ensure_spare(this_process())

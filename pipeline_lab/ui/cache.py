@@ -11,6 +11,7 @@ from pipeline_lab.analysis.saved import DOCUMENT, SavedDiagnosis
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
 from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
+from pipeline_lab.ui import changes
 from pipeline_lab.units import NS_PER_MS
 
 Fingerprint = tuple[int, int]
@@ -32,7 +33,7 @@ class RunSummary:
 
 def store() -> RunStore:
     """Open the run store; a store keeps nothing in memory, so this costs nothing."""
-    return open_store()
+    return open_store(locked=changes.problem())
 
 
 def fingerprint(path: Path) -> Fingerprint:

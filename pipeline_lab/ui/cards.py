@@ -42,7 +42,7 @@ def show_run(store: RunStore, record: RunRecord) -> None:
 
 
 _WITHOUT_STEPS = {
-    RunKind.LOG: "A log that was opened.",
+    RunKind.LOG: "Recorded elsewhere; open it to see what it says.",
     RunKind.RUN: "No measured steps yet.",
     RunKind.RACE: "A race: its arms took turns.",
     RunKind.TUNE: "A search for a faster pipeline.",

@@ -14,6 +14,7 @@ def show(store: RunStore, folder: RunFolder) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="unkept"):
         st.markdown(":orange-badge[not kept] This log goes a day after it was opened, unless you keep it.")
         if st.button("Keep", key="keep", type="primary"):
+            store.check_unlocked()
             opened.keep(folder)
             st.rerun()
         if st.button("Throw away", key="throw-away"):

@@ -15,7 +15,7 @@ from pipeline_lab.runs.events import read_events
 from pipeline_lab.runs.launcher import cancel, position
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.ui import analyses, background, live_chart, state, verdict
+from pipeline_lab.ui import analyses, background, cache, live_chart, state, verdict
 from pipeline_lab.ui.progress import Progress, summarise
 from pipeline_lab.ui.text import escape, sentence
 from pipeline_lab.ui.timeline import component as timeline
@@ -126,6 +126,7 @@ def _show_gaps(diagnosis: Diagnosis) -> None:
 
 def _cancel(folder: RunFolder) -> None:
     try:
+        cache.store().check_unlocked()
         cancel(folder)
     except PipelineLabError as error:
         state.set_problem(str(error))

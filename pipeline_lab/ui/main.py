@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.ui import background, links, state
+from pipeline_lab.ui import background, changes, links, state
 from pipeline_lab.ui.text import prose, sentence
 
 ICON = Path(__file__).with_name("icon.png")
@@ -28,6 +28,8 @@ page = st.navigation(
     ],
     position="top",
 )
+if only_shows := changes.problem():
+    st.info(prose(only_shows), icon=":material/lock:")
 try:
     page.run()
 except PipelineLabError as error:

@@ -35,8 +35,8 @@ def check_brought(options: RunOptions) -> RunOptions:
     return options
 
 
-def check(options: RunOptions) -> RunOptions:
-    """Return the options, if the app may launch them.
+def check(options: RunOptions) -> None:
+    """Refuse options that the app may not launch.
 
     Raises:
         OptionsError: They run code of the user's, and the app was started without leave.
@@ -46,4 +46,3 @@ def check(options: RunOptions) -> RunOptions:
             f"{options.workload.target} is code of your own, which the app only runs when it was started so: "
             f"pipeline-lab app --allow-code, or {VARIABLE}=1. The command line runs it too."
         )
-    return options

@@ -13,7 +13,7 @@ from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.saved_presets import all_presets, find_any_preset
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import links, own_code, state
+from pipeline_lab.ui import leave, links, state
 from pipeline_lab.ui.draft import Document
 from pipeline_lab.ui.fields import edit_fields
 from pipeline_lab.ui.text import escape, format_moment
@@ -75,7 +75,7 @@ def read_race(store: RunStore, arms: Sequence[str], settings: Document) -> RaceO
     """
     from pipeline_lab.comparison.racing import choose_race
 
-    return choose_race([own_code.check(read_arm(store, arm)) for arm in arms], **settings)
+    return choose_race([leave.check(read_arm(store, arm)) for arm in arms], **settings)
 
 
 def read_arm(store: RunStore, arm: str) -> RunOptions:

@@ -63,7 +63,10 @@ def _is_own(origin: str | None) -> bool:
     """Say whether a page of this app, or no page at all, opens the connection."""
     if origin is None:
         return True
-    host = urlsplit(origin).hostname or ""
+    try:
+        host = urlsplit(origin).hostname or ""
+    except ValueError:  # no address at all
+        return False
     return any(host == own or (own.startswith("*") and host.endswith(own[1:])) for own in allowed_hosts())
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import own_code, security, server_paths, uploads
+from pipeline_lab.ui import changes, own_code, security, server_paths, uploads
 from pipeline_lab.units import format_bytes
 
 
@@ -28,6 +28,11 @@ def settings(store: RunStore) -> Iterator[Setting]:
     yield Setting("Made data and saved analyses of single files", cache, "PIPELINE_LAB_CACHE")
     yield Setting("Largest upload", format_bytes(uploads.limit_bytes()), "PIPELINE_LAB_UPLOAD_LIMIT_MB")
     yield Setting("Paths on this machine that may be opened", _paths(), "PIPELINE_LAB_PATHS, folders parted by colons")
+    yield Setting(
+        "Launching, opening, changing, deleting",
+        "not allowed: only to look" if changes.problem() else "allowed",
+        f"{changes.VARIABLE}=1 or 0; without it, as long as only this machine is answered",
+    )
     code = "allowed" if own_code.is_allowed() else "not allowed"
     yield Setting(
         "Workloads that run your own Python code", code, f"`pipeline-lab app --allow-code`, or {own_code.VARIABLE}=1"

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pipeline_lab.options.tune import TuneOptions, read_tune_options
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import links, own_code, race_form
+from pipeline_lab.ui import leave, links, race_form
 from pipeline_lab.ui.draft import Document
 from pipeline_lab.ui.fields import edit_fields
 
@@ -46,7 +46,7 @@ def read_tune(store: RunStore, start: str, settings: Document) -> TuneOptions:
     """
     from pipeline_lab.tuning.launching import check_tune
 
-    chosen = own_code.check(race_form.read_arm(store, start))
+    chosen = leave.check(race_form.read_arm(store, start))
     options = read_tune_options({"start": chosen.model_dump(mode="json"), **settings})
     check_tune(options)
     return options

@@ -13,7 +13,7 @@ from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.launching import resume_tune
 from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.words import describe
-from pipeline_lab.ui import contents, ending, export_links, links, live, live_chart, notes, own_code, state, subjects
+from pipeline_lab.ui import contents, ending, export_links, leave, links, live, live_chart, notes, state, subjects
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_S, format_duration
 
@@ -59,7 +59,7 @@ def _show_actions(store: RunStore, found: Tuning) -> None:
 
 def _resume(store: RunStore, run_id: str) -> None:
     try:
-        own_code.check(read_tune_options(store.read(run_id).options or {}).start)
+        leave.check(read_tune_options(store.read(run_id).options or {}).start)
         resume_tune(store, run_id)
     except PipelineLabError as error:
         state.set_problem(str(error))

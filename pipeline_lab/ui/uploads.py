@@ -21,6 +21,7 @@ from starlette.routing import Route
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
+from pipeline_lab.ui import changes
 from pipeline_lab.units import format_bytes
 
 URL = "/api/lab/uploads"
@@ -82,11 +83,11 @@ async def begin(request: Request) -> Response:
     """Give out the id of a new upload."""
     try:
         _check_origin(request)
-        folder = await to_thread.run_sync(opened.new_arrival, open_store())
+        folder = await to_thread.run_sync(opened.new_arrival, open_store(locked=changes.problem()))
     except UploadError as error:
         return _refuse(error)
     except StoreError as error:
-        return _refuse(UploadError(507, str(error)))
+        return _refuse(UploadError(403 if changes.problem() else 507, str(error)))
     _uploads[folder.name] = Upload(folder)
     return JSONResponse({"id": folder.name})
 

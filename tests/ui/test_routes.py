@@ -124,6 +124,7 @@ def test_more_hosts_can_be_named(monkeypatch):
 @pytest.mark.parametrize(
     ("origin", "is_served"),
     [
+        ("http://[", False),
         ("http://localhost:8501", True),
         ("https://lab.example", True),
         (None, True),

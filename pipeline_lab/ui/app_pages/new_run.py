@@ -7,7 +7,7 @@ from pipeline_lab.options.run import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.launcher import launch
-from pipeline_lab.ui import advice, cache, forecast, form, keep_options, links, origin, own_code, race_form, state
+from pipeline_lab.ui import advice, cache, forecast, form, keep_options, leave, links, origin, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 
 st.title("Which pipeline do you want to try?", anchor=False)
@@ -36,7 +36,7 @@ with left:
 
 problem, options = "", None
 try:
-    chosen = own_code.check(read_options(draft.document))
+    chosen = leave.check(read_options(draft.document))
     check_launchable(chosen)
     options = chosen
     state.remember_launchable(options)
