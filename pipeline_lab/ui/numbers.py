@@ -19,4 +19,4 @@ def show(key: str, numbers: Iterable[tuple[str, str]]) -> None:
         return
     with st.grid(min(COLUMNS, len(shown)), min_column_width=NARROWEST_PX, gap="small", key=f"numbers-{key}"):
         for name, value in shown:
-            st.metric(escape(sentence(name)), value, help=explain(name))
+            st.metric(escape(sentence(name)), escape(value), help=explain(name))

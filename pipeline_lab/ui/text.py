@@ -15,7 +15,8 @@ def escape(text: str) -> str:
 
 def prose(text: str) -> str:
     """Return a sentence as :func:`escape` does, but with what stands between backticks as code."""
-    return _CODE.sub(lambda found: found[0] if found[1] else escape(found[0]), text.replace("\n", " "))
+    line = text.replace("\r", " ").replace("\n", " ")  # a line's end would end the code, too
+    return _CODE.sub(lambda found: found[0] if found[1] else escape(found[0]), line)
 
 
 def sentence(text: str) -> str:

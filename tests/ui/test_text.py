@@ -35,3 +35,11 @@ def test_a_sentence_begins_with_a_capital_unless_it_begins_with_a_name(text, sho
 def test_code_in_a_sentence_is_shown_as_code_and_nothing_else_is_markup():
     assert prose("set `sample_probe` on, *now*") == r"set `sample_probe` on, \*now\*"
     assert prose("a lone ` and $x$") == r"a lone \` and \$x\$"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_code_does_not_go_on_behind_its_line(end):
+    """Between blank lines Markdown would read what stands inside the backticks as a paragraph of its own."""
+    shown = prose(f"`a{end}{end}[link](//elsewhere){end}{end}b`")
+    assert "\n" not in shown
+    assert "\r" not in shown

@@ -1,0 +1,15 @@
+"""Numbers side by side."""
+
+from streamlit.testing.v1 import AppTest
+
+
+def _names_out_of_a_trace() -> None:
+    from pipeline_lab.ui import numbers
+
+    numbers.show("evidence", [("functions", "__train__ [here](//elsewhere)")])
+
+
+def test_what_a_trace_names_means_nothing_in_markdown():
+    app = AppTest.from_function(_names_out_of_a_trace).run()
+    assert not app.exception
+    assert app.metric[0].value == r"\_\_train\_\_ \[here\]\(//elsewhere\)"
