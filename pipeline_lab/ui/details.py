@@ -86,6 +86,13 @@ def _words(name: str, value: object) -> tuple[str, str]:
     if name.endswith("_bytes") and isinstance(value, int):
         return _words(name.removesuffix("_bytes"), format_bytes(value))
     if isinstance(value, list):
-        value = ", ".join(map(str, value)) or "none"
+        value = ", ".join(map(_entry, value)) or "none"
     spoken = {"cpu": "Processor", "gpus": "GPUs"}.get(name, name.replace("_", " ").capitalize())
     return spoken, value if isinstance(value, str) else json.dumps(value)
+
+
+def _entry(value: object) -> str:
+    """Return one of several: a GPU by its name and memory."""
+    if not isinstance(value, dict):
+        return str(value)
+    return " · ".join(_words(name, part)[1] for name, part in value.items() if part is not None)

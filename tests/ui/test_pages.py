@@ -1,12 +1,14 @@
 """The pages, one by one, as a session sees them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import update_record
 from tests.support.run_folders import make_run, set_state
 from tests.ui.conftest import texts
 
@@ -220,6 +222,17 @@ def test_options_source_and_files_are_shown(open_page, run_store):
     assert json.loads(codes[0])["pipeline"]["stages"][0]["stage"] == "read"
     assert codes[1] == folder.source.read_text().strip()
     assert f"/api/lab/runs/{folder.id}/files/run.json" in texts(app)
+
+
+@pytest.mark.usefixtures("diagnosis")
+def test_the_machine_is_told_in_words(open_page, run_store):
+    folder = make_run(run_store)
+    gpus = [{"name": "NVIDIA H200", "memory_bytes": 150_000_000_000}, {"name": "NVIDIA T4", "memory_bytes": None}]
+    environment = {"memory_bytes": 24_000_000_000, "gpus": gpus}
+    update_record(folder, lambda record: replace(record, environment=environment))
+    shown = texts(open_page("run", run=folder.id, section="Options and source"))
+    assert "| Memory | 24 GB |" in shown
+    assert "| GPUs | NVIDIA H200 · 150 GB, NVIDIA T4 |" in shown
 
 
 @pytest.mark.usefixtures("diagnosis")
