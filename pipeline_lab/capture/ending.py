@@ -74,6 +74,7 @@ class Ending:
                 cwd=folder,  # not the script's, whose files may bear the names of modules
                 env=child_environment(),
                 timeout=PATIENCE_S,
+                start_new_session=True,  # Ctrl-C at the terminal ends it through this process alone, without a traceback
                 check=False,
             )
         except subprocess.TimeoutExpired:

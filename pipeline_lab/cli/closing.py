@@ -49,5 +49,13 @@ def _judge(folder: RunFolder) -> "Verdict":
     return advise(read_diagnosis(folder.path)).verdict
 
 
+def main() -> None:
+    """Close the run whose folder the command line names; that it is gone is one sentence."""
+    try:
+        close(RunFolder(Path(sys.argv[1])))
+    except PipelineLabError as error:
+        say("{}", str(error))
+
+
 if __name__ == "__main__":
-    close(RunFolder(Path(sys.argv[1])))
+    main()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.cli.closing import close
+from pipeline_lab.cli.closing import close, main
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
@@ -28,3 +28,12 @@ def test_a_recording_ends_with_its_place_the_next_commands_and_the_verdict(
     assert f"pipeline-lab analyze {folder.path}" in err
     assert f"pipeline-lab app --store {tmp_path}" in err
     assert f"/run?run={folder.id}" in err
+
+
+def test_a_run_that_was_deleted_meanwhile_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["closing", str(tmp_path / "gone")])
+    main()
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "gone" in sentence
