@@ -12,7 +12,11 @@ export default function ({ data, parentElement }) {
 function library(url) {
   window.pipelineLabPlotly ??= new Promise((resolve, reject) => {
     const script = document.createElement("script")
-    Object.assign(script, { src: url, onload: () => resolve(window.Plotly), onerror: reject })
+    const failed = () => {
+      window.pipelineLabPlotly = null // the next chart asks again
+      reject(new Error(`${url} did not come.`))
+    }
+    Object.assign(script, { src: url, onload: () => resolve(window.Plotly), onerror: failed })
     document.head.append(script)
   })
   return window.pipelineLabPlotly
