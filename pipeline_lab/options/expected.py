@@ -101,11 +101,18 @@ def _words(type_: Any, limits: tuple[Any, ...]) -> list[str]:
     if type_ in (int, float):
         return [f"a {'whole ' if type_ is int else ''}number{_range(limits)}"]
     if type_ is str:
-        longest = next((limit.max_length for limit in limits if isinstance(limit, annotated_types.MaxLen)), None)
-        return ["text" if longest is None else f"text of at most {longest} characters"]
+        return [f"text{_length(limits)}"]
     if get_origin(type_) is tuple:
         return [f"a list, each entry {describe(get_args(type_)[0])}"]
     return ["a JSON object"]
+
+
+def _length(limits: tuple[Any, ...]) -> str:
+    least = next((limit.min_length for limit in limits if isinstance(limit, annotated_types.MinLen)), 0)
+    most = next((limit.max_length for limit in limits if isinstance(limit, annotated_types.MaxLen)), None)
+    if most is None:
+        return f" of {least} or more characters" if least else ""
+    return f" of {least} to {most} characters" if least else f" of at most {most} characters"
 
 
 def _range(limits: tuple[Any, ...]) -> str:

@@ -1,8 +1,9 @@
 """The stage that hands the pipeline before it to other processes."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from pipeline_lab.options.base import Options
 
@@ -13,7 +14,13 @@ def _without_protocol(value: object) -> object:
     return value.strip().removeprefix("grpc://") or None if isinstance(value, str) else value
 
 
-Address = Annotated[str, Field(pattern=f"^{HOST_AND_PORT}$")]
+def _host_and_port(value: str) -> str:
+    if re.fullmatch(HOST_AND_PORT, value) is None:
+        raise ValueError("an address is written host:port, such as 10.0.0.7:5050, or left empty to start one")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_host_and_port)]
 
 
 class ServiceStage(Options):

@@ -184,6 +184,16 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
         ("workload.kind", "images", "workload has no options element_bytes, read_ms, .*; it has classes, "),
         ("workload.examples_per_file", "[0]", "workload.examples_per_file.0 should be a whole number from 1 to"),
         ("name", "x" * 201, "name should be text of at most 200 characters, but is"),
+        (
+            "workload",
+            '{"kind": "images", "image_feature": ""}',
+            "workload.image_feature should be text of 1 to 200 characters, but is ''.",
+        ),
+        (
+            "pipeline.stages.4",
+            '{"stage": "service", "address": "host"}',
+            "pipeline.stages.4.address: an address is written host:port, such as",
+        ),
         ("training.xla", "true", "training.xla is for the step of the images workload"),
         ("training.held_out_files", "1", "training: held_out_files are for evaluations; set evaluate_every"),
         ("training.accumulate", "2", "training.accumulate is for the step of the images workload"),
