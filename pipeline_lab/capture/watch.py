@@ -126,16 +126,17 @@ class Watcher:
         )
         make_room_for_others(recorder.pause, recorder.resume)
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)
+        is_stopped = False
         try:
-            while not self._end.wait(TICK_S):
-                if recording.folder.cancel_flag.exists():
-                    recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
-                    break
+            while not is_stopped and not self._end.wait(TICK_S):
                 windows.tick()
                 self._standstill.look(time.monotonic())
+                is_stopped = recording.folder.cancel_flag.exists()  # set by the app
         finally:
             windows.finish()
             sampler.close()
+        if is_stopped:  # not before: the end clears away where the last window is being written
+            recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
 
 
 CEILING_MB = 200
