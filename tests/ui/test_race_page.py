@@ -40,6 +40,13 @@ def test_what_the_form_shows_is_what_races(open_page, run_store):
     assert read_race_options(run_store.runs()[0].options or {}).arm_names == ("baseline", "mine")
 
 
+def test_a_link_says_what_it_names_in_vain(open_page):
+    app = open_page("race", arms="preset:baseline,run:*gone*")
+    assert not app.exception
+    assert app.multiselect[0].value == ["preset:baseline"]
+    assert app.warning[0].value == r"The link names what is not here\: run\:\*gone\*\."
+
+
 def test_arms_that_cannot_race_say_why(open_page, run_store):
     app = open_page("race", arms="preset:baseline,nothing")
     assert app.button(key="race-start").disabled
