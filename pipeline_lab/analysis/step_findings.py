@@ -144,7 +144,7 @@ def stragglers(results: Results) -> Finding | None:
     percent = 100.0 * row["held_up_ns"] / hosts.common_ns
     why = f", most of all for {PART_NAMES[row['cause']]}" if row["cause"] else ""
     waiting = int(np.median([other["collective_ns"] for other in others]))
-    if not waiting and not row["collective_ns"]:  # each goes its own way
+    if not waiting and not row["collective_ns"] and not _exchange_values(results):  # each goes its own way
         return Finding(
             "stragglers",
             f"{hosts.straggler} is slower than the other hosts{why}. No collectives were recorded, so none waits for another.",
@@ -163,6 +163,12 @@ def stragglers(results: Results) -> Finding | None:
             Evidence("collectives of the other hosts", f"{format_duration(waiting)} per step"),
         ),
     )
+
+
+def _exchange_values(results: Results) -> bool:
+    """Say whether any step holds collectives; the middle one need not, as where gradients are added up over several."""
+    breakdown = results.step_breakdown
+    return not isinstance(breakdown, Unavailable) and breakdown.collective_ns > 0
 
 
 def collectives(results: Results) -> Finding | None:

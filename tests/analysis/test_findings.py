@@ -8,11 +8,12 @@ from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.findings import find_all
 from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE
+from pipeline_lab.analysis.stragglers import compare
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.tables import SAMPLES
 from pipeline_lab.trace.schema import Salvage
-from tests.analysis.test_stragglers import side_by_side
+from tests.analysis.test_stragglers import breakdown, side_by_side
 from tests.support import results
 
 
@@ -148,6 +149,14 @@ def test_a_slow_host_among_hosts_without_collectives_holds_nobody_back():
     (told,) = [finding.sentence for finding in find_all(apart) if finding.kind == "stragglers"]
     assert told.startswith("b is slower than the other hosts")
     assert "none waits for another" in told
+
+
+def test_hosts_that_exchange_values_in_few_of_their_steps_wait_for_each_other_there():
+    fast, slow = {"device_compute": 10}, {"device_compute": 10, "input_wait": 30}
+    parts = breakdown(a=[*[fast] * 3, {**fast, "collective": 120}], b=[slow] * 4)
+    told = [one.sentence for one in find_all(results.diagnosis(step_breakdown=parts, hosts=compare(parts)))]
+    (stragglers,) = [sentence for sentence in told if sentence.startswith("b ")]
+    assert stragglers.startswith("b holds the other hosts back")
 
 
 def test_outliers_that_cost_time():
