@@ -169,9 +169,12 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
             Evidence("spread of the calls' time", f"{blamed.seen.function_latency.variation:.1f} times the mean")
         )
     if not facts.works_ahead:
-        at_once = f"{times_as_many(facts):.3g} times as many calls of {blamed.name} at once"
-        for cure, gain in (("overlap alone", overlap_gain(facts)), (f"{at_once} alone", parallel_gain(facts))):
-            found.append(Evidence(f"{cure} would save", f"up to {format_percent(100 * gain)} of the step"))
+        cures = [("overlap", overlap_gain(facts))]
+        if not python_bound(facts):
+            at_once = f"{times_as_many(facts):.3g} times as many calls of {blamed.name} at once"
+            cures.append((at_once, parallel_gain(facts)))
+        for cure, gain in cures:
+            found.append(Evidence(f"{cure} alone would save", f"up to {format_percent(100 * gain)} of the step"))
     if cores is not None:
         found.append(
             Evidence("processor", f"{cores.cores_used:.2g} cores, {format_percent(100 * cores.own_share)} of all")

@@ -160,6 +160,18 @@ def test_a_generator_that_keeps_a_core_busy_is_bound_by_python():
     assert blame(pipeline(*GENERATOR, blamed=3), replace(SLEEPING, cores_used=1.1)).cause == "python-bound"
 
 
+def test_more_calls_at_once_are_no_cure_for_python_that_keeps_a_core_busy():
+    serial = (
+        stage(0, "Root"),
+        stage(1, "FlatMap"),
+        replace(GENERATOR[3], number=2, parent=1, path="Root::FlatMap::Generator"),
+    )
+    found = blame(pipeline(*serial, blamed=2), replace(SLEEPING, cores_used=1.1), wait=0.9)
+    assert found.cause == "python-bound"
+    cures = [one.name for one in found.evidence if one.name.endswith("would save")]
+    assert cures == ["overlap alone would save"]
+
+
 def test_a_generator_that_waits_for_its_own_processes_is_a_slow_source():
     # two cores are busy, but 1.9 of them with processes that the generator started
     pooled = replace(SLEEPING, cores_used=2.0, children_cores=1.9)
