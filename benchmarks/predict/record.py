@@ -92,17 +92,23 @@ def read(output: Path) -> list[Outcome]:
 
 def predict_again(outcomes: Sequence[Outcome], plans: Sequence[Plan], store: RunStore) -> list[Outcome]:
     """Return recorded outcomes with what is predicted today from the latest run of each workload."""
-    found = []
+    found: list[Outcome] = []
     for plan in plans:
         changes = {change.name: change for change in plan.changes}
         raced = [outcome for outcome in outcomes if outcome.workload == plan.name and outcome.change in changes]
-        runs = [each.id for each in store.runs() if each.kind is RunKind.RUN and each.name == plan.name]
-        if not raced or isinstance(measured := measure_run(store.folder(runs[0])), Unavailable):
+        if not raced:
             continue
-        for outcome in raced:
-            prediction = predict(measured, changes[outcome.change].options)
-            found.append(replace(outcome, **_predicted(prediction, measured)))
+        latest = next(each.id for each in store.runs() if each.kind is RunKind.RUN and each.name == plan.name)
+        measured = measure_run(store.folder(latest))
+        found += [replace(outcome, **_predict_one(measured, changes[outcome.change])) for outcome in raced]
     return found
+
+
+def _predict_one(measured: Measured | Unavailable, change: Change) -> dict[str, Any]:
+    """Return what is predicted of a change; a run that no longer explains itself predicts nothing, and says why."""
+    if isinstance(measured, Unavailable):
+        return {"predicted": None, "binding": measured.reason}
+    return _predicted(predict(measured, change.options), measured)
 
 
 def _predicted(prediction: Prediction | Unavailable, measured: Measured) -> dict[str, Any]:
