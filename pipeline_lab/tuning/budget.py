@@ -90,7 +90,10 @@ class Budget:
 
 
 def read_costs(folder: RunFolder) -> Costs:
-    """Return what a run took beside its calibration and training; nothing where it did not note its phases."""
+    """Return what a run took beside its training; nothing where it did not note its phases.
+
+    All between building and training counts as building, calibration and warm-up too: in them it compiles.
+    """
     status = read_record(folder).status
     begun_s: dict[str, float] = {}
     for event in read_events(folder.events):

@@ -78,7 +78,10 @@ class Sampling:
         return order_steps(pipeline, 0 if self._records is None else len(self._records), self._cores)
 
     def _mixing(self, options: RunOptions) -> FloatArray | None:
-        """Return how badly a pipeline mixes, each number 0 at its best, NaN where too few examples are read to say, shape (seeds, numbers); None if it cannot be told."""
+        """Return how badly a pipeline mixes, shape (seeds, numbers); None if it cannot be told.
+
+        Each number is 0 at its best, and NaN where too few examples are read to say.
+        """
         if self._records is None:
             return None
         pipeline, buckets, total = options.pipeline, buckets_of(options), int(self._records.sum())
