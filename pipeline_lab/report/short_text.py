@@ -21,7 +21,7 @@ def write_short(content: Content) -> str:
     if answer.suggestions:
         first = answer.suggestions[0]
         predicted = f" ({first.prediction})" if first.prediction else ""
-        lines += [f"Try first: {plain_line(first.change, MAX_SENTENCE)}{predicted}"]
+        lines += [f"Try first: {plain_line(first.change.rstrip('.'), MAX_SENTENCE)}{predicted}."]
     if STAGES in tables:
         lines += ["", *_write_table(tables[STAGES])]
     if FINDINGS in tables:

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from pipeline_lab.analysis.verdict import Suggestion
 from pipeline_lab.comparison.recorded import compare_runs
 from pipeline_lab.report.notebook import describe
 from tests.report.subjects import HOSTILE, hostile_run
@@ -33,6 +34,12 @@ def test_a_printed_diagnosis_fits_on_a_screen() -> None:
     ]
     assert lines[-1] == "! Files are not sampled by size."
     assert len(str(COMPARISON).splitlines()) <= 30
+
+
+def test_what_to_try_first_is_printed_as_one_sentence() -> None:
+    found, cure = results.diagnosis(), Suggestion("Add a cache.", "Files are read again and again.", 30.0)
+    advised = replace(found, verdict=replace(found.verdict, suggestions=(cure,)))
+    assert f"Try first: Add a cache ({cure.prediction})." in str(advised).splitlines()
 
 
 def test_a_comparison_shows_its_answer_and_the_warning() -> None:
