@@ -26,6 +26,8 @@ def refill_terms(
 ) -> list[Term]:
     """Return the step where a buffer is refilled in every epoch, if one is and it costs anything.
 
+    A run that refills one itself has it in its step already, and in the waits that were put on its pipeline.
+
     While a buffer fills, what stands behind it has nothing to do but what it holds ready; while it empties at the end of
     the epoch, what stands before it has nothing to do. For that share of the epoch the two take turns.
 
@@ -39,7 +41,8 @@ def refill_terms(
     """
     place = _refilled(options)
     epoch = None if place is None else _examples(options, place, measured.records)
-    if place is None or epoch is None or times[place].running.is_skipped:
+    is_new = _refilled(measured.options) is None
+    if not is_new or place is None or epoch is None or times[place].running.is_skipped:
         return []
     share = min(1.0, _buffered(options, place) / epoch)
     before = [_idle(time) if index > place else time for index, time in enumerate(times)]

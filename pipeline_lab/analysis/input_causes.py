@@ -169,11 +169,7 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
             Evidence("spread of the calls' time", f"{blamed.seen.function_latency.variation:.1f} times the mean")
         )
     if not facts.works_ahead:
-        cures = [("overlap", overlap_gain(facts))]
-        if not python_bound(facts):
-            at_once = f"{times_as_many(facts):.3g} times as many calls of {blamed.name} at once"
-            cures.append((at_once, parallel_gain(facts)))
-        for cure, gain in cures:
+        for cure, gain in _gains(facts):
             found.append(Evidence(f"{cure} alone would save", f"up to {format_percent(100 * gain)} of the step"))
     if cores is not None:
         found.append(
@@ -182,3 +178,12 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
         if cores.children_cores >= LEAST_CORES:
             found.append(Evidence("processes that the job started", f"{cores.children_cores:.2g} of these cores"))
     return tuple(found)
+
+
+def _gains(facts: InputFacts) -> list[tuple[str, float]]:
+    """Return what two cures of a serial pipeline would save of the step; Python that keeps a core busy gains by one of them."""
+    gains = [("overlap", overlap_gain(facts))]
+    if not python_bound(facts):
+        at_once = f"{times_as_many(facts):.3g} times as many calls of {facts.blamed.name} at once"
+        gains.append((at_once, parallel_gain(facts)))
+    return gains

@@ -15,6 +15,7 @@ from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.live_model import LiveModel
+from pipeline_lab.analysis.losses import MODERATE_PERCENT
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
@@ -28,6 +29,8 @@ APART = 0.2
 
 LEAST_STEPS = 10
 """Fewer steps say too little of a job."""
+LEAST_FIRST_STEPS = 5
+"""Fewer steps differ from others by chance."""
 
 ONLY_THE_FIRST = (
     "No profile window lies behind the first epoch, which is another matter than the later ones; record windows for longer, or "
@@ -63,7 +66,7 @@ def find_apart(phases: StepPhases) -> tuple[PhaseTimes, PhaseTimes] | None:
     """Return the first epoch and the later ones if these are to be judged by themselves, else None."""
     times = {one.phase: one for one in phases.phases}
     first, later = times.get(Phase.FIRST_EPOCH), times.get(Phase.LATER_EPOCHS)
-    if first is None or later is None or later.steps < LEAST_STEPS:
+    if first is None or later is None or first.steps < LEAST_FIRST_STEPS or later.steps < LEAST_STEPS:
         return None
     if abs(first.median_ns - later.median_ns) < APART * max(first.median_ns, later.median_ns):
         return None
@@ -76,8 +79,15 @@ def as_warmup(steps: pa.Table, first_step: int) -> pa.Table:
     return tables.replace_column(steps, "warmup", (tables.bools(steps, "warmup") | before))
 
 
-def without_pipeline_alone(calibration: Calibration) -> Calibration:
-    """Take out the pipeline alone: it was timed from its beginning, as the first epoch runs."""
+def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:
+    """Take out the pipeline alone where it has changed since: it was timed from its beginning, as the first epoch runs.
+
+    It has where the job waits for another share of its steps than it did, or steps are faster than the pipeline was.
+    """
+    alone_ns = calibration.pipeline_only_ns
+    waits_alike = abs(first.wait_percent - later.wait_percent) < MODERATE_PERCENT
+    if alone_ns is None or (waits_alike and alone_ns <= calibration.step_ns):
+        return calibration
     return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)
 
 

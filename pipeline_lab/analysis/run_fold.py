@@ -153,7 +153,9 @@ def measure_later(job: JobTables, phases: StepPhases | Unavailable, origin_ns: i
         start_ns=int(tables.ints(steps, "start_ns")[begun].min()) - origin_ns,
         first=first,
         job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
-        calibration=attempt(lambda: later_epochs.without_pipeline_alone(calibration.measure(job.events, steps))),
+        calibration=attempt(
+            lambda: later_epochs.without_first_pace(calibration.measure(job.events, steps), first, later)
+        ),
         live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
         job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
         profiler_cost=attempt(lambda: profiler_cost.measure(job.events, steps, origin_ns)),

@@ -6,6 +6,7 @@ The rules look at measured times only, never at options or preset names.
 from pipeline_lab.analysis.blame import Blame
 from pipeline_lab.analysis.input_causes import find_blame
 from pipeline_lab.analysis.losses import (
+    CONTENTION_PERCENT,
     STRONG_PERCENT,
     Losses,
     classify,
@@ -84,6 +85,11 @@ def _is_slower_alone(results: Results) -> bool:
     return calibration.pipeline_only_ns > calibration.device_only_ns
 
 
+def _nearly_contends(losses: Losses) -> bool:
+    """Say whether competition for the processor is half of what would give the run its name: it is small, and real."""
+    return losses.by_class.get(VerdictClass.HOST_CONTENTION, 0.0) >= CONTENTION_PERCENT / 2
+
+
 def _confidence(kind: VerdictClass, losses: Losses, results: Results, blame: Blame) -> Confidence:
     """Start high, and lower it for every weakness; the serious ones make it low at once."""
     steps, job = results.steps, results.job_steps
@@ -105,6 +111,7 @@ def _confidence(kind: VerdictClass, losses: Losses, results: Results, blame: Bla
         not blame.is_clear,
         kind is VerdictClass.INPUT_BOUND and blame.cause is None,
         kind is VerdictClass.DEVICE_BOUND and losses.device_percent < 100.0 - 2 * STRONG_PERCENT,
+        kind is VerdictClass.DEVICE_BOUND and _nearly_contends(losses),
         kind is VerdictClass.HOST_CONTENTION and _is_slower_alone(results),
     )
     if sum(doubts) > 2:

@@ -228,6 +228,25 @@ def test_a_runs_own_options_give_its_own_step(step_ms: float, alone: float, wait
         assert predicted(own, explained).step_ms == pytest.approx(step_ms)
 
 
+def test_a_shuffle_before_a_repeat_is_filled_again_each_epoch():
+    """Reading takes 10 ms a batch, the rest 5; for half of an epoch of 100 batches they take turns, less 2.4 batches held."""
+    run = measured()
+    stages = tuple(replace(cost, ms_per_example=1.0) if cost.stage == "read" else cost for cost in run.stages)
+    run = replace(run, stages=stages, step_cpu_ms=None)
+    shuffle = {"stage": "shuffle", "buffer_size": 500}
+    found = predicted(options(shuffle, REPEAT, mapped(4)), run)
+    assert found.terms[0].name == "shuffle, filled again each epoch"
+    assert found.step_ms == pytest.approx(10.0 + 0.5 * 5.0 - 2.4 * 5.0 / 100, rel=0.02)
+    assert predicted(options(REPEAT, shuffle, mapped(4)), run).step_ms == pytest.approx(10.0, rel=0.02)
+
+
+def test_a_run_that_refills_its_shuffle_has_that_in_its_own_step():
+    own = options({"stage": "shuffle", "buffer_size": 500}, REPEAT, mapped(1))
+    explained = explain(measured(options=own, step_ms=20.0))
+    assert isinstance(explained, Measured)
+    assert predicted(own, explained).step_ms == pytest.approx(20.0)
+
+
 def test_a_run_that_the_model_does_not_understand_predicts_nothing():
     found = explain(measured(step_ms=90.0))
     assert isinstance(found, Unavailable)

@@ -6,9 +6,11 @@ import pytest
 
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.later_epochs import without_first_pace
 from pipeline_lab.analysis.losses import Losses, classify, measure_losses
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.stragglers import compare
 from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
 from pipeline_lab.analysis.verdict_rules import judge
@@ -182,6 +184,27 @@ def test_contention_is_less_sure_where_the_pipelines_pace_may_be_the_limit():
     slow = divided(host_compute=40, dispatch=60)
     assert judged(slow, Calibration(10e6, 40e6, 50e6)).confidence is Confidence.MEDIUM
     assert judged(divided(host_compute=98, input_wait=2), Calibration(30e6, 25e6, 50e6)).confidence is Confidence.HIGH
+
+
+def test_a_device_is_blamed_less_surely_where_competition_takes_half_of_what_would_give_the_run_its_name():
+    busy = divided(host_compute=98, input_wait=2)
+    for alone_ms, expected in ((46e6, Confidence.MEDIUM), (48e6, Confidence.HIGH)):
+        found = judged(busy, Calibration(alone_ms, 25e6, 50e6))
+        assert (found.verdict_class, found.confidence) == (VerdictClass.DEVICE_BOUND, expected)
+
+
+@pytest.mark.parametrize(
+    ("alone_ms", "waited_first_percent", "is_kept"),
+    [(5, 2, True), (5, 40, False), (40, 2, False)],
+    ids=["alike", "waits less now", "faster than it now"],
+)
+def test_the_pipeline_alone_is_forgotten_where_it_has_changed(
+    alone_ms: float, waited_first_percent: int, is_kept: bool
+):
+    first = PhaseTimes(Phase.FIRST_EPOCH, 20, 0, 28e6, 30e6, 100, waited_first_percent)
+    later = PhaseTimes(Phase.LATER_EPOCHS, 60, 20, 22e6, 25e6, 100, 2)
+    kept = without_first_pace(Calibration(18e6, alone_ms * 1e6, 22e6), first, later).pipeline_only_ns
+    assert kept == (alone_ms * 1e6 if is_kept else None)
 
 
 def test_without_traced_steps_the_jobs_own_waits_speak():

@@ -5,7 +5,7 @@ import streamlit as st
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run import set_options
 from pipeline_lab.runs import opened, recorded
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset
@@ -90,7 +90,10 @@ def test_files_of_the_machine_are_read_by_jobs_only_where_paths_are_allowed(open
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(tmp_path / "allowed"))
     monkeypatch.setenv(changes.VARIABLE, "1")
     for folder, may in (("allowed", True), ("other", False)):
-        options = {"workload": {"kind": "images", "data": "files", "pattern": str(tmp_path / folder / "*.tfrecord")}}
-        app = open_page("new_run", options=pack(read_options(options).model_dump(mode="json")))
-        assert ("lies outside the folders that PIPELINE_LAB_PATHS allows" in texts(app)) is not may
+        pattern = str(tmp_path / folder / "*.tfrecord")
+        options = set_options(
+            find_preset("baseline").options, [("workload.pattern", pattern), ("workload.data", "files")]
+        )
+        app = open_page("new_run", options=pack(options.model_dump(mode="json")))
+        assert ("lies outside the folders" in texts(app)) is not may
         assert app.button(key="launch").disabled is not may
