@@ -95,4 +95,4 @@ if __name__ == "__main__":
 def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
     _watch(tmp_path, "train.py", script="pass")
     (folder,) = (tmp_path / "store").glob("*-train-py-*")
-    assert "without having loaded TensorFlow" in (folder / "events.jsonl").read_text()
+    assert "ended without TensorFlow" in (folder / "events.jsonl").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.runs import opened
-from pipeline_lab.ui import analyses, server_paths, upload_zone, uploads
+from pipeline_lab.ui import analyses, changes, server_paths, upload_zone, uploads
 from tests.support import results
 from tests.ui.conftest import texts
 
@@ -117,6 +117,7 @@ def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
 @pytest.mark.usefixtures("diagnosis")
 def test_only_named_folders_may_be_opened(open_log, run_store, log, monkeypatch, local):
     monkeypatch.setattr(server_paths, "is_local", lambda: local)
+    monkeypatch.setenv(changes.VARIABLE, "1")
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(log.parent))
     assert open_log(log.parent / "nothing" / ".." / ".." / "other").error[0].value.endswith(r"allows\.")
     (log.parent / "way-out.xplane.pb").symlink_to(TRACE)
