@@ -23,18 +23,25 @@ def report(
         ),
     ],
     format_name: Annotated[
-        str, typer.Option("--format", "-f", metavar="html|markdown|json|csv|parquet|png|svg", help="How to write it.")
-    ] = "html",
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="html|markdown|json|csv|parquet|png|svg",
+            help="How to write it; without it the file's ending says so, and html where it does not.",
+            show_default=False,
+        ),
+    ] = None,
     notes: Annotated[str, typer.Option(help="Your own words, shown in the report as they are.")] = "",
     store: StoreOption = None,
 ) -> None:
     """Write a report of a run, of runs side by side, of a race, or of a search."""
-    from pipeline_lab.report.catalogue import find_format
+    from pipeline_lab.report.catalogue import find_format, format_of_file
     from pipeline_lab.report.export import write_report
     from pipeline_lab.report.report_on import report_on
     from pipeline_lab.tuning.opening import open_with_searches
 
-    report_format = find_format(format_name)
+    report_format = format_of_file(output.name) if format_name is None else find_format(format_name)
     with messages().status("Reading and writing …"):
         opened = [open_with_searches(run, store) for run in runs]
         written = write_report(report_on(opened, notes), report_format, output)

@@ -19,6 +19,11 @@ FORMATS: tuple[ReportFormat, ...] = (
 )
 
 
+def format_of_file(name: str) -> ReportFormat:
+    """Return the format that a file's ending names; a page where it names none."""
+    return next((each for each in FORMATS if name.lower().endswith(each.suffix)), FORMATS[0])
+
+
 def find_format(name: str) -> ReportFormat:
     """Return the format of that name.
 

@@ -35,8 +35,8 @@ GLOSSARY: dict[str, str] = {
     "Verdict": "The one sentence about what holds the job back, with its class, the stage and the cause.",
     "Confidence": "How sure the verdict is: lower for few steps, damaged traces, busy machines and unclear numbers.",
     "Arm, block, round": "In a race each pipeline is an arm; it runs in blocks of a few steps, and one block of every arm makes a round.",
-    "Race": "Pipelines take turns in one process, in random order, until the difference is known. The only comparison here that speaks of faster "
-    "and slower.",
+    "Race": "Pipelines take turns in one process, in random order, until the difference is known. What the machine does "
+    "meanwhile meets all of them; runs that were recorded apart differ by that as well.",
     "Interval": "The range in which the true ratio lies, with a chance of 95 % unless you chose another, whenever the race was stopped.",
     "Undecided": "The race could not tell. It says how large a difference would have been seen.",
     "Drift": "A machine gets slower and faster by itself over minutes. Two runs recorded apart may differ by that alone.",

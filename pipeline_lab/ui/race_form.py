@@ -13,10 +13,10 @@ from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.saved_presets import all_presets, find_any_preset
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import leave, links, state
+from pipeline_lab.ui import compare_form, leave, links, state
 from pipeline_lab.ui.draft import Document
 from pipeline_lab.ui.fields import edit_fields
-from pipeline_lab.ui.text import escape, format_moment
+from pipeline_lab.ui.text import escape
 
 FORM = "form"
 MAX_ARMS = 8
@@ -58,11 +58,11 @@ def warn_of_unknown(named: Sequence[str], offered: Collection[str]) -> None:
 
 def offer_arms(store: RunStore) -> dict[str, str]:
     """Return what can race, with words for each."""
-    runs = [record for record in store.runs() if record.kind is RunKind.RUN]
+    runs = {record.id: record for record in store.runs() if record.kind is RunKind.RUN}
     return {
         **{f"preset:{preset.name}": f"Preset {preset.name}" for preset in all_presets(store)},
         FORM: "What New run shows now",
-        **{f"run:{run.id}": f"{run.name} · {format_moment(run.status.created_s)} · {run.id[-4:]}" for run in runs},
+        **{f"run:{run_id}": label for run_id, label in compare_form.labels_of(runs).items()},
     }
 
 

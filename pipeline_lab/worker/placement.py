@@ -53,6 +53,10 @@ class OneDevice:
         return compiled
 
 
+COLLECTIVES_EACH = 1000
+"""Numbers that one strategy has for groups of devices; it needs a handful."""
+
+
 class Mirrored:
     """Several devices with a copy of the model each (``MirroredStrategy``); gradients are averaged over all."""
 
@@ -60,6 +64,9 @@ class Mirrored:
         self.replicas = replicas
         devices = tf.config.list_logical_devices("GPU" if is_gpu else "CPU")[:replicas]
         self.strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
+        # TensorFlow numbers the collectives of each strategy from the same start, and those of two strategies in one process, such
+        # as two arms of a race, stop each other where their shapes differ. There is no public way to number them apart.
+        tf.distribute.MirroredStrategy._collective_key_base += COLLECTIVES_EACH
         self.batch_spec: Any = None
 
     def scope(self) -> AbstractContextManager[Any]:

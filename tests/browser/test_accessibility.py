@@ -50,4 +50,4 @@ def test_no_page_has_a_serious_violation(server, made, new_page, scheme, paths):
             if violation["impact"] in WEIGHTY:
                 nodes = [(node["target"], node["failureSummary"]) for node in violation["nodes"]]
                 found.append((path, violation["id"], violation["help"], nodes[:3]))
-    assert found == []
+    assert found == [], str(found)[:3000]

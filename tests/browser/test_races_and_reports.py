@@ -100,4 +100,4 @@ def test_runs_that_are_chosen_are_compared(server, page):
         settle(page)
     page.get_by_role("button", name="Compare 2 runs").click()
     expect(page.get_by_role("heading", name="What differs between runs?", level=1)).to_be_visible()
-    expect(page.get_by_text("What differs")).to_be_visible()
+    expect(page.get_by_text("What differs", exact=True)).to_be_visible()

@@ -83,3 +83,9 @@ def test_an_unknown_format_is_wrong_usage(tmp_path: Path, run: RunFolder) -> Non
     assert ended.exit_code == 2
     assert "no report format 'pdf'" in ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_ending_of_the_file_names_the_format(tmp_path: Path, run: RunFolder) -> None:
+    for name, begin in (("a.md", "# "), ("a.json", "{"), ("a.html", "<!doctype html>"), ("a", "<!doctype html>")):
+        assert call("report", run.path, "--output", tmp_path / name).exit_code == 0
+        assert (tmp_path / name).read_text(encoding="utf-8").lower().startswith(begin)

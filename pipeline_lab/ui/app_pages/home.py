@@ -20,7 +20,7 @@ if samples:
         for record in samples:
             cards.show_run(store, record)
     if len(samples) > 1 and st.button("Compare the two", key="compare-samples"):
-        links.open_comparison([record.id for record in reversed(samples)])
+        links.open_comparison([record.id for record in samples])
 
 st.header("Start with your own", anchor=False)
 cards.show_ways_in()
