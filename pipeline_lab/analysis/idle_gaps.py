@@ -18,12 +18,13 @@ from pipeline_lab.analysis.gap_tables import GAP_TABLE as GAP_TABLE
 from pipeline_lab.analysis.gap_tables import MIXED_TABLE as MIXED_TABLE
 from pipeline_lab.analysis.gap_tables import OPERATION_TABLE as OPERATION_TABLE
 from pipeline_lab.analysis.intervals import IntArray, complement, length_within, total, union_of
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 
 NO_WORK = (
     "No device work in this trace: it has neither a device plane nor ops on the host's threads; record with "
     "host_tracer_level=2, and for GPUs make sure that CUPTI may be used."
 )
+NO_DEVICE_TIME = "The windows hold no device time; record longer ones, while steps run."
 LONGEST_GAPS = 10_000
 """Gaps kept per device and window, and pieces of work between shorter ones; these are in every total, and in stretches."""
 OPERATIONS_PER_GAP = 5
@@ -123,6 +124,16 @@ class IdleGaps:
     @property
     def busy_ns(self) -> int:
         return sum(device.busy_ns for device in self.devices)
+
+    @property
+    def window_ns(self) -> int:
+        """Time of all devices inside the windows."""
+        return self.idle_ns + self.busy_ns
+
+    @property
+    def idle_percent(self) -> float | Unavailable:
+        """Idle time, percent of the time of all devices inside the windows."""
+        return 100.0 * self.idle_ns / self.window_ns if self.window_ns else Unavailable(NO_DEVICE_TIME)
 
 
 def analyse(activity: Activity) -> IdleGaps:

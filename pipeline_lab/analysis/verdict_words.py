@@ -178,9 +178,7 @@ def _calibration_evidence(calibration: Calibration | Unavailable) -> tuple[Evide
 
 
 def idle_evidence(gaps: IdleGaps) -> tuple[Evidence, ...]:
-    window_ns = gaps.busy_ns + gaps.idle_ns
-    if not window_ns:
+    idle = gaps.idle_percent
+    if isinstance(idle, Unavailable):
         return ()
-    return (
-        Evidence(f"idle time of {gaps.device}", f"{format_percent(100.0 * gaps.idle_ns / window_ns)} of the capture"),
-    )
+    return (Evidence(f"idle time of {gaps.device}", f"{format_percent(idle)} of the capture"),)

@@ -157,12 +157,13 @@ def _input_stalls(stalls: InputStalls) -> str:
 
 
 def _idle_gaps(gaps: IdleGaps) -> str:
-    total_ns = gaps.busy_ns + gaps.idle_ns
-    share = format_percent(100 * gaps.idle_ns / total_ns) if total_ns else "nothing"
+    idle = gaps.idle_percent
+    if isinstance(idle, Unavailable):
+        return idle.reason
     causes = sorted(((ns, cause) for cause, ns in gaps.idle_by_cause_ns.items() if ns), reverse=True)[:4]
     listed = ", ".join(f"{cause.replace('_', ' ')} {format_duration(ns)}" for ns, cause in causes)
     off = f" · not recorded between windows: {format_duration(gaps.unrecorded_ns)}" if gaps.unrecorded_ns else ""
-    return f"{gaps.device} idle {share} of the windows" + (f": {listed}" if listed else "") + off
+    return f"{gaps.device} idle {format_percent(idle)} of the windows" + (f": {listed}" if listed else "") + off
 
 
 def _calibration(calibration: Calibration) -> str:

@@ -197,11 +197,7 @@ def _exposed_percent(diagnosis: Diagnosis) -> Value:
 
 
 def _idle_percent(diagnosis: Diagnosis) -> Value:
-    def share(gaps: IdleGaps) -> Value:
-        whole = gaps.idle_ns + gaps.busy_ns
-        return 100.0 * gaps.idle_ns / whole if whole else Unavailable("The windows hold no device time.")
-
-    return _of(diagnosis.idle_gaps, share)
+    return _of(diagnosis.idle_gaps, lambda gaps: gaps.idle_percent)
 
 
 def _idle_ms(cause: GapCause) -> Read:

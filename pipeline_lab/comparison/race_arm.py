@@ -158,10 +158,11 @@ def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
         return Unavailable(str(error))
     if isinstance(gaps, Unavailable):
         return gaps
-    whole_ns = gaps.idle_ns + gaps.busy_ns
-    idle_ns = gaps.idle_by_cause_ns
+    idle_percent, idle_ns = gaps.idle_percent, gaps.idle_by_cause_ns
+    if isinstance(idle_percent, Unavailable):
+        return idle_percent
     cause = max(idle_ns, key=idle_ns.__getitem__) if gaps.idle_ns else None
-    return ArmIdle(gaps.device, 100.0 * gaps.idle_ns / whole_ns if whole_ns else 0.0, cause, windows[-1])
+    return ArmIdle(gaps.device, idle_percent, cause, windows[-1])
 
 
 def _read_sampling(folder: RunFolder, batches: int, views: int) -> FileSampling | Unavailable:

@@ -18,7 +18,7 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     """Draw how long the device idled for each cause inside the profile windows."""
     inside = gaps.idle_by_cause_ns
     rows = [(CAUSE_NAMES[cause], time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
-    figure = _bars("Idle time by cause", rows, gaps.idle_ns + gaps.busy_ns, "of the windows", mode)
+    figure = _bars("Idle time by cause", rows, gaps.window_ns, "of the windows", mode)
     figure.update_xaxes(title_text="Device idle (s)")
     operations = {CAUSE_NAMES[cause]: _operations(gaps, cause) for cause in inside}
     figure.data[0].customdata = [operations[name] for name in figure.data[0].y]

@@ -102,9 +102,10 @@ def _stall_rows(stalls: InputStalls) -> list[Row]:
 
 
 def _gap_rows(gaps: IdleGaps) -> list[Row]:
-    whole_ns = gaps.idle_ns + gaps.busy_ns
-    share = format_percent(100 * gaps.idle_ns / whole_ns) if whole_ns else "no device time"
-    return [("Device idle", f"{format_duration(gaps.idle_ns)} ({share} of the windows; {gaps.device})")]
+    idle = gaps.idle_percent
+    if isinstance(idle, Unavailable):
+        return [("Device idle", idle.reason)]
+    return [("Device idle", f"{format_duration(gaps.idle_ns)} ({format_percent(idle)} of the windows; {gaps.device})")]
 
 
 def _calibration_rows(calibration: Calibration) -> list[Row]:

@@ -109,9 +109,8 @@ def _buffer(stage: PipelineStage) -> str:
 def idle_causes(gaps: IdleGaps) -> Table:
     """List what the device idled for."""
     inside = {cause: ns for cause, ns in gaps.idle_by_cause_ns.items() if ns}
-    whole_ns = gaps.idle_ns + gaps.busy_ns or 1
     rows = tuple(
-        (CAUSE_NAMES[cause], format_duration(ns), format_percent(100 * ns / whole_ns))
+        (CAUSE_NAMES[cause], format_duration(ns), format_percent(100 * ns / gaps.window_ns))
         for cause, ns in sorted(inside.items(), key=lambda item: -item[1])
     )
     return Table("Device idle by cause", ("Cause", "Time", "Share of the windows"), rows, numeric=(1, 2))

@@ -136,7 +136,7 @@ def search(places: Sequence[Place], path: Path) -> TraceSource:
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Yield the files below a folder in the order of their names, links and hidden folders left out."""
+    """Yield the files below a folder in the order of their names; linked folders and hidden ones are left out."""
     seen = 0
     for folder, inner, names in os.walk(root):
         inner[:] = sorted(name for name in inner if not name.startswith("."))

@@ -100,6 +100,7 @@ def basis(diagnosis: Diagnosis) -> str:
 def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
     """Return label, value and explanation of each headline number."""
     job, stalls, gaps = diagnosis.job_steps, diagnosis.input_stalls, diagnosis.idle_gaps
+    idle = gaps if isinstance(gaps, Unavailable) else gaps.idle_percent
     calibration, memory = diagnosis.calibration, diagnosis.memory
     return [
         (
@@ -119,9 +120,7 @@ def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
         ),
         (
             "Device idle",
-            gaps
-            if isinstance(gaps, Unavailable)
-            else format_percent(100 * gaps.idle_ns / max(1, gaps.idle_ns + gaps.busy_ns)),
+            idle if isinstance(idle, Unavailable) else format_percent(idle),
             "Share of the whole profile windows without device work, the time between and around the steps included.",
         ),
         (

@@ -1,6 +1,7 @@
 """Idle gaps of hand-made traces; times in µs unless a name says ms."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pipeline_lab.analysis import gap_causes, idle_gaps, step_breakdown, steps, 
 from pipeline_lab.analysis.activity import Activity
 from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
 from pipeline_lab.analysis.step_breakdown import PARTS
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Trace
 from tests.support.traces import PROCESS, WAIT, Event, gpu, host, kernels, line, trace
 
@@ -42,6 +43,13 @@ def test_every_idle_moment_has_one_cause():
     assert rows(found) == [(0, 300, "input_wait"), (400, 500, "python")]
     assert shares_us(found) == {"input_wait": 100, "host_to_device": 30, "compile": 100, "dispatch": 70, "python": 500}
     assert (found.busy_ns, found.idle_ns) == (200_000, 800_000)
+    assert found.idle_percent == 80.0
+
+
+def test_of_windows_without_device_time_no_idle_share_is_known():
+    empty = replace(find(host(), gpu(kernels((0, 10))), profiled_us=(0, 10)), devices=())
+    assert isinstance(empty.idle_percent, Unavailable)
+    assert empty.idle_percent.reason.startswith("The windows hold no device time; ")
 
 
 def test_python_between_steps_is_python():

@@ -7,6 +7,7 @@ from pipeline_lab.comparison.recorded import ComparisonError
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.tuning import search_places
 from pipeline_lab.report.catalogue import FORMATS
+from pipeline_lab.report.content import Table
 from pipeline_lab.report.export import write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
@@ -32,9 +33,11 @@ def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> Non
     search, winner, tried, trials = content.sections
     assert len(tried.blocks) == len(found.steps)
     assert any(getattr(block, "text", "") == found.source for block in winner.blocks)
-    assert [row[0] for row in trials.blocks[0].rows] == [trial.run for trial in found.trials]  # type: ignore[union-attr]
     _, table = search.blocks
-    assert {row[0] for row in table.rows} >= {found.winner_name, "start"}  # type: ignore[union-attr]
+    assert isinstance(trials.blocks[0], Table)
+    assert isinstance(table, Table)
+    assert [row[0] for row in trials.blocks[0].rows] == [trial.run for trial in found.trials]
+    assert {row[0] for row in table.rows} >= {found.winner_name, "start"}
 
 
 @pytest.mark.parametrize(
