@@ -6,6 +6,7 @@ Inside the package times are int64 nanoseconds and sizes are bytes.
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
+BYTES_PER_MB = 1_000_000
 
 _TIME_STEPS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "µs"), (1, "ns"))
 _SIZE_STEPS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))

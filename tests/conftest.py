@@ -11,6 +11,8 @@ from hypothesis import settings
 REFERENCE_TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 settings.register_profile("no clock", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("no clock")
+SHARED = {"ask_tensorflow": "tensorflow", "server": "app", "browser": "app"}
+"""Fixtures that take long to make, and their group: where tests run in several processes, a group stays in one of them."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -31,13 +33,17 @@ def compare_golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None
     return compare
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist looks for the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if any(item.get_closest_marker("browser") for item in items) and not any(map(shutil.which, BROWSERS)):
+    if any("browser" in item.fixturenames for item in items) and not any(map(shutil.which, BROWSERS)):
         pytest.exit(
             "The browser tests need Chromium: `apt-get update && apt-get install -y chromium` "
             "(or leave them out with -m 'not browser').",
             returncode=2,
         )
+    for item in items:
+        for group in {SHARED[name] for name in SHARED if name in item.fixturenames}:
+            item.add_marker(pytest.mark.xdist_group(group))
     if REFERENCE_TRACES.is_dir() or "CI" in os.environ:
         return
     without = [item for item in items if item.get_closest_marker("reference_traces")]

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.runs.launcher import create_race
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, this_process, update_record
+from pipeline_lab.runs.store import RunFolder, RunStore, update_record
 
 
 def run_forked(store: RunStore, options: RaceOptions) -> RunFolder:

@@ -19,7 +19,8 @@ from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import set_option
 from pipeline_lab.runs.events import PhaseEvent, read_events
 from pipeline_lab.runs.launcher import ensure_spare, launch, wait
-from pipeline_lab.runs.store import RunStore, this_process
+from pipeline_lab.runs.processes import this_process
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.runs.tables import STEPS, read_table
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

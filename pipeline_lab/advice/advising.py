@@ -5,17 +5,11 @@ from pathlib import Path
 
 from pipeline_lab.advice.cures import find_cures
 from pipeline_lab.advice.told import options_of
-from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.input_causes import takes_turns
-from pipeline_lab.analysis.input_facts import gather
-from pipeline_lab.analysis.input_gains import overlap_gain
-from pipeline_lab.analysis.later_epochs import judged_as_a_whole
+from pipeline_lab.analysis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import Suggestion, VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder
-
-OF_ALL_EPOCHS = "The step as it ran was timed over all epochs, and the verdict is about the later ones."
 
 
 def analyze(path: str | Path) -> Diagnosis:
@@ -43,23 +37,15 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         return found
     if verdict.verdict_class is VerdictClass.UNKNOWN:
         return found
-    calibration = diagnosis.calibration if judged_as_a_whole(diagnosis.step_phases) else Unavailable(OF_ALL_EPOCHS)
-    lost_percent = verdict.lost_percent or 0.0
-    overlap_percent = _overlap_percent(diagnosis, lost_percent, calibration)
-    cures = find_cures(verdict.verdict_class, verdict.cause, verdict.stage, lost_percent, calibration, overlap_percent)
+    cures = find_cures(
+        verdict.verdict_class,
+        verdict.cause,
+        verdict.stage,
+        verdict.lost_percent or 0.0,
+        judged(diagnosis).calibration,
+        verdict.overlap_percent,
+    )
     return (*cures, *found)
-
-
-def _overlap_percent(diagnosis: Diagnosis, lost_percent: float, calibration: Calibration | Unavailable) -> float | None:
-    """Return what working ahead would save, by the stages that ran or else by the calibration; None if it is not known."""
-    facts = gather(diagnosis, lost_percent / 100.0)
-    if facts is not None:
-        return 100.0 * overlap_gain(facts)
-    if isinstance(calibration, Unavailable) or not takes_turns(calibration):
-        return None
-    assert calibration.pipeline_only_ns is not None
-    slower = max(calibration.device_only_ns, calibration.pipeline_only_ns)
-    return 100.0 * (1.0 - slower / calibration.step_ns)
 
 
 def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:

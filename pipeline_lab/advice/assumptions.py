@@ -20,7 +20,15 @@ NOISY_PERCENT = 10.0
 
 def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
     """Name what the prediction for changed options rests on beside what the run measured, and what makes it unsure."""
-    return (*_doubts(measured), *_notes(measured.options, options))
+    return (*_epochs(measured), *_doubts(measured), *_notes(measured.options, options))
+
+
+def _epochs(measured: Measured) -> Iterator[str]:
+    if measured.from_step is not None:
+        yield (
+            f"The run is taken from step {measured.from_step} on, behind its first epoch, in which a step takes another "
+            "time; the prediction is for such later epochs."
+        )
 
 
 def _doubts(measured: Measured) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.options.race import RaceOptions, read_recorded_race
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.race_standing import find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
@@ -25,7 +25,7 @@ from pipeline_lab.units import format_percent
 
 @dataclass(frozen=True)
 class Forecast:
-    """One candidate that was predicted and then raced; ratios are step times over the baseline's.
+    """One candidate that was predicted and then raced; ratios are over the baseline's, of the time that the race compared.
 
     Attributes:
         race_id, race: The race that it was a candidate of.
@@ -104,7 +104,7 @@ def _ratio(measured: Measured, baseline: RunOptions, candidate: RunOptions) -> f
     before, after = predict(measured, baseline), predict(measured, candidate)
     if not isinstance(before, Prediction) or not isinstance(after, Prediction):
         return None
-    return after.step_ms / before.step_ms
+    return after.ms_per_example / before.ms_per_example  # as the race compares them
 
 
 def read_forecasts(store: RunStore) -> tuple[Forecast, ...]:
@@ -125,7 +125,7 @@ def _forecasts_of(path: Path, _changed_ns: tuple[int, ...]) -> tuple[Forecast, .
     folder = RunFolder(path)
     record = read_record(folder)
     try:
-        options = read_race_options(record.options or {})
+        options = read_recorded_race(record.options or {})
     except OptionsError:
         return ()
     rounds = read_rounds(read_table(folder.blocks, BLOCKS), len(options.arms))

@@ -12,8 +12,9 @@ from pipeline_lab.advice.workloads import function_ms, sleeps
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.later_epochs import judged
 from pipeline_lab.analysis.live_model import LiveModel, StageWork
-from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.results import Diagnosis, Results
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import GeneratorWorkload
@@ -79,6 +80,7 @@ class Measured:
         pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
             run's own options to give the step that was measured.
         order_stall: The stage whose order holds the run up, if one does.
+        from_step: The step with which the later epochs begin, where these were measured alone; None where all were.
     """
 
     options: RunOptions
@@ -96,6 +98,7 @@ class Measured:
     pipeline_factor: float = 1.0
     cpu_factor: float = 1.0
     order_stall: OrderStall | None = None
+    from_step: int | None = None
 
     @property
     def free_cores(self) -> float:
@@ -111,17 +114,18 @@ class Measured:
         return self.step_ms / self.options.pipeline.batch_size
 
 
-def take(results: Results, options: RunOptions) -> Measured | Unavailable:
-    """Read what a run measured; nothing is put down to the model's errors yet.
+def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
+    """Read what a run measured in the epochs that were judged; nothing is put down to the model's errors yet.
 
     Args:
-        results: Its diagnosis.
+        diagnosis: Of the run.
         options: What it was told.
     """
     if not options.is_assembled:
         return Unavailable(OWN_PIPELINE)
     if options.pipeline.find("service") is not None:
         return Unavailable(ELSEWHERE)
+    results, later = judged(diagnosis), diagnosis.later_epochs
     calibration, model, job = results.calibration, results.live_model, results.job_steps
     if isinstance(calibration, Unavailable):
         return calibration
@@ -149,6 +153,7 @@ def take(results: Results, options: RunOptions) -> Measured | Unavailable:
         waited_ms=steps.waited_ms,
         records=_records(results, options),
         noise_percent=_noise_percent(job),
+        from_step=None if later is None else later.first_step,
     )
     cpu_ms = _cpu_ms(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step / NS_PER_MS
     return measured if cpu_ms is None else _share_processor(measured, cpu_ms, calibration)
@@ -174,37 +179,45 @@ def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration
 
     Stages without a function work all the time. Functions may wait for something else; how much they work is what
     draining the pipeline alone took beyond the others. On full cores, thread time beyond processor time was spent
-    waiting for a core and is no work.
+    waiting for a core and is no work. Stages before a full cache did not run meanwhile; all of their time counts.
 
     Args:
         measured: With thread time alone.
         cpu_ms: C, processor time of the job for one step.
         calibration: For the pipeline alone.
     """
-    behind = examples_behind(measured.options)
-    share = _busy_share(measured, behind, cpu_ms, calibration)
+    options, running = measured.options, running_stages(measured.options, measured.machine)
+    parts = tuple(zip(measured.stages, examples_behind(options), running, strict=True))
+    ran = [(cost, examples) for cost, examples, stage in parts if not stage.is_skipped]
+    share = _busy_share(ran, options, cpu_ms, calibration)
     is_full = cpu_ms / measured.free_cores >= FULL_SHARE * measured.step_ms
-    stages = []
-    for cost in measured.stages:
-        idle = idle_ms(cost, measured.options)
-        cpu_each_ms = (cost.ms_per_example - idle) * (share if _has_function(cost.stage, measured.options) else 1.0)
-        ms = idle + cpu_each_ms if is_full else cost.ms_per_example
+    stages, own_ms = [], 0.0
+    for cost, examples, stage in parts:
+        idle = idle_ms(cost, options)
+        ms, cpu_each_ms = cost.ms_per_example, cost.ms_per_example - idle
+        if not stage.is_skipped:
+            cpu_each_ms *= share if _has_function(cost.stage, options) else 1.0
+            ms = idle + cpu_each_ms if is_full else ms
+            own_ms += cpu_each_ms * examples
         stages.append(replace(cost, ms_per_example=ms, cpu_ms_per_example=cpu_each_ms))
-    running = running_stages(measured.options, measured.machine)
-    own_ms = sum(
-        cost.cpu_ms_per_example * examples
-        for cost, examples, stage in zip(stages, behind, running, strict=True)
-        if not stage.is_skipped
-    )
     return replace(measured, stages=tuple(stages), step_cpu_ms=max(0.0, cpu_ms - own_ms))
 
 
-def _busy_share(measured: Measured, behind: Sequence[float], cpu_ms: float, calibration: Calibration) -> float:
-    """Return how much of the functions' time keeps a core busy, 0 to 1; never more than the whole job does."""
-    options, alone_ns = measured.options, calibration.pipeline_only_cpu_ns
+def _busy_share(
+    ran: Sequence[tuple[StageCost, float]], options: RunOptions, cpu_ms: float, calibration: Calibration
+) -> float:
+    """Return how much of the functions' time keeps a core busy, 0 to 1; never more than the whole job does.
+
+    Args:
+        ran: The stages that ran, each with the examples that it handed on for one batch.
+        options: What the run was told.
+        cpu_ms: Processor time of the job for one step.
+        calibration: For the pipeline alone.
+    """
+    alone_ns = calibration.pipeline_only_cpu_ns
     most_ms = cpu_ms if alone_ns is None else min(cpu_ms, alone_ns / NS_PER_MS)
     functions_ms = others_ms = 0.0
-    for cost, examples in zip(measured.stages, behind, strict=True):
+    for cost, examples in ran:
         busy_ms = (cost.ms_per_example - idle_ms(cost, options)) * examples
         if _has_function(cost.stage, options):
             functions_ms += busy_ms

@@ -18,15 +18,29 @@ def write_prediction(
     run_id: str, measured: Measured | Unavailable, options: RunOptions, prediction: Prediction | Unavailable
 ) -> dict[str, Any]:
     """Return what a run measured and what is predicted of changed options; times in ms, shares in percent."""
+    if isinstance(measured, Unavailable):
+        return write_unpredicted(run_id, measured)
     return {
         "schema_version": SCHEMA_VERSION,
         "run": run_id,
-        "measured": measured.to_json() if isinstance(measured, Unavailable) else _measured(measured),
-        "option_changes": [] if isinstance(measured, Unavailable) else list(option_changes(measured.options, options)),
-        "source_diff": "" if isinstance(measured, Unavailable) else source_diff(measured.options, options),
+        "measured": _measured(measured),
+        "option_changes": list(option_changes(measured.options, options)),
+        "source_diff": source_diff(measured.options, options),
         "prediction": prediction.to_json()
         if isinstance(prediction, Unavailable)
         else _prediction(prediction, measured),
+    }
+
+
+def write_unpredicted(run_id: str, why: Unavailable) -> dict[str, Any]:
+    """Return the same of a run of which nothing can be predicted, whatever the change."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run_id,
+        "measured": why.to_json(),
+        "option_changes": [],
+        "source_diff": "",
+        "prediction": why.to_json(),
     }
 
 
@@ -43,6 +57,7 @@ def _measured(measured: Measured) -> dict[str, Any]:
         "device_only_ms": measured.device_only_ms,
         "between_ms": measured.between_ms,
         "noise_percent": measured.noise_percent,
+        "from_step": measured.from_step,
         "cores": measured.cores,
         "other_cores": measured.other_cores,
         "stages": [
@@ -52,11 +67,11 @@ def _measured(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _prediction(prediction: Prediction, measured: Measured | Unavailable) -> dict[str, Any]:
+def _prediction(prediction: Prediction, measured: Measured) -> dict[str, Any]:
     memory = prediction.memory_bytes
     return {
         "step_ms": prediction.step_ms,
-        "gain_percent": None if isinstance(measured, Unavailable) else prediction.gain_percent(measured),
+        "gain_percent": prediction.gain_percent(measured),
         "ceiling_ms": prediction.ceiling_ms,
         "terms": [{"name": term.name, "ms": term.ms} for term in prediction.terms],
         "memory_bytes": memory.to_json() if isinstance(memory, Unavailable) else memory,

@@ -50,7 +50,7 @@ def refill_terms(
     fill_ms = max(term.ms for term in find_terms(before, options, ceiling_ms=0.0, threads=threads))
     rest_ms = max(term.ms for term in find_terms(behind, options, ceiling_ms=ceiling_ms, threads=threads))
     batches = epoch / options.pipeline.batch_size
-    held_ms = held_batches(times, options) * rest_ms / batches
+    held_ms = held_batches(times[place + 1 :], options) * rest_ms / batches
     added_ms = share * (fill_ms + rest_ms - step_ms) - min(share * fill_ms, held_ms)
     return [Term(REFILL, step_ms + added_ms)] if added_ms > LEAST_SHARE * step_ms else []
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.advice.running import is_prefetch_added
+from pipeline_lab.advice.running import TUNED_PREFETCH, is_prefetch_added
 from pipeline_lab.advice.stage_times import StageTime
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.workload import GeneratorWorkload
@@ -51,7 +51,7 @@ def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: f
     held = held_batches(times, options)
     if is_prefetch_added(options, times[-1].running):
         terms += _thread(serial)
-        serial, held = [], 1.0
+        serial = []
     serial_ms = sum(time.work_ms for time in serial)
     pipeline_ms = max((term.ms for term in terms), default=0.0)
     waited_ms = serial_ms
@@ -90,6 +90,8 @@ def _thread(serial: Sequence[StageTime]) -> list[Term]:
 
 
 def held_batches(times: Sequence[StageTime], options: RunOptions) -> float:
-    """Return the batches that the last stage with threads of its own can make ahead."""
+    """Return the batches that the last of some stages with threads of its own can make ahead; a prefetch may be added."""
+    if is_prefetch_added(options, times[-1].running):
+        return float(TUNED_PREFETCH)
     ahead = [time.running for time in times if time.running.works_ahead and not time.running.is_skipped]
     return ahead[-1].held_examples / options.pipeline.batch_size if ahead else 0.0

@@ -19,7 +19,7 @@ from pipeline_lab.advice.terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.visits import examples_behind
 from pipeline_lab.advice.workloads import change_of_step, find_unknown, order_ms
-from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.store import RunFolder
@@ -33,8 +33,8 @@ WAITED_SHARE = 0.2
 """Part of a step that passed waiting for input beyond which the step itself cannot have been what it took so long for."""
 LEAST_MS = 1e-6
 NOT_UNDERSTOOD = (
-    "A step of the run took {ran}, but the parts that were measured explain {said}: something else holds it up. Record it "
-    "again on a quieter machine, or race the change."
+    "A step of the run took {ran}, but the parts that were measured explain {said}: {why}. Record it again on a quieter "
+    "machine, or race the change."
 )
 
 
@@ -76,17 +76,17 @@ class Prediction:
         return 100.0 * (1.0 - self.ms_per_example / measured.ms_per_example)
 
 
-def measure(results: Results, options: RunOptions) -> Measured | Unavailable:
-    """Make a run ready to be asked about other options.
+def measure(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
+    """Make a run ready to be asked about other options, by the epochs that its verdict is about.
 
     Args:
-        results: The run's diagnosis.
+        diagnosis: Of the run.
         options: What the run was told.
 
     Returns:
         Why not, where the run did not measure enough, or measured something that the model cannot explain.
     """
-    measured = take(results, options)
+    measured = take(diagnosis, options)
     return measured if isinstance(measured, Unavailable) else explain(measured)
 
 
@@ -140,7 +140,8 @@ def _explain_turns(measured: Measured, found: Prediction) -> Measured | Unavaila
 
 def _not_understood(ran_ms: float, said_ms: float) -> Unavailable:
     ran, said = (format_duration(ms * NS_PER_MS) for ms in (ran_ms, said_ms))
-    return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said))
+    why = "something else holds it up" if ran_ms > said_ms else "the machine was slower while they were measured"
+    return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said, why=why))
 
 
 def _add_to_step(measured: Measured, ms: float) -> Measured:

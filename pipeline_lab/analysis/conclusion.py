@@ -26,13 +26,13 @@ from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import NO_LOAD, JobLoad
 from pipeline_lab.analysis.job_steps import NO_JOB_STEPS, JobSteps
 from pipeline_lab.analysis.kept_outputs import NOT_KEPT, KeptOutputs
-from pipeline_lab.analysis.later_epochs import ONLY_THE_FIRST, LaterEpochs, windows_after
+from pipeline_lab.analysis.later_epochs import ONLY_THE_FIRST, put_in, windows_after
 from pipeline_lab.analysis.live_model import NO_MODEL, LiveModel
 from pipeline_lab.analysis.memory import NO_MEMORY, Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.padding import NO_PADDING, Padding
 from pipeline_lab.analysis.profiler_cost import NO_WINDOWS, ProfilerCost
-from pipeline_lab.analysis.results import Diagnosis, Results, Source
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Source
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_phases import NO_EPOCHS, StepPhases
@@ -127,19 +127,13 @@ def conclude(source: Source, axis: Axis, job: JobResults, later: LaterEpochs | N
     )
     if later is None:
         return Diagnosis(**_fields(results), findings=findings.find_all(results), verdict=judge(results))
-    ran = replace(
-        results,
-        job_steps=later.job_steps,
-        calibration=later.calibration,
-        live_model=later.live_model,
-        job_load=later.job_load,
-        profiler_cost=later.profiler_cost,
-    )
+    ran = put_in(results, later)
     behind = _merge_traces(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
     return Diagnosis(
         **_fields(results),
         findings=findings.find_all(ran),
         verdict=judge(replace(ran, **_fields(behind)), later.first),
+        later_epochs=later,
     )
 
 

@@ -17,13 +17,13 @@ from pipeline_lab.runs.tables import SAMPLES
 PASS_TABLE = pa.schema(
     [
         ("pass", pa.int64()),  # 1, 2, 3, …
-        ("step", pa.int64()),  # training steps taken by then
+        ("step", pa.int64()),  # steps taken by then, the warm-up included
         ("start_ns", pa.int64()),  # on the diagnosis' axis
         ("duration_ns", pa.int64()),
         ("first_batch_ns", pa.int64()),  # of it, until the first batch was there
         ("batches", pa.int64()),
-        ("loss", pa.float64()),  # mean over the batches, null where the workload has none
-        ("accuracy", pa.float64()),  # 0 to 1, null where the workload has none
+        ("loss", pa.float64()),  # mean over the batches, null where the workload has none, or none that is finite
+        ("accuracy", pa.float64()),  # 0 to 1, null likewise
     ]
 )
 """One row per pass."""
@@ -101,8 +101,8 @@ def measure(
             "duration_ns": [one.ended_ns - one.started_ns for one in passes],
             "first_batch_ns": [one.first_batch_ns for one in passes],
             "batches": [one.batches for one in passes],
-            "loss": np.array([np.nan if one.loss is None else one.loss for one in passes]),
-            "accuracy": np.array([np.nan if one.accuracy is None else one.accuracy for one in passes]),
+            "loss": np.ma.masked_invalid(np.array([one.loss for one in passes], np.float64)),
+            "accuracy": np.ma.masked_invalid(np.array([one.accuracy for one in passes], np.float64)),
         },
     )
     return Evaluation(table, is_rebuilt, held_out, _sampling(evaluated, files, held_out))

@@ -245,8 +245,8 @@ def _beside(sampling: FileSampling, order: ReadingOrder | None, records: IntArra
         same_source=None if found is None or alike is None else replace(found, predicted=alike.per_batch),
         predicted=measure_mixing(order.batch, order.file, order.record, records),
         visible_percent=None if order.visible is None else 100.0 * order.visible / int(records.sum()),
-        table=tables.fill(sampling.table, "predicted_share", shares),
-        coverage=tables.fill(sampling.coverage, "predicted_percent", covered),
+        table=tables.replace_column(sampling.table, "predicted_share", shares),
+        coverage=tables.replace_column(sampling.coverage, "predicted_percent", covered),
     )
 
 

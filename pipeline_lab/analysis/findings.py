@@ -13,7 +13,7 @@ from pipeline_lab.analysis.sampling_findings import (
     sampling_skew,
     weak_shuffle,
 )
-from pipeline_lab.analysis.step_findings import BUSY_MACHINE_PERCENT as BUSY_MACHINE_PERCENT
+from pipeline_lab.analysis.step_findings import BUSY_MACHINE_PERCENT
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT

@@ -62,19 +62,22 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
     """
     facts = gather(results, waiting_share)
     if facts is None:
-        return Blame(cause=InputCause.NO_OVERLAP) if takes_turns(results.calibration) else Blame()
+        return _blame_turns(results.calibration)
     cause = next(cause for cause, holds in RULES if holds(facts))
-    return Blame(facts.blamed.name, cause, _evidence(facts), facts.blamed.share >= CLEAR_SHARE)
+    return Blame(
+        facts.blamed.name, cause, _evidence(facts), overlap_gain(facts), is_clear=facts.blamed.share >= CLEAR_SHARE
+    )
 
 
-def takes_turns(calibration: Calibration | Unavailable) -> bool:
-    """Say whether the step alone and the pipeline alone add up to the step."""
+def _blame_turns(calibration: Calibration | Unavailable) -> Blame:
+    """Blame the lack of overlap where the step alone and the pipeline alone add up to the step, else nothing."""
     if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
-        return False
+        return Blame()
     device, pipeline, step = calibration.device_only_ns, calibration.pipeline_only_ns, calibration.step_ns
-    if min(device, pipeline) < OVERLAP_TOLERANCE * step:
-        return False
-    return abs(device + pipeline - step) <= OVERLAP_TOLERANCE * step
+    tolerance = OVERLAP_TOLERANCE * step
+    if min(device, pipeline) < tolerance or abs(device + pipeline - step) > tolerance:
+        return Blame()
+    return Blame(cause=InputCause.NO_OVERLAP, overlap_gain=1.0 - max(device, pipeline) / step)
 
 
 def no_overlap(facts: InputFacts) -> bool:

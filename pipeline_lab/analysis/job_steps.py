@@ -54,6 +54,11 @@ class JobSteps:
     examples_per_second: float | None
 
     @property
+    def mean_ns(self) -> float:
+        """Mean step time; what of it is a wait is that share of the sum."""
+        return self.total_ns / self.count
+
+    @property
     def first_batch_ns(self) -> int | None:
         """How long the job waited for its very first batch: shuffle buffers fill, files open; None if not noted."""
         first = tables.ints(self.table, "step") == 0

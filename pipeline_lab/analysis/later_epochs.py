@@ -1,65 +1,55 @@
 """A job by its later epochs alone, where its first one is another matter: it fills caches, and buffers start empty.
 
 What is said of the job as a whole comes from them, since a longer job consists of little else. The analyses are the
-same; they take the first epoch for warm-up, and of the windows only those that lie behind it.
+same; they take the first epoch for warm-up, and of the windows only those that lie behind it. A diagnosis keeps what the
+job noted of them, so that what is suggested and predicted is about the same epochs as the verdict.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.job_load import JobLoad
-from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.live_model import LiveModel
 from pipeline_lab.analysis.losses import MODERATE_PERCENT
-from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.errors import Unavailable
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.trace_parts import TraceParts  # loads the reader's compiled code
 
 APART = 0.2
-"""Share by which the median step of the later epochs differs from that of the first where they are judged apart."""
+"""Share by which the median step of the later epochs differs from that of the first where they are judged apart.
+
+A judgement, not measured: it is the share of a step from which on a loss names a run (``losses.STRONG_PERCENT``). The median
+of all steps lies between the two, so below this share it is off by less than such a loss. What makes a first epoch another
+matter, a cache that fills or files that come from the disk, mostly makes it several times as long.
+"""
 
 LEAST_STEPS = 10
-"""Fewer steps say too little of a job."""
+"""Later steps below which the job is judged as a whole: a verdict on fewer is called less sure (``verdict_rules.FEW_STEPS``)."""
 LEAST_FIRST_STEPS = 5
-"""Fewer steps differ from others by chance."""
+"""Steps of the first epoch below which the job is judged as a whole, of which they are a third at most.
+
+A judgement, by this count: where one step in ten is slow by chance, the median of five steps is one of these for 1 job in
+117 (three of five are slow), that of three for 1 in 36.
+"""
 
 ONLY_THE_FIRST = (
     "No profile window lies behind the first epoch, which is another matter than the later ones; record windows for longer, or "
     "more epochs."
 )
+NOT_SAMPLED = (
+    "tf.data's own model of the pipeline was not sampled twice behind the first epoch, which is another matter than the later "
+    "ones; record more epochs."
+)
 
-
-@dataclass(frozen=True, eq=False)
-class LaterEpochs:
-    """What the job noted of its later epochs.
-
-    Attributes:
-        start_ns: When their first step began, on the diagnosis' axis.
-        first: The first epoch.
-        job_steps, calibration, live_model, job_load, profiler_cost: As for the whole job.
-    """
-
-    start_ns: int
-    first: PhaseTimes
-    job_steps: JobSteps | Unavailable
-    calibration: Calibration | Unavailable
-    live_model: LiveModel | Unavailable
-    job_load: JobLoad | Unavailable
-    profiler_cost: ProfilerCost | Unavailable
-
-
-def judged_as_a_whole(phases: StepPhases | Unavailable) -> bool:
-    """Say whether a job's verdict is about all of it, not about its later epochs alone."""
-    return isinstance(phases, Unavailable) or find_apart(phases) is None
+AnyResults = TypeVar("AnyResults", bound=Results)
 
 
 def find_apart(phases: StepPhases) -> tuple[PhaseTimes, PhaseTimes] | None:
@@ -71,6 +61,23 @@ def find_apart(phases: StepPhases) -> tuple[PhaseTimes, PhaseTimes] | None:
     if abs(first.median_ns - later.median_ns) < APART * max(first.median_ns, later.median_ns):
         return None
     return first, later
+
+
+def put_in(results: AnyResults, later: LaterEpochs) -> AnyResults:
+    """Return results in which what the job noted of its later epochs stands for the whole job."""
+    return replace(
+        results,
+        job_steps=later.job_steps,
+        calibration=later.calibration,
+        live_model=later.live_model,
+        job_load=later.job_load,
+        profiler_cost=later.profiler_cost,
+    )
+
+
+def judged(diagnosis: Diagnosis) -> Diagnosis:
+    """Return what the job noted of the epochs that the verdict is about; what the traces say stays that of all windows."""
+    return diagnosis if diagnosis.later_epochs is None else put_in(diagnosis, diagnosis.later_epochs)
 
 
 def as_warmup(steps: pa.Table, first_step: int) -> pa.Table:
@@ -89,6 +96,17 @@ def without_first_pace(calibration: Calibration, first: PhaseTimes, later: Phase
     if alone_ns is None or (waits_alike and alone_ns <= calibration.step_ns):
         return calibration
     return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)
+
+
+def sampled_behind(model: LiveModel, start_ns: int) -> LiveModel:
+    """Return the model if it is about what came after some moment; with too few samples there it is about the whole run.
+
+    Raises:
+        TraceIncompleteError: It is not.
+    """
+    if model.start_ns < start_ns:
+        raise TraceIncompleteError(NOT_SAMPLED)
+    return model
 
 
 def windows_after(parts: Sequence["TraceParts"], start_ns: int) -> list["TraceParts"]:

@@ -32,6 +32,9 @@ class PipelineStage:
         parallelism: Mean number of parallel calls that it was allowed.
         buffered_elements, buffer_limit: Mean content of its buffer and what it may hold.
         buffered_bytes: Mean size of that content.
+        traced: All that the trace tells of it; None where only tf.data's own model does.
+        traced_work_ns: Thread time that one batch took of it inside the windows; None without a trace. ``work_ns`` is that
+            of the model where there is one, which speaks of the whole run.
     """
 
     name: str
@@ -47,6 +50,8 @@ class PipelineStage:
     buffered_elements: float | None
     buffer_limit: float | None
     buffered_bytes: float | None
+    traced: Stage | None = None
+    traced_work_ns: float | None = None
 
 
 def join_stages(
@@ -104,13 +109,14 @@ def _join(
     sizes = [work.element_bytes for work in live if work.element_bytes is not None]
     held = [work for work in live if work.buffered_elements is not None]
     limits = [work.buffer_limit for work in live if work.buffer_limit is not None]
+    traced_work_ns = stage.work_ns / batches
     return PipelineStage(
         name=stage.name,
         path=stage.path,
         depth=stage.path.count("::"),
         written=written,
         origin=stage.origin,
-        work_ns=sum(work.work_ns for work in live) if live else stage.work_ns / batches,
+        work_ns=sum(work.work_ns for work in live) if live else traced_work_ns,
         visits_per_batch=live[0].visits_per_batch if live else stage.elements / batches,
         exposed_ns=exposed_ns,
         element_bytes=sizes[0] if sizes else stage.bytes_per_element,
@@ -118,6 +124,8 @@ def _join(
         buffered_elements=held[0].buffered_elements if held else stage.buffer_mean,
         buffer_limit=limits[0] if limits else stage.buffer_limit,
         buffered_bytes=held[0].buffered_bytes if held else None,
+        traced=stage,
+        traced_work_ns=traced_work_ns,
     )
 
 

@@ -20,7 +20,7 @@ from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.step_phases import StepPhases
+from pipeline_lab.analysis.step_phases import PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.analysis.stragglers import Hosts
 from pipeline_lab.analysis.tf_data.results import TfData
@@ -93,12 +93,37 @@ class Results:
     other_cpu_percent: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class LaterEpochs:
+    """What the job noted of its later epochs, where these are judged by themselves.
+
+    Attributes:
+        first_step, start_ns: Number of their first step, and when it began, on the diagnosis' axis.
+        first: The first epoch.
+        job_steps, calibration, live_model, job_load, profiler_cost: As for the whole job.
+    """
+
+    first_step: int
+    start_ns: int
+    first: PhaseTimes
+    job_steps: JobSteps | Unavailable
+    calibration: Calibration | Unavailable
+    live_model: LiveModel | Unavailable
+    job_load: JobLoad | Unavailable
+    profiler_cost: ProfilerCost | Unavailable
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Diagnosis(Displayed, Results):
-    """Everything that can be said about one run or log."""
+    """Everything that can be said about one run or log.
+
+    The results are those of the whole job. The verdict, and all advice, are about the later epochs alone where there are
+    any of these; see ``analysis.later_epochs``.
+    """
 
     findings: tuple[Finding, ...]
     verdict: Verdict
+    later_epochs: LaterEpochs | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``pipeline-lab analyze --json`` prints."""

@@ -26,8 +26,7 @@ from pipeline_lab.analysis.conclusion import JobResults, conclude, describe
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.inputs import Progress, window_files
 from pipeline_lab.analysis.job_tables import JobTables, read_job
-from pipeline_lab.analysis.later_epochs import LaterEpochs
-from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.spreading import Spread, analyse_files, in_turn
 from pipeline_lab.analysis.step_phases import StepPhases
 from pipeline_lab.analysis.steps import Steps
@@ -35,7 +34,7 @@ from pipeline_lab.analysis.trace_parts import TraceParts, attempt, fold, place_o
 from pipeline_lab.analysis.written_words import NOT_KEPT
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.trace.trace_file import FileKind, TraceFile
+from pipeline_lab.trace.trace_file import session_file
 
 
 class RunFold:
@@ -64,7 +63,7 @@ class RunFold:
         missing = self.missing()
         names = [path.parent.name for path in missing]
         for path, found in zip(
-            missing, analyse_files(list(map(_trace_file, missing)), names, progress, spread), strict=True
+            missing, analyse_files(list(map(session_file, missing)), names, progress, spread), strict=True
         ):
             if isinstance(found, Unavailable):
                 self._unreadable[path] = found.reason
@@ -81,12 +80,6 @@ class RunFold:
         recorded = fold(trace_steps.merge, [part.steps for part in axis.parts])
         results = measure_job(job, origin_ns, axis.reads, recorded)
         return conclude(source, axis, results, measure_later(job, results.step_phases, origin_ns))
-
-
-def _trace_file(path: Path) -> TraceFile:
-    """Return one host's capture of one window."""
-    host = path.name.removesuffix(".xplane.pb")
-    return TraceFile(path, FileKind.XPLANE, path.parent.name, host, path.stat().st_size)
 
 
 def measure_job(job: JobTables, origin_ns: int, reads: FileReads, recorded: Steps | Unavailable) -> JobResults:
@@ -149,14 +142,18 @@ def measure_later(job: JobTables, phases: StepPhases | Unavailable, origin_ns: i
     first, later = apart
     steps = later_epochs.as_warmup(job.steps, later.first_step)
     begun = tables.ints(steps, "step") >= later.first_step
+    start_ns = int(tables.ints(steps, "start_ns")[begun].min()) - origin_ns
     return LaterEpochs(
-        start_ns=int(tables.ints(steps, "start_ns")[begun].min()) - origin_ns,
+        first_step=later.first_step,
+        start_ns=start_ns,
         first=first,
         job_steps=attempt(lambda: job_steps.measure(steps, job.samples, origin_ns)),
         calibration=attempt(
             lambda: later_epochs.without_first_pace(calibration.measure(job.events, steps), first, later)
         ),
-        live_model=attempt(lambda: live_model.measure(job.model, steps, origin_ns)),
+        live_model=attempt(
+            lambda: later_epochs.sampled_behind(live_model.measure(job.model, steps, origin_ns), start_ns)
+        ),
         job_load=attempt(lambda: job_load.measure(job.environment, job.written, steps, job.resources)),
         profiler_cost=attempt(lambda: profiler_cost.measure(job.events, steps, origin_ns)),
     )

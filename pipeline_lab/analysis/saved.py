@@ -28,7 +28,7 @@ from pipeline_lab.runs.store import RunFolder, samples_folder
 if TYPE_CHECKING:
     from pipeline_lab.analysis.spreading import Spread
 
-ANALYSIS_VERSION = 33
+ANALYSIS_VERSION = 39
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"
@@ -70,9 +70,8 @@ class SavedDiagnosis:
 
     @property
     def is_fresh(self) -> bool:
-        """Say whether the saved diagnosis is the one that the inputs would give now."""
-        wanted = fingerprint(self.path)
-        return any(document.get("fingerprint") == wanted for _, document in self._documents())
+        """Say whether the saved diagnosis is whole, and the one that the inputs would give now."""
+        return self.load() is not None
 
     @property
     def saved_ns(self) -> int | None:
@@ -285,8 +284,12 @@ def _inputs(path: Path) -> list[Path]:
 def _folders(path: Path) -> list[Path]:
     """Return where the diagnosis may lie, the preferred folder first; the last one can always be made."""
     key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
-    named = os.environ.get("PIPELINE_LAB_CACHE")
-    cache = Path(named) if named else platformdirs.user_cache_path("pipeline-lab")
     is_ours = is_run(path) and path.parent != samples_folder()
     own = [RunFolder(path).analysis] if is_ours else []
-    return [*own, cache / "analysis" / key]
+    return [*own, cache_folder() / "analysis" / key]
+
+
+def cache_folder() -> Path:
+    """Return where lies what can be made again: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
+    named = os.environ.get("PIPELINE_LAB_CACHE")
+    return Path(named) if named else platformdirs.user_cache_path("pipeline-lab")

@@ -115,7 +115,7 @@ def hidden_contention(results: Results) -> Finding | None:
     if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or not job.count:
         return None
     alone = calibration.pipeline_only_ns
-    if alone is None or _is_disturbed(results):
+    if alone is None or is_machine_busy(results):
         return None
     wait = job.wait_total_ns / job.count
     hidden = min(calibration.step_ns - wait - calibration.device_only_ns, alone - wait)
@@ -187,7 +187,8 @@ def collectives(results: Results) -> Finding | None:
     )
 
 
-def _is_disturbed(results: Results) -> bool:
+def is_machine_busy(results: Results) -> bool:
+    """Say whether other programs took so much of the processor that times tell little about the job alone."""
     return results.other_cpu_percent is not None and results.other_cpu_percent >= BUSY_MACHINE_PERCENT
 
 

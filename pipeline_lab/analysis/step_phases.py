@@ -52,6 +52,10 @@ class PhaseTimes:
     wait_ns: int
 
     @property
+    def mean_ns(self) -> float:
+        return self.total_ns / self.steps
+
+    @property
     def wait_percent(self) -> float:
         return 100.0 * self.wait_ns / self.total_ns if self.total_ns else 0.0
 

@@ -30,7 +30,7 @@ from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.padding import Padding
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Source
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
@@ -66,6 +66,7 @@ _CLASSES: dict[str, type[Any]] = {
         JobLoad,
         JobSteps,
         LabelMix,
+        LaterEpochs,
         LiveModel,
         Memory,
         Mixing,
@@ -122,6 +123,7 @@ def read_result(value: Any, folder: Path) -> Any:
 class _Writer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._written: list[tuple[pa.Table, str]] = []
 
     def encode(self, value: Any, name: str) -> Any:
         if isinstance(value, pa.Table):
@@ -140,7 +142,12 @@ class _Writer:
         return value
 
     def _write_table(self, table: pa.Table, name: str) -> str:
+        """Write a table, unless one with the same content was written before, and return the file's name."""
+        for other, written in self._written:
+            if table.equals(other):
+                return written
         path = self._folder / f"{name}.arrow"
+        self._written.append((table, path.name))
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         return path.name

@@ -76,13 +76,6 @@ def intervals(table: pa.Table) -> IntArray:
     return np.stack((ints(table, "start_ns"), ints(table, "end_ns")), axis=1)
 
 
-def fill(table: pa.Table, column: str, values: Any) -> pa.Table:
-    """Return the table with other values in one of its columns; arguments as for :func:`build`."""
-    index = table.schema.get_field_index(column)
-    kind = table.schema.field(index)
-    return table.set_column(index, kind, _column(kind.type, table.num_rows, values))
-
-
 def take(table: pa.Table, rows: IntArray) -> pa.Table:
     return table.take(_column(pa.int64(), len(rows), rows))
 

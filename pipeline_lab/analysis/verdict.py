@@ -109,6 +109,8 @@ class Verdict:
         suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
         stage, cause: Filled for input-bound runs where the stages are known.
         lost_percent: Share of the step that the class stands for, what a perfect cure would gain; None where nothing is lost.
+        overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
+            nobody knows, or input does not hold the job back.
     """
 
     verdict_class: VerdictClass
@@ -119,3 +121,4 @@ class Verdict:
     stage: str | None = None
     cause: str | None = None
     lost_percent: float | None = None
+    overlap_percent: float | None = None

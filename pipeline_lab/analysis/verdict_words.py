@@ -60,7 +60,7 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
     waiting = format_percent(first.wait_percent)
     return (
         f"{sentence.removesuffix('.')}; that is so after the first epoch, in which a step takes "
-        f"{format_duration(first.median_ns)} and waits for input for {waiting} of it."
+        f"{format_duration(first.mean_ns)} and waits for input for {waiting} of it."
     )
 
 
@@ -149,7 +149,7 @@ _LOSS_NAMES = {
 
 
 def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tuple[Evidence, ...]:
-    found = [Evidence("step", format_duration(losses.step_ns))]
+    found = [Evidence("mean step", format_duration(losses.step_ns))]
     if not isinstance(results.steps, Unavailable):
         found.append(Evidence("recorded steps", f"{format_count(results.steps.count)} ({results.steps.marker})"))
     if not isinstance(results.input_stalls, Unavailable):

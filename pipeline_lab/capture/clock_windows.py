@@ -10,7 +10,6 @@ from pipeline_lab.worker.window_recorder import WindowRecorder, is_taken
 FIRST_S = 2.0
 """From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""
 TICK_S = 0.02
-BYTES_PER_MB = 1_000_000
 
 
 class ClockWindows:

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.advice.advising import analyze
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run import RunOptions, read_options
@@ -88,7 +88,7 @@ def explain(
         shutil.rmtree(folder.scratch, ignore_errors=True)
         let_go()
     recorded.end(folder, RunState.DONE)
-    return diagnose(folder.path)
+    return analyze(folder.path)
 
 
 def _options(name: str, steps: int) -> RunOptions:

@@ -81,13 +81,14 @@ class Sampler:
     """Fills the tables of resources and of tf.data's own model from threads, until it is closed."""
 
     def __init__(self, folder: RunFolder, clock: Clock, on_sample: Callable[[int], bool]) -> None:
+        from pipeline_lab.capture.gpu_in_use import GpuInUse, shows_gpu
         from pipeline_lab.capture.live_iterators import BusiestIterator
         from pipeline_lab.worker.pipeline_model import sample_model
         from pipeline_lab.worker.probes import open_resources, sample_resources  # they load numpy, which is the job's
 
         self._stack = contextlib.ExitStack()
         table = self._stack.enter_context(contextlib.closing(open_resources(folder.resources)))
-        self._stack.enter_context(sample_resources(table, clock, on_sample, is_gpu=_has_nvml()))
+        self._stack.enter_context(sample_resources(table, clock, on_sample, GpuInUse(shows_gpu)))
         self._stack.enter_context(sample_model(folder.model, clock, BusiestIterator().find))
         self._lock = threading.Lock()
 
@@ -95,9 +96,3 @@ class Sampler:
         """Stop; a full disk has cost the last rows, no more."""
         with self._lock, contextlib.suppress(OSError):
             self._stack.close()
-
-
-def _has_nvml() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("pynvml") is not None

@@ -17,8 +17,9 @@ from types import FrameType
 from pipeline_lab.errors import CaptureError, PipelineLabError
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, this_process, update_record
+from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog

@@ -25,6 +25,7 @@ from pipeline_lab.capture.standstill import Standstill
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
+from pipeline_lab.units import BYTES_PER_MB
 from pipeline_lab.worker.code_places import explain
 
 TAG = "watched"
@@ -105,7 +106,7 @@ class Watcher:
         from pipeline_lab.capture.live_iterators import note_new_iterators  # first: the script goes on meanwhile
 
         note_new_iterators()
-        from pipeline_lab.capture.clock_windows import BYTES_PER_MB, TICK_S, ClockWindows
+        from pipeline_lab.capture.clock_windows import TICK_S, ClockWindows
         from pipeline_lab.capture.profilers import OwnProfiler
         from pipeline_lab.capture.recording import Sampler
         from pipeline_lab.capture.yielding import make_room_for_others

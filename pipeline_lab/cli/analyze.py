@@ -1,6 +1,5 @@
 """``pipeline-lab analyze``: a run, a log directory, a trace file or an archive → diagnosis."""
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +12,6 @@ from pipeline_lab.cli.reading import read_diagnosis
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.analysis.spreading import Spread
     from pipeline_lab.analysis.xprof_comparison import CrossCheck
@@ -48,8 +45,7 @@ def analyze(
     from pipeline_lab.runs.single import check_is_one
 
     check_is_one(found)
-    with _spread(workers, ray, store) as spread:
-        diagnosis = advise(read_diagnosis(found, spread))
+    diagnosis = advise(read_diagnosis(found, _spread(workers, ray, store)))
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)
@@ -64,22 +60,16 @@ def analyze(
         results().print(xprof_table(check))
 
 
-@contextlib.contextmanager
-def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Iterator[Spread | None]":
-    """Yield who reads the traces: None for this process."""
+def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread | None":
+    """Return who reads the traces: None for this process."""
     if workers is not None and ray is not None:
         raise OptionsError("--workers are processes of this machine and --ray is a cluster; give one of them.")
     if ray is None and (workers or 1) == 1:
-        yield None
-        return
+        return None
     from pipeline_lab.runs.store import open_store
-    from pipeline_lab.tuning.executors.choice import open_executor
+    from pipeline_lab.tuning.executors.choice import spread_over
 
-    executor = open_executor(ray, open_store(store), workers)
-    try:
-        yield executor.spread
-    finally:
-        executor.close()
+    return spread_over(ray, open_store(store), workers)
 
 
 def _ask_xprof(path: Path, diagnosis: "Diagnosis") -> "CrossCheck":

@@ -24,6 +24,7 @@ def capture(
     """
     from pipeline_lab.cli.closing import close
     from pipeline_lab.cli.run import check_end
+    from pipeline_lab.runs.record import RunState
     from pipeline_lab.runs.remote import RemoteCapture, launch_capture
     from pipeline_lab.runs.store import open_store
 
@@ -32,5 +33,6 @@ def capture(
         folder = launch_capture(open_store(store), chosen)
         record = follow_run(folder, requests)
     typer.echo(folder.id)
+    if record.status.state is not RunState.FAILED:  # there it recorded nothing to judge
+        close(folder)
     check_end(folder, record)
-    close(folder)

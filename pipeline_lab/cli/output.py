@@ -1,6 +1,9 @@
 """Where the command line writes: results to standard output, everything else to standard error."""
 
 import json
+import re
+import sys
+from io import StringIO
 from typing import Any
 
 import typer
@@ -8,6 +11,17 @@ from rich.console import Console
 from rich.markup import escape
 
 _WIDE = 160
+
+
+class _Trimmed(StringIO):
+    """Standard output without the blanks that fill lines up to the width of a screen."""
+
+    def write(self, text: str) -> int:
+        sys.stdout.write(re.sub(r" +(?=\n)", "", text))
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def messages() -> Console:
@@ -18,7 +32,7 @@ def messages() -> Console:
 def results() -> Console:
     """Return the console for results that people read; what goes into a file or a pipe is not cut to 80 columns."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDE, file=_Trimmed())
 
 
 def say(markup: str, *texts: str) -> None:

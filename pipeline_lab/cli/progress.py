@@ -16,20 +16,8 @@ from pipeline_lab.runs.events import (
     WindowEvent,
 )
 from pipeline_lab.runs.launcher import Update
+from pipeline_lab.runs.phases import describe_phase
 from pipeline_lab.runs.record import RunState
-
-PHASES = {
-    "importing": "loading TensorFlow",
-    "data": "preparing data",
-    "building": "building the model",
-    "calibrating": "calibrating",
-    "warmup": "warming up",
-    "training": "training",
-    "racing": "racing",
-    "capturing": "recording windows of the job",
-    "recording": "recording a profile window of each arm",
-    "finishing": "writing the last window",
-}
 
 
 class RunProgress:
@@ -75,7 +63,7 @@ class RunProgress:
     def _show_event(self, event: Event) -> None:
         match event:
             case PhaseEvent():
-                self._enter(PHASES.get(event.phase, event.phase))
+                self._enter(describe_phase(event.phase))
             case DataProgressEvent():
                 self._count(event.files, event.total_files, f"{event.files}/{event.total_files} files")
             case CaptureProgressEvent():

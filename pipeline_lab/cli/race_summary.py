@@ -23,7 +23,7 @@ def _lines(race: Race) -> Iterator[RenderableType]:
         yield Text(candidate.sentence, style="bold")
         for warning in candidate.warnings:
             yield Text(f"! {warning}", style="yellow")
-    yield Text(f"{race.kept_rounds} of {race.rounds} rounds counted{_load(race)}.\n")
+    yield Text(f"{race.kept_rounds} of {race.rounds} rounds counted{_load(race)}.{_sizes(race)}\n")
     table = Table(box=None, pad_edge=False)
     for title in ("", "step", "wait", "CPU s per 1000", "loss", "accuracy", "beyond share"):
         table.add_column(title, justify="left" if not title else "right")
@@ -46,6 +46,11 @@ def _beyond_share(sampling: FileSampling | Unavailable) -> str:
     if isinstance(sampling, Unavailable) or sampling.total_variation is None:
         return "–"
     return format_percent(100 * sampling.total_variation)
+
+
+def _sizes(race: Race) -> str:
+    sizes = race.options.examples_per_step
+    return "" if sizes is None else f" Times are compared per example; a step trains on {', '.join(map(str, sizes))}."
 
 
 def _load(race: Race) -> str:

@@ -128,7 +128,7 @@ def tune(
     else:
         from pipeline_lab.cli.tune_summary import summarise_tuning
 
-        results().print(summarise_tuning(found))
+        results().print(summarise_tuning(found), crop=False)  # a command goes on to its end
     _tell_end(found)
 
 
@@ -173,10 +173,15 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 def _tell_end(found: "Tuning") -> None:
     from pipeline_lab.runs.record import RunState
+    from pipeline_lab.tuning.space import START
 
     if found.state is not RunState.DONE:
         raise RunFailedError(
             f"The search {found.id} {found.state.value}: {found.record.status.reason} "
             f"Go on with: pipeline-lab tune --resume {found.id}"
         )
-    say("Done. The winner's source: [bold]pipeline-lab code {}[/]", found.id)
+    if found.winner_name == START:
+        say("Done. The start stays as it is; the whole search: [bold]pipeline-lab report {}[/]", found.id)
+        return
+    whose = "winner" if found.winner_was_raced else "model's choice, which was not raced"
+    say("Done. The source of the {}: [bold]pipeline-lab code {}[/]", whose, found.id)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.race import Race
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.runs.store import RunFolder
 
 NOT_PREDICTED = 5
 
@@ -30,7 +31,8 @@ def what_if(
 ) -> None:
     """Predict the step time of changed options from one run: what would limit it, and what comes next.
 
-    Exit code 5 where nothing can be predicted; the reason is printed, and --race measures all the same.
+    Exit code 5 where nothing can be predicted; the reason is printed, and --race measures all the same where the options
+    of the run are known.
     """
     from pipeline_lab.runs.finding import find_path, name_of
     from pipeline_lab.runs.store import RunFolder, open_store
@@ -43,10 +45,13 @@ def what_if(
         from pipeline_lab.errors import Unavailable
 
         told = options_of(folder)
-        if isinstance(told, Unavailable):
+        if not isinstance(told, Unavailable):
+            changed = apply_settings(told, settings)
+            measured = measure_run(folder)
+    if isinstance(told, Unavailable):
+        if do_race:
             raise OptionsError(told.reason)
-        changed = apply_settings(told, settings)
-        measured = measure_run(folder)
+        _leave_untold(folder, told, store, as_json=as_json)
     prediction = measured if isinstance(measured, Unavailable) else predict(measured, changed)
     if as_json:
         from pipeline_lab.advice.prediction_document import write_forecasts, write_prediction
@@ -67,6 +72,22 @@ def what_if(
             results().print(score(forecasts).sentence)
     if isinstance(prediction, Unavailable) and not do_race:
         _leave_without(name_of(folder.path), told, changed)
+
+
+def _leave_untold(folder: "RunFolder", why: "Unavailable", store: "Path | None", *, as_json: bool) -> NoReturn:
+    """Say why nothing can be predicted where no options are known, and leave."""
+    if as_json:
+        from pipeline_lab.advice.forecasts import read_forecasts
+        from pipeline_lab.advice.prediction_document import write_forecasts, write_unpredicted
+        from pipeline_lab.runs.store import open_store
+
+        raced = write_forecasts(read_forecasts(open_store(store)))
+        print_json({**write_unpredicted(folder.id, why), "raced_predictions": raced})
+    else:
+        from pipeline_lab.cli.what_if_summary import summarise_unpredicted
+
+        results().print(summarise_unpredicted(why))
+    raise typer.Exit(NOT_PREDICTED)
 
 
 def _leave_without(run: str, told: "RunOptions", changed: "RunOptions") -> NoReturn:

@@ -21,10 +21,14 @@ def summarise_prediction(
     """Put a prediction into words and numbers; one that cannot be made says why."""
     for each in (measured, prediction):
         if isinstance(each, Unavailable):
-            return Text(f"Nothing can be predicted. {each.reason}", style="yellow")
+            return summarise_unpredicted(each)
     assert isinstance(measured, Measured)
     assert isinstance(prediction, Prediction)
     return Group(*_lines(measured, options, prediction))
+
+
+def summarise_unpredicted(why: Unavailable) -> RenderableType:
+    return Text(f"Nothing can be predicted. {why.reason}", style="yellow")
 
 
 def _lines(measured: Measured, options: RunOptions, prediction: Prediction) -> Iterator[RenderableType]:

@@ -1,6 +1,7 @@
 """The result of a race: each candidate's ratio to the baseline, and what was measured in every arm.
 
-``SCHEMA_VERSION`` history of :meth:`Race.to_json`: 1, the first one.
+``SCHEMA_VERSION`` history of :meth:`Race.to_json`: 1, the first one; 2, times per example where the batch
+sizes differ.
 """
 
 import math
@@ -12,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.comparison.gate import Gate
-from pipeline_lab.comparison.race_arm import ArmResult, count_batches, read_arm
+from pipeline_lab.comparison.race_arm import ArmResult, count_samples, read_arm
 from pipeline_lab.comparison.race_words import (
     answer_race_gate,
     describe_answer,
@@ -22,15 +23,15 @@ from pipeline_lab.comparison.race_words import (
 )
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError
-from pipeline_lab.options.race import RaceOptions, read_race_options
-from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, read_rounds
+from pipeline_lab.options.race import RaceOptions, read_recorded_race
+from pipeline_lab.runs.race_standing import Rounds, Standing, compared_ns, find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import BLOCKS, read_table
 from pipeline_lab.statistics.paired import PairedRatio, log_ratios, paired_ratio, smallest_effect
 from pipeline_lab.statistics.sequential import SequentialResult
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Race(Displayed):
         """The answer for continuous integration; None where no limit was set."""
         limit = self.options.fail_if_slower_percent
         answers = {each.name: each.standing.gate for each in self.candidates if each.standing.gate is not None}
-        return None if limit is None else answer_race_gate(limit, self.arms[0].name, answers)
+        return None if limit is None else answer_race_gate(limit, self.arms[0].name, answers, self.options.per)
 
     def to_json(self) -> dict[str, Any]:
         """Return the race as one JSON object; times in ms, shares in percent."""
@@ -115,6 +116,7 @@ class Race(Displayed):
             "schema_version": SCHEMA_VERSION,
             "id": self.id,
             "name": self.name,
+            "per": self.options.per,
             "rounds": self.rounds,
             "kept_rounds": self.kept_rounds,
             "other_load_percent": self.other_load_percent,
@@ -134,7 +136,7 @@ def read_race(folder: RunFolder) -> Race:
     record = read_record(folder)
     if record.kind is not RunKind.RACE:
         raise StoreError(f"Run {folder.id} is no race; `pipeline-lab race` makes one.")
-    options = read_race_options(record.options or {})
+    options = read_recorded_race(record.options or {})
     blocks = read_table(folder.blocks, BLOCKS)
     rounds = read_rounds(blocks, len(options.arms))
     kept = rounds.kept(options.max_extra_load_percent)
@@ -143,9 +145,10 @@ def read_race(folder: RunFolder) -> Race:
     counted = np.flatnonzero(kept)[: options.pairs]
     shown = counted if counted.size else np.arange(kept.size)
     blocks = blocks.filter(np.isin(blocks["round"].to_numpy(), shown))
-    batches = min(count_batches(folder.arm(number)) for number in range(len(options.arms)))
+    noted = [count_samples(folder.arm(number)) for number in range(len(options.arms))]
+    samples = min(filter(None, noted), default=0)
     arms = tuple(
-        read_arm(folder.arm(number), name, options.arms[number], _blocks_of(blocks, number), batches)
+        read_arm(folder.arm(number), name, options.arms[number], _blocks_of(blocks, number), samples)
         for number, name in enumerate(options.arm_names)
     )
     return Race(
@@ -157,8 +160,7 @@ def read_race(folder: RunFolder) -> Race:
         other_load_percent=_mean_load(rounds),
         arms=arms,
         candidates=tuple(
-            _candidate(standing, arms, rounds, counted, options.predicted_ratio(standing.arm))
-            for standing in find_standings(rounds, options)
+            _candidate(standing, arms, rounds, counted, options) for standing in find_standings(rounds, options)
         ),
         environment=record.environment,
         created_s=record.status.created_s,
@@ -171,19 +173,20 @@ def _candidate(
     arms: tuple[ArmResult, ...],
     rounds: Rounds,
     counted: NDArray[np.int64],
-    predicted: float | None,
+    options: RaceOptions,
 ) -> Candidate:
     baseline, arm, result = arms[0], arms[standing.arm], standing.result
     smallest = _smallest_effect(result)
-    step_ns = rounds.step_ns[counted]
+    predicted = options.predicted_ratio(standing.arm)
+    times_ns = compared_ns(rounds.step_ns[counted], options)
     if result is None:
         sentence = describe_too_few(arm.name, baseline.name, rounds, counted.size)
     else:
-        sentence = describe_answer(arm.name, baseline.name, result, standing.outcome, smallest)
+        sentence = describe_answer(arm.name, baseline.name, result, standing.outcome, smallest, options.per)
     return Candidate(
         name=arm.name,
         standing=standing,
-        paired=paired_ratio(log_ratios(step_ns[:, 0], step_ns[:, standing.arm])) if len(step_ns) > 1 else None,
+        paired=paired_ratio(log_ratios(times_ns[:, 0], times_ns[:, standing.arm])) if len(times_ns) > 1 else None,
         smallest_effect=smallest,
         sentence=" ".join(filter(None, (sentence, describe_prediction(predicted)))),
         predicted_ratio=predicted,

@@ -64,7 +64,7 @@ class ArmResult:
         cpu_s_per_1000: Processor seconds of the process per thousand examples; a module of the user's does not say how
             many examples a batch holds.
         losses, accuracies: Of the last half of all measured steps, NaN where the workload has none, shape (steps / 2,).
-        sampling: Files of the examples that the pipeline yielded, over as many batches as every arm has.
+        sampling: Files of the examples that the pipeline yielded, over as many of them as every arm has that noted any.
         idle: Device idle time, from the window recorded after the blocks.
     """
 
@@ -112,13 +112,12 @@ class ArmResult:
         }
 
 
-def count_batches(folder: RunFolder) -> int:
-    """Return the batches whose samples an arm has noted."""
-    samples = read_table(folder.samples, SAMPLES)
-    return int(np.max(samples["step"].to_numpy())) + 1 if samples.num_rows else 0
+def count_samples(folder: RunFolder) -> int:
+    """Return the examples that an arm has noted."""
+    return int(read_table(folder.samples, SAMPLES).num_rows)
 
 
-def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table, batches: int) -> ArmResult:
+def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table, samples: int) -> ArmResult:
     """Read one arm.
 
     Args:
@@ -126,7 +125,7 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         name: Of the arm.
         options: Of the arm.
         blocks: The arm's blocks to look at, of schema ``BLOCKS``, at least one.
-        batches: Batches over which the sampling is looked at.
+        samples: Examples, the first ones, over which the sampling is looked at.
     """
     steps = int(np.sum(blocks["steps"].to_numpy()))
     rows = read_table(folder.steps, STEPS)
@@ -142,7 +141,7 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
         else BATCH_UNKNOWN,
         losses=last["loss"].to_numpy().astype(np.float64),
         accuracies=last["accuracy"].to_numpy().astype(np.float64),
-        sampling=_read_sampling(folder, batches, options.pipeline.views),
+        sampling=_read_sampling(folder, samples, options.pipeline.views),
         idle=_read_idle(folder),
     )
 
@@ -165,9 +164,8 @@ def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
     return ArmIdle(gaps.device, idle_percent, cause, windows[-1])
 
 
-def _read_sampling(folder: RunFolder, batches: int, views: int) -> FileSampling | Unavailable:
-    samples = read_table(folder.samples, SAMPLES)
-    samples = samples.filter(samples["step"].to_numpy() < batches)
+def _read_sampling(folder: RunFolder, count: int, views: int) -> FileSampling | Unavailable:
+    samples = read_table(folder.samples, SAMPLES).slice(0, count)
     try:
         return file_sampling.measure(read_files(folder.files), samples, FileReads({}, {}), views=views)
     except TraceIncompleteError:

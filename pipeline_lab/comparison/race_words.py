@@ -18,20 +18,23 @@ MIN_LOSSES = 20
 
 
 def describe_answer(
-    name: str, baseline: str, result: SequentialResult, outcome: Outcome, smallest_effect: float | None
+    name: str, baseline: str, result: SequentialResult, outcome: Outcome, smallest_effect: float | None, per: str
 ) -> str:
-    """Word the answer of one candidate for whom something is known."""
-    interval = _interval(result)
+    """Word the answer of one candidate for whom something is known; ``per`` is what times are compared for."""
+    interval, change = _interval(result), _percent(result.ratio)
+    takes = "an example takes it" if per == "example" else "its step takes"
     match outcome:
         case Outcome.FASTER:
-            return f"{name} is faster than {baseline}: its step takes {_percent(result.ratio)} less time ({interval})."
+            return f"{name} is faster than {baseline}: {takes} {change} less time ({interval})."
         case Outcome.SLOWER:
-            return f"{name} is slower than {baseline}: its step takes {_percent(result.ratio)} more time ({interval})."
+            return f"{name} is slower than {baseline}: {takes} {change} more time ({interval})."
         case Outcome.EQUIVALENT:
-            return f"{name} takes as long as {baseline}: the difference is too small to matter ({interval})."
+            return (
+                f"{name} takes as long as {baseline}{_each(per)}: the difference is too small to matter ({interval})."
+            )
         case _:
             found = "" if smallest_effect is None else f"; a difference of {_percent(smallest_effect)} would have shown"
-            return f"{name} and {baseline} cannot be told apart ({interval}){found}."
+            return f"{name} and {baseline} cannot be told apart{_each(per)} ({interval}){found}."
 
 
 def describe_too_few(name: str, baseline: str, rounds: Rounds, kept: int) -> str:
@@ -67,18 +70,19 @@ def find_warnings(baseline: ArmResult, candidate: ArmResult) -> tuple[str, ...]:
     return tuple(sentence for look in looks if (sentence := look(baseline, candidate)) is not None)
 
 
-def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, GateAnswer]) -> Gate:
+def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, GateAnswer], per: str) -> Gate:
     """Answer for continuous integration.
 
     Args:
-        limit_percent: How much longer than the baseline's a step may take.
+        limit_percent: How much longer than the baseline a candidate may take.
         baseline: Name of the baseline.
         answers: Of each candidate, by its name.
+        per: What the times are compared for, ``step`` or ``example``.
     """
     order = (GateAnswer.PASSED, GateAnswer.UNDECIDED, GateAnswer.CROSSED)
     answer = max(answers.values(), key=order.index)
     at_fault = ", ".join(name for name, each in answers.items() if each is answer)
-    limit = f"{limit_percent:g} %"
+    limit = f"{limit_percent:g} %{_each(per)}"
     sentences = {
         GateAnswer.PASSED: f"No candidate is slower than {baseline} by more than {limit}.",
         GateAnswer.CROSSED: f"Slower than {baseline} by more than {limit}: {at_fault}.",
@@ -90,6 +94,10 @@ def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, Gat
 def _interval(result: SequentialResult) -> str:
     high = f"{result.high:.3f}" if np.isfinite(result.high) else "∞"
     return f"ratio {result.ratio:.3f}, {100 * (1 - result.alpha):g} % interval {result.low:.3f} to {high}"
+
+
+def _each(per: str) -> str:
+    return " per example" if per == "example" else ""
 
 
 def _percent(ratio: float) -> str:

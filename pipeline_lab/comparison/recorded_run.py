@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.errors import Unavailable
+from pipeline_lab.errors import OptionsError, Unavailable
+from pipeline_lab.options.run import read_options
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, read_record
 
@@ -41,11 +42,16 @@ class RecordedRun:
     @property
     def batch_size(self) -> float | None:
         """Examples per step, the mean where buckets differ; None if neither the options nor the run say."""
-        stages = ((self.options or {}).get("pipeline") or {}).get("stages") or ()
+        try:
+            options = None if self.options is None else read_options(self.options)
+        except OptionsError:
+            return None
+        if options is None or not options.is_assembled:
+            return None
+        if options.pipeline.find("bucket_by_sequence_length") is None:
+            return options.pipeline.batch_size
         padding = self.diagnosis.padding
-        if any(stage.get("stage") == "bucket_by_sequence_length" for stage in stages):
-            return None if isinstance(padding, Unavailable) else padding.examples_per_step
-        return next((stage.get("size") for stage in stages if stage.get("stage") == "batch"), None)
+        return None if isinstance(padding, Unavailable) else padding.examples_per_step
 
 
 def describe_run(folder: RunFolder, diagnosis: Diagnosis) -> RecordedRun:

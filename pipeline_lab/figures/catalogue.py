@@ -329,7 +329,7 @@ RACE_CHARTS: tuple[Chart[Race], ...] = (
     Chart(
         "race-intervals",
         None,
-        "How much longer or shorter each candidate's step takes than the baseline's, with its interval.",
+        "How much longer or shorter each candidate takes than the baseline, with its interval.",
         race_intervals,
     ),
     Chart(

@@ -1,6 +1,10 @@
-"""Where a mark on a chart lies in the run's timeline, kept as the mark's id, so that a page can lead there."""
+"""What a mark on a chart stands for, kept as the mark's id, so that a page can lead there: a place in the run's timeline, or
+a stage of its pipeline.
+"""
 
 from collections.abc import Iterable
+
+_STAGE = "stage#"
 
 
 def event_place(kind: str, start_ns: int) -> str:
@@ -16,3 +20,13 @@ def event_places(kind: str, starts_ns: Iterable[int]) -> list[str]:
 def stretch_place(start_ns: int, end_ns: int) -> str:
     """Name a stretch of time."""
     return f"{start_ns}-{end_ns}"
+
+
+def stage_place(number: int) -> str:
+    """Name a stage of the pipeline, the consumer being 0."""
+    return f"{_STAGE}{number}"
+
+
+def stage_at(place: str) -> int | None:
+    """Return the number of the stage that a place names; None if it lies in the timeline."""
+    return int(place.removeprefix(_STAGE)) if place.startswith(_STAGE) else None

@@ -15,7 +15,7 @@ from pipeline_lab.units import NS_PER_MS
 
 
 def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
-    """Draw each candidate's time per step as a difference from the baseline's, with its interval and the margin."""
+    """Draw each candidate's time, per step or per example, as a difference from the baseline's, with interval and margin."""
     labels = short_labels([candidate.name for candidate in race.candidates])
     found = [
         (label, candidate.standing.result)
@@ -24,7 +24,9 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
     ]
     if not found:
         return Unavailable("The race ended before it could exclude anything; let it go on for more rounds.")
-    figure = rows_figure("Time per step against the baseline", mode, "Difference (%; left is faster)", len(found))
+    figure = rows_figure(
+        f"Time per {race.options.per} against the baseline", mode, "Difference (%; left is faster)", len(found)
+    )
     percent, low, high = (
         np.array([100 * (getattr(result, name) - 1) for _, result in found]) for name in ("ratio", "low", "high")
     )

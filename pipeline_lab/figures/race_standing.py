@@ -25,7 +25,7 @@ def closing_intervals(
     if not any(looks.values()):
         return Unavailable("Nothing is excluded yet; the first interval comes after a few rounds.")
     figure = new_figure(
-        "How the intervals close in", mode, "Paired rounds that count", "Difference (%; below 0 is faster)"
+        "How the intervals close in", mode, "Paired rounds that count", f"Time per {options.per} (%; below 0 is faster)"
     )
     labels = short_labels(list(options.arm_names[1:]))
     for number, (label, seen) in enumerate(zip(labels, looks.values(), strict=True)):

@@ -9,6 +9,7 @@ from pipeline_lab.analysis.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.tf_data.results import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
 from pipeline_lab.analysis.written_words import labels_of
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.places import stage_place
 from pipeline_lab.figures.theme import Mode, add_note, colour, new_figure
 from pipeline_lab.runs.written import WrittenPipeline
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
@@ -53,10 +54,12 @@ def pipeline_stages(
         if mine:
             figure.add_bar(
                 y=[stage.path for stage in mine],
+                ids=[stage_place(stages.index(stage)) for stage in mine],
                 x=[stage.work_ns / NS_PER_MS for stage in mine],
                 orientation="h",
                 name=name,
                 marker={"color": colour(category, mode)},
+                unselected={"marker": {"opacity": 1}},
                 text=[_cost(stage, stages) for stage in mine],
                 textposition="outside",
                 cliponaxis=False,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import plotly.graph_objects as go
+import pyarrow as pa
 
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
@@ -70,10 +71,8 @@ def _mark_outliers(
 ) -> None:
     step = column(breakdown.table, "step")
     length_ms = (column(breakdown.table, "end_ns") - column(breakdown.table, "start_ns")) / NS_PER_MS
-    cause = dict(
-        zip(outliers.table.column("step").to_pylist(), outliers.table.column("cause").to_pylist(), strict=True)
-    )
-    rows = np.flatnonzero(np.isin(step, list(cause)))
+    cause = _causes(breakdown.table, outliers.table)
+    rows = np.array(sorted(cause), np.int64)
     rows = rows[group_starts(len(rows), MAX_MARKS)]
     if not len(rows):
         return
@@ -82,12 +81,31 @@ def _mark_outliers(
         y=_heights(length_ms, starts)[np.searchsorted(starts, rows, side="right") - 1],
         mode="markers",
         name="outlier",
-        customdata=[
-            f"step {step[row]:.0f}, {length_ms[row]:.3g} ms: {PART_NAMES[cause[int(step[row])]]}" for row in rows
-        ],
+        customdata=[f"step {step[row]:.0f}, {length_ms[row]:.3g} ms: {PART_NAMES[cause[int(row)]]}" for row in rows],
         marker={"symbol": "triangle-down", "size": 9, "color": THEMES[mode].ink},
         hovertemplate="%{customdata}<extra></extra>",
     )
+
+
+def _causes(steps: pa.Table, outliers: pa.Table) -> dict[int, str]:
+    """Return the cause of each outlier by the row of the recorded step that holds it; outliers without a host are the job's.
+
+    Numbers would not do: those of a rhythm begin anew in each window, and every host has its own. The moment half a usual
+    step after an outlier's beginning lies inside it, even where the job's clock began a little beside the trace's.
+    """
+    start, end = column(steps, "start_ns"), column(steps, "end_ns")
+    host = np.array(steps.column("host").to_pylist(), object)
+    own = np.array(outliers.column("host").to_pylist(), object)
+    moment = column(outliers, "start_ns") + column(outliers, "level_ns") / 2
+    cause = np.array(outliers.column("cause").to_pylist(), object)
+    found: dict[int, str] = {}
+    for name in dict.fromkeys(own.tolist()):
+        rows = np.flatnonzero((host == name) | (not name))
+        place = np.searchsorted(start[rows], moment, side="right") - 1
+        held = np.flatnonzero((own == name) & (place >= 0))
+        held = held[moment[held] < end[rows[place[held]]]]
+        found |= zip(rows[place[held]].tolist(), cause[held].tolist(), strict=True)
+    return found
 
 
 def _bar_of(rows: IntArray, starts: IntArray) -> IntArray:

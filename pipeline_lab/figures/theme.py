@@ -7,6 +7,7 @@ faint on purpose, because nothing was measured there.
 
 import textwrap
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -132,6 +133,7 @@ def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: in
         x_title, y_title: Axis titles with their units.
         height: Pixels.
     """
+    import_module("pandas")  # Plotly takes what another thread has loaded half of it for the whole, and fails
     figure = go.Figure()
     figure.update_layout(template=_template(mode), title_text=title, height=height, meta={"notes": []})
     figure.update_xaxes(title_text=x_title)

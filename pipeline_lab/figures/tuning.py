@@ -14,6 +14,7 @@ from pipeline_lab.tuning.result import Tuning
 MOST_ROWS = 30
 LINE_CHARACTERS = 34
 MOST_LINES = 3
+NO_RACE = "Nothing was raced; with a larger budget a search races what the model proposes."
 
 
 def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -21,7 +22,7 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
     places = find_places(tuning.steps)
     found = [place for place in places.rows if place.ratio is not None]
     if not found:
-        return Unavailable("No race is over yet.")
+        return Unavailable("No race is over yet." if tuning.state.is_live else NO_RACE)
     shown = found[:MOST_ROWS]
     labels = [_lines(place.configuration) for place in shown]
     figure = rows_figure(

@@ -17,12 +17,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 
 
-def order_presets() -> tuple[Preset, ...]:
-    """Return these presets."""
-    return (_cached(), _first_files(), _small_data(), _wrong_order(), _micro_batches())
-
-
-def _cached() -> Preset:
+def cached() -> Preset:
     options = RunOptions(
         name="cached",
         workload=SyntheticWorkload(examples_per_file=(320,) * 2, map_ms=1.0, compute_ms=4.0),
@@ -46,7 +41,7 @@ def _cached() -> Preset:
     return Preset(options.name, question, options)
 
 
-def _first_files() -> Preset:
+def first_files() -> Preset:
     options = RunOptions(
         name="first-files",
         workload=SyntheticWorkload(examples_per_file=(400,) * 30, map_ms=0.05, compute_ms=5.0),
@@ -70,7 +65,7 @@ def _first_files() -> Preset:
     return Preset(options.name, question, options)
 
 
-def _small_data() -> Preset:
+def small_data() -> Preset:
     options = RunOptions(
         name="small-data",
         workload=ImagesWorkload(image_size=32, examples_per_file=(200,)),
@@ -93,7 +88,7 @@ def _small_data() -> Preset:
     return Preset(options.name, question, options)
 
 
-def _wrong_order() -> Preset:
+def wrong_order() -> Preset:
     options = RunOptions(
         name="wrong-order",
         workload=ImagesWorkload(image_size=32, examples_per_file=(256,) * 4),
@@ -117,7 +112,7 @@ def _wrong_order() -> Preset:
     return Preset(options.name, question, options)
 
 
-def _micro_batches() -> Preset:
+def micro_batches() -> Preset:
     options = RunOptions(
         name="micro-batches",
         workload=ImagesWorkload(image_size=32, examples_per_file=(512,) * 4),

@@ -1,7 +1,7 @@
 """Named option sets that reproduce questions from the field."""
 
 from pipeline_lab.options.audio_presets import AUDIO_PRESETS
-from pipeline_lab.options.order_presets import order_presets
+from pipeline_lab.options.order_presets import cached, first_files, micro_batches, small_data, wrong_order
 from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,
@@ -19,7 +19,14 @@ from pipeline_lab.options.pipeline import (
 from pipeline_lab.options.preset import Preset, PresetGroup, find_by_name
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.training_presets import training_presets
+from pipeline_lab.options.training_presets import (
+    changing_shapes,
+    evaluation_kept,
+    evaluation_rebuilt,
+    in_graph_loop,
+    keras_fit,
+    random_shards,
+)
 from pipeline_lab.options.workload import (
     FeaturesWorkload,
     GeneratorWorkload,
@@ -255,14 +262,11 @@ GENERATOR_PROCESSES = _preset(
     GENERATOR.options.pipeline,
 )
 
-_CACHED, _FIRST_FILES, _SMALL_DATA, _WRONG_ORDER, _MICRO_BATCHES = order_presets()
-_IN_GRAPH_LOOP, _KERAS_FIT, _CHANGING_SHAPES, _REBUILT, _KEPT, _RANDOM_SHARDS = training_presets(OPTIMISED.options)
-
 PRESET_GROUPS = (
     PresetGroup(
         "Stalls",
         "Why does the device wait, and what takes the wait away?",
-        (BASELINE, OPTIMISED, SYNTHETIC, _CACHED, _WRONG_ORDER, PYTHON_BETWEEN_STEPS),
+        (BASELINE, OPTIMISED, SYNTHETIC, cached(), wrong_order(), PYTHON_BETWEEN_STEPS),
     ),
     PresetGroup(
         "Sampling",
@@ -272,19 +276,19 @@ PRESET_GROUPS = (
             SAMPLED_BY_SIZE,
             EQUAL_SHARDS,
             COVERING_SHUFFLE,
-            _FIRST_FILES,
-            _SMALL_DATA,
+            first_files(),
+            small_data(),
             VIEWS_TOGETHER,
             VIEWS_APART,
-            _REBUILT,
-            _KEPT,
-            _RANDOM_SHARDS,
+            evaluation_rebuilt(),
+            evaluation_kept(),
+            random_shards(),
         ),
     ),
     PresetGroup(
         "Batches",
         "What if examples differ in length?",
-        (*AUDIO_PRESETS, _CHANGING_SHAPES),
+        (*AUDIO_PRESETS, changing_shapes()),
     ),
     PresetGroup(
         "Sources",
@@ -294,7 +298,7 @@ PRESET_GROUPS = (
     PresetGroup(
         "Training",
         "What does the way of training change?",
-        (_IN_GRAPH_LOOP, _KERAS_FIT, _MICRO_BATCHES),
+        (in_graph_loop(), keras_fit(OPTIMISED.options), micro_batches()),
     ),
 )
 """Every preset by what it is about, in the order in which lists show them."""

@@ -26,8 +26,3 @@ class ProfilingOptions(Options):
                 "make every_steps at least as large"
             )
         return self
-
-    @property
-    def duty_percent(self) -> float:
-        """Share of the steps that are profiled, percent."""
-        return 100.0 * self.steps_per_window / self.every_steps if self.enabled else 0.0

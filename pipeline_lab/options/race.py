@@ -5,13 +5,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.base import Options
 from pipeline_lab.options.explaining import explain
-from pipeline_lab.options.pipeline import RepeatStage
+from pipeline_lab.options.pipeline import BatchStage, BucketStage, RebatchStage, RepeatStage
 from pipeline_lab.options.run import RunOptions
+
+RECORDED = "recorded"
+"""Context of the validation of what was recorded: what cannot be raced any more can still be looked at."""
 
 
 class RaceOptions(Options):
@@ -40,13 +43,13 @@ class RaceOptions(Options):
     seed: int = Field(0, ge=0, le=2**31 - 1)
     """Of the coins that decide which arm runs first."""
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
-    """The supervisor ends a race that takes longer, s."""
+    """Time for all but the warm-ups and the rounds, s; the supervisor ends a race that takes longer."""
     predicted_ratios: tuple[Annotated[float, Field(gt=0)] | None, ...] = ()
-    """What each candidate's step was predicted to take, over the baseline's, so that the race can be held against it;
-    empty where nobody predicted."""
+    """What each candidate was predicted to take, over the baseline, so that the race can be held against it: per step, or
+    per example where the batch sizes differ; empty where nobody predicted."""
 
     @model_validator(mode="after")
-    def _arms_can_race(self) -> "RaceOptions":
+    def _arms_can_race(self, info: ValidationInfo) -> "RaceOptions":
         if self.predicted_ratios and len(self.predicted_ratios) != len(self.arms) - 1:
             raise ValueError(
                 f"{len(self.predicted_ratios)} predicted_ratios for {len(self.arms) - 1} candidates; give one for each, null "
@@ -54,6 +57,9 @@ class RaceOptions(Options):
             )
         if len({arm.training.device for arm in self.arms}) > 1:
             raise ValueError("all arms of a race train on one device; set the same training.device in each")
+        if info.context != RECORDED:
+            _check_replicas(self.arms)
+            _check_batches(self.arms)
         for number, arm in enumerate(self.arms):
             if arm.training.loop == "keras_fit":
                 raise ValueError(
@@ -85,6 +91,19 @@ class RaceOptions(Options):
         return self.predicted_ratios[arm - 1] if arm and self.predicted_ratios else None
 
     @property
+    def examples_per_step(self) -> tuple[int, ...] | None:
+        """Examples in a step of each arm where they differ; None where they are alike, or a dataset of your own hides them."""
+        if not all(arm.is_assembled for arm in self.arms):
+            return None
+        sizes = tuple(arm.pipeline.batch_size for arm in self.arms)
+        return sizes if len(set(sizes)) > 1 else None
+
+    @property
+    def per(self) -> Literal["step", "example"]:
+        """What the arms' times are compared for; of another batch size only the time per example tells anything."""
+        return "step" if self.examples_per_step is None else "example"
+
+    @property
     def label(self) -> str:
         """The name, or the names of the arms."""
         return self.name or " against ".join(self.arm_names)[:200]
@@ -111,10 +130,63 @@ def read_race_options(document: dict[str, Any]) -> RaceOptions:
     Raises:
         OptionsError: It holds something that is not allowed; the text names each place.
     """
+    return _read(document, None)
+
+
+def read_recorded_race(document: dict[str, Any]) -> RaceOptions:
+    """Validate the same of a race that lies in a store, maybe from before its like was refused.
+
+    Raises:
+        OptionsError: It holds something that was never allowed; the text names each place.
+    """
+    return _read(document, RECORDED)
+
+
+def _read(document: dict[str, Any], context: str | None) -> RaceOptions:
     try:
-        return RaceOptions.model_validate(document)
+        return RaceOptions.model_validate(document, context=context)
     except ValidationError as error:
         raise OptionsError(explain(error, RaceOptions)) from None
+
+
+def _check_replicas(arms: tuple[RunOptions, ...]) -> None:
+    """Refuse arms of which nobody knows what their pipelines hold ready.
+
+    Raises:
+        ValueError: An arm divides its batches among replicas.
+    """
+    for number, arm in enumerate(arms):
+        if arm.training.replicas > 1:
+            raise ValueError(
+                f"{arm_name(arm, number)} divides its batches among {arm.training.replicas} replicas, and tf.data does "
+                "not tell what such a pipeline holds ready, which a race must know; set training.replicas to 1, or "
+                "compare recorded runs"
+            )
+
+
+def _check_batches(arms: tuple[RunOptions, ...]) -> None:
+    """Refuse arms of which nobody knows how many examples a step trains on.
+
+    Raises:
+        ValueError: Buckets have batches of several sizes, and not all arms sort their examples into the same ones.
+    """
+    buckets = [_last_buckets(arm) for arm in arms]
+    if all(each == buckets[0] for each in buckets):
+        return
+    for number, (arm, found) in enumerate(zip(arms, buckets, strict=True)):
+        if found is not None and len(set(found.batch_sizes)) > 1:
+            raise ValueError(
+                f"the batches of {arm_name(arm, number)} hold {min(found.batch_sizes)} to {max(found.batch_sizes)} examples, "
+                "so how many a step trains on is not known; give every bucket the same size in batch_sizes, or compare "
+                "recorded runs"
+            )
+
+
+def _last_buckets(arm: RunOptions) -> BucketStage | None:
+    """Return the buckets that make an arm's batches, None where something else does."""
+    makers = [stage for stage in arm.pipeline.stages if isinstance(stage, BatchStage | BucketStage | RebatchStage)]
+    last = makers[-1] if makers else None
+    return last if isinstance(last, BucketStage) else None
 
 
 def _letter(number: int) -> str:

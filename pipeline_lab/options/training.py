@@ -27,7 +27,7 @@ class TrainingOptions(Options):
     checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     """Steps between two checkpoints of the model, written while training stands still; None writes none."""
     evaluate_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
-    """Training steps between two evaluations of the model; None evaluates never."""
+    """Steps between two evaluations of the model, the warm-up counted too; None evaluates never."""
     evaluate_steps: int = Field(10, ge=1, le=100_000)
     """Batches of an evaluation; each begins anew with the first of them."""
     evaluation: Literal["rebuild", "keep"] = "rebuild"
@@ -47,7 +47,7 @@ class TrainingOptions(Options):
     learning_rate: float = Field(0.05, gt=0, le=100)
     seed: int = Field(0, ge=0, le=2**31 - 1)
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
-    """The supervisor ends a job that takes longer, s."""
+    """The supervisor ends a job that takes longer, s; the `seconds` that it trains for come on top."""
 
     @model_validator(mode="after")
     def _loop_takes_several(self) -> "TrainingOptions":

@@ -19,19 +19,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 
 
-def training_presets(optimised: RunOptions) -> tuple[Preset, ...]:
-    """Return these presets; those that train on images do so behind the ``optimised`` pipeline."""
-    return (
-        _in_graph_loop(),
-        _keras_fit(optimised),
-        _changing_shapes(),
-        _rebuilt(),
-        _kept(),
-        _random_shards(),
-    )
-
-
-def _in_graph_loop() -> Preset:
+def in_graph_loop() -> Preset:
     options = RunOptions(
         name="in-graph-loop",
         workload=SyntheticWorkload(map_ms=0.0, compute_ms=1.0, tiny_ops=100),
@@ -47,7 +35,7 @@ def _in_graph_loop() -> Preset:
     return Preset(options.name, question, options)
 
 
-def _changing_shapes() -> Preset:
+def changing_shapes() -> Preset:
     options = RunOptions(
         name="changing-shapes",
         workload=SyntheticWorkload(varied_lengths=True, map_ms=0.0, compute_ms=5.0),
@@ -68,7 +56,7 @@ def _changing_shapes() -> Preset:
     return Preset(options.name, question, options)
 
 
-def _keras_fit(optimised: RunOptions) -> Preset:
+def keras_fit(optimised: RunOptions) -> Preset:
     training = TrainingOptions(steps=192, warmup_steps=16, loop="keras_fit", steps_per_call=16)
     question = (
         "What does `Model.fit` do, and what does `steps_per_execution` bring? The job of `optimised` trained by Keras, 16 "
@@ -77,7 +65,7 @@ def _keras_fit(optimised: RunOptions) -> Preset:
     return Preset("keras-fit", question, optimised.model_copy(update={"name": "keras-fit", "training": training}))
 
 
-def _rebuilt() -> Preset:
+def evaluation_rebuilt() -> Preset:
     return _evaluation(
         "evaluation-rebuilt",
         "Does the pipeline start over when training and evaluation alternate? Built anew after every 25 steps of 32 examples, "
@@ -86,7 +74,7 @@ def _rebuilt() -> Preset:
     )
 
 
-def _kept() -> Preset:
+def evaluation_kept() -> Preset:
     return _evaluation(
         "evaluation-kept",
         "What does the job of `evaluation-rebuilt` see if its pipeline goes on after each evaluation? All of the data, epoch "
@@ -95,7 +83,7 @@ def _kept() -> Preset:
     )
 
 
-def _random_shards() -> Preset:
+def random_shards() -> Preset:
     return _evaluation(
         "random-shards",
         "What if the pipeline of `evaluation-rebuilt` begins elsewhere each time? It visits 14 stretches of 128 examples in a "

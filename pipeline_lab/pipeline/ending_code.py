@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pipeline_lab.options.pipeline import PipelineOptions, PrefetchToDeviceStage
 from pipeline_lab.pipeline.code import INDENT, assign_call
+from pipeline_lab.units import BYTES_PER_MB
 
 _REWRITES = (
     "inject_prefetch",
@@ -14,8 +15,6 @@ _REWRITES = (
     "shuffle_and_repeat_fusion",
 )
 """What TensorFlow would change about a pipeline on its own."""
-
-BYTES_PER_MB = 1_000_000
 
 
 def ending_lines(pipeline: PipelineOptions) -> list[str]:

@@ -104,9 +104,17 @@ def _about(race: Race) -> tuple[tuple[str, str], ...]:
         ("Baseline", race.arms[0].name),
         ("Rounds that counted", f"{race.kept_rounds} of {race.rounds}"),
         ("Steps per block", str(race.options.block_steps)),
+        ("Compared", _compared(race)),
         ("Other programs' load", "not measured" if load is None else format_percent(load)),
         ("Smallest difference that matters", format_percent(race.options.margin_percent)),
     )
+
+
+def _compared(race: Race) -> str:
+    sizes = race.options.examples_per_step
+    if sizes is None:
+        return "the time per step"
+    return f"the time per example, for a step trains on {', '.join(map(str, sizes))} of them"
 
 
 def _answer(race: Race) -> Answer:

@@ -72,7 +72,7 @@ class TuneReport:
             notes=notes_of(tuning, self.notes),
             sections=(
                 Section("The search", (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_tried(tuning))),
-                Section("The winner", _winner(tuning)),
+                Section("The winner" if tuning.winner_was_raced else "The model's choice", _winner(tuning)),
                 Section("How it went", tuple(Text(describe(step)) for step in tuning.steps)),
                 Section("Trials", (_trials(tuning),)),
             ),
@@ -109,6 +109,8 @@ def _answer(tuning: Tuning) -> Answer:
         return Answer("search", "neutral", (tuning.sentence,), "not over")
     if ended.winner == START:
         return Answer("nothing better", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+    if not tuning.winner_was_raced:
+        return Answer("model's choice, not raced", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
     if ended.ratio is None:
         return Answer("leads, not raced", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
     if not ended.is_faster:
@@ -139,7 +141,7 @@ def _tried(tuning: Tuning) -> tuple[Table, ...]:
         Table(
             f"What was tried: time per step against {places.reference}",
             ("Configuration", "Raced", "Interval", "Predicted", "Outcome"),
-            tuple(place_cells(place, places.reference) for place in places.rows),
+            tuple(place_cells(place, places.reference, goes_on=tuning.state.is_live) for place in places.rows),
             numeric=(1, 2, 3),
             note="Each from its last race, through the configurations that led.",
         ),
@@ -150,14 +152,23 @@ def _winner(tuning: Tuning) -> tuple[Block, ...]:
     start, winner = tuning.options.start, tuning.winner
     documents = [flattened.model_dump(mode="json") for flattened in (start, winner)]
     found = find_differences(documents, [{}, {}], [render_source(start), tuning.source])
-    names = ["start", "winner"]
+    name = "winner" if tuning.winner_was_raced else "model's choice"
+    names = ["start", name]
     return (
-        Code("pipeline.py of the winner", tuning.source, "python"),
+        *_command(tuning),
+        Code(f"pipeline.py of the {name}", tuning.source, "python"),
         difference_table("Options that differ from the start's", found.options, (), names),
         *source_blocks(names[1:], found.sources),
-        pairs_block("All options of the winner", flatten_options(documents[1])),
+        pairs_block(f"All options of the {name}", flatten_options(documents[1])),
         Code("Options as JSON, for run --options", winner.to_json(), "json", folded=True),
     )
+
+
+def _command(tuning: Tuning) -> tuple[Block, ...]:
+    """Return how to measure what the search did not."""
+    if tuning.race_command is None:
+        return ()
+    return (Code("To measure its gain, race it against the start", tuning.race_command, "shell"),)
 
 
 def _trials(tuning: Tuning) -> Table:

@@ -5,8 +5,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_lab.runs.events import FailureEvent, ProgressEvent, read_events
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.events import FailureEvent, ProgressEvent, RaceEvent, read_events
+from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunFolder
 
 _LOG_TAIL_BYTES = 16 * 1024
@@ -42,12 +42,13 @@ def explain_exit(folder: RunFolder, exit_code: int, oom_kills_before: int | None
     return Ending(RunState.FAILED, _reason(folder, exit_code, oom_kills_before), exit_code)
 
 
-def explain_stop(folder: RunFolder, exit_code: int | None, *, flushed: bool) -> Ending:
-    """Say what is kept of a run that was cancelled while it worked."""
-    steps = max((event.steps for event in read_events(folder.events) if isinstance(event, ProgressEvent)), default=0)
-    reason = f"Cancelled after {steps} steps; what was recorded is kept."
+def explain_stop(folder: RunFolder, kind: RunKind, exit_code: int | None, *, flushed: bool) -> Ending:
+    """Say what is kept of a run or race that was cancelled while it worked."""
+    is_race = kind is RunKind.RACE
+    reason = f"Cancelled {_rounds_done(folder) if is_race else _steps_done(folder)}; what was recorded is kept."
     if not flushed:
-        reason += " The worker did not stop in time and was killed, so a profile window that was open is lost."
+        lost = "its last round" if is_race else "a profile window that was open"
+        reason += f" The worker did not stop in time and was killed, so {lost} is lost."
     return Ending(RunState.CANCELLED, reason, exit_code)
 
 
@@ -58,6 +59,16 @@ def count_oom_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
         return int(words["oom_kill"])
     except (OSError, ValueError, KeyError):
         return None
+
+
+def _steps_done(folder: RunFolder) -> str:
+    steps = max((event.steps for event in read_events(folder.events) if isinstance(event, ProgressEvent)), default=0)
+    return f"after {steps} steps"
+
+
+def _rounds_done(folder: RunFolder) -> str:
+    rounds = max((event.rounds for event in read_events(folder.events) if isinstance(event, RaceEvent)), default=0)
+    return f"after {rounds} {'round' if rounds == 1 else 'rounds'}" if rounds else "before the first round"
 
 
 def _reason(folder: RunFolder, exit_code: int, oom_kills_before: int | None) -> str:

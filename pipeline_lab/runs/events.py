@@ -22,10 +22,7 @@ class Event:
 
 @dataclass(frozen=True)
 class PhaseEvent(Event):
-    """The worker entered a phase.
-
-    One of importing, data, building, calibrating, warmup, training or racing, recording (of a race), finishing.
-    """
+    """The worker entered a phase; :mod:`~pipeline_lab.runs.phases` has them all."""
 
     kind = "phase"
     phase: str
@@ -83,8 +80,8 @@ class CalibrationEvent(Event):
 class EvaluationEvent(Event):
     """An evaluation pass is over; times in ns since the epoch.
 
-    ``number`` counts passes from 0, ``steps`` the training steps taken by then. ``loss`` and ``accuracy`` (0 to 1) are
-    means over ``batches``, None where the workload has none.
+    ``number`` counts passes from 0, ``steps`` the steps taken by then, those of the warm-up included. ``loss`` and
+    ``accuracy`` (0 to 1) are means over ``batches``, None where the workload has none, or none that is finite.
     """
 
     kind = "evaluation"

@@ -4,7 +4,11 @@ import contextlib
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError, TraceReadError
+from pipeline_lab.options.closest import did_you_mean
 from pipeline_lab.runs.store import find_store, open_store
+
+LONGEST_NAME = 200
+"""Of a longer word nobody takes a part for a run's id."""
 
 
 def name_of(path: Path) -> str:
@@ -28,7 +32,9 @@ def find_path(what: str | Path, store: Path | None = None) -> Path:
     try:
         return opened.folder(str(what)).path
     except StoreError:
+        name = str(what)
+        offer = did_you_mean(name, (run.id for run in opened.runs())) if len(name) < LONGEST_NAME else ""
         raise TraceReadError(
-            f"There is no file or folder {str(what)[:200]!r}, and no run of that id in {opened.root}; "
-            "`pipeline-lab runs list` shows the runs."
+            f"There is no file or folder {name[:LONGEST_NAME]!r}, and no run of that id in {opened.root}; "
+            f"the page Runs and `pipeline-lab runs list` show the runs.{offer}"
         ) from None

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -10,9 +11,20 @@ CGROUP = Path("/sys/fs/cgroup")
 UNLIMITED_BYTES = 1 << 60
 
 
+def core_numbers() -> list[int]:
+    """Return the cores that affinity allows; all of them where the system ties no process to cores, as on macOS."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
+def keep_to_cores(cores: Sequence[int]) -> None:
+    """Tie this process to some cores, where the system can do that."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+
+
 def usable_cores(cgroup: Path = CGROUP) -> float:
     """Return the cores that affinity and cgroup allow; a quota may allow part of one."""
-    affinity = float(len(os.sched_getaffinity(0)))
+    affinity = float(len(core_numbers()))
     quotas = [quota for text in _limits(cgroup, "cpu.max") if (quota := _cpu_quota(text)) is not None]
     period_us, quota_us = _v1_number(cgroup / "cpu/cpu.cfs_period_us"), _v1_number(cgroup / "cpu/cpu.cfs_quota_us")
     if period_us and quota_us and quota_us > 0:

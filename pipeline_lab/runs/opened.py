@@ -15,14 +15,13 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.folders import files_below
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, update_record, write_record
 
 TAG = "log"
 UNKEPT_S = 24 * 3600.0
 """How long a log stays that nobody keeps, and an arrival that never ended."""
-MAX_FILES = 200_000
-"""Entries of a folder to look at; a log directory holds far fewer."""
 BLOCK = 16 << 20
 """Bytes that are copied at a time."""
 Copied = Callable[[int, int], None]
@@ -151,23 +150,11 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _log_files(folder: Path) -> list[Path]:
-    """Return the files of a log; of a log without any its events files, which explain what it is."""
-    files = list(_walk(folder))
+    """Return the plain files of a log, no links; of a log without any its events files, which explain what it is."""
+    files = [file for file in files_below(folder, StoreError) if not file.is_symlink()]
     return [file for file in files if PART_OF_A_LOG.fullmatch(file.name)] or [
         file for file in files if _EVENTS_FILE.fullmatch(file.name)
     ]
-
-
-def _walk(root: Path) -> Iterator[Path]:
-    """Yield the plain files below a folder; no links, nothing hidden."""
-    seen = 0
-    for folder, inner, names in os.walk(root):
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
-        seen += len(names) + len(inner)
-        if seen > MAX_FILES:
-            raise StoreError(f"{root} holds more than {MAX_FILES:,} files; name the log directory itself.")
-        paths = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
-        yield from (path for path in paths if path.is_file() and not path.is_symlink())
 
 
 def _take(file: Path, target: Path) -> Iterator[int]:

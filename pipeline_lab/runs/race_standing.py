@@ -82,12 +82,23 @@ def max_rounds(options: RaceOptions) -> int:
     return math.ceil(ROUNDS_PER_PAIR * options.pairs)
 
 
+def compared_ns(step_ns: FloatArray, options: RaceOptions) -> FloatArray:
+    """Return what is compared of steps, ns: their time, or the time per example where the arms' batch sizes differ.
+
+    Args:
+        step_ns: Mean time of a step, shape (rounds, arms).
+        options: Of the race.
+    """
+    return step_ns if options.examples_per_step is None else step_ns / np.array(options.examples_per_step)
+
+
 def find_standings(rounds: Rounds, options: RaceOptions) -> tuple[Standing, ...]:
     """Return one standing per candidate."""
-    step_ns = rounds.step_ns[rounds.kept(options.max_extra_load_percent)][: options.pairs]
+    kept = rounds.kept(options.max_extra_load_percent)
+    times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
     plan = plan_race(options)
     return tuple(
-        _standing(arm, sequential_ratio(log_ratios(step_ns[:, 0], step_ns[:, arm]), plan), options)
+        _standing(arm, sequential_ratio(log_ratios(times_ns[:, 0], times_ns[:, arm]), plan), options)
         for arm in range(1, len(options.arms))
     )
 

@@ -58,10 +58,15 @@ class Process:
     Attributes:
         pid: Process id.
         created_s: Start time, seconds since the epoch, as psutil reports it.
+        host, boot, numbering: Its machine's name, the machine's start, and what its pids count in; empty in older
+            records, and where the system does not say.
     """
 
     pid: int
     created_s: float
+    host: str = ""
+    boot: str = ""
+    numbering: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, new_id, this_process, update_record, write_record
+from pipeline_lab.runs.store import RunFolder, RunStore, new_id, update_record, write_record
 
 JOIN_S = 60.0
 """How long a process waits for the first one of its job to begin the run."""

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.processes import is_alive
 from pipeline_lab.runs.queue import MeasurementLock, is_measuring
 from pipeline_lab.runs.record import Process
 from pipeline_lab.runs.runtime import runtime_folder
 from pipeline_lab.runs.spare import TIMEOUT_S, Request, short_address, socket_path
-from pipeline_lab.runs.store import RunFolder, is_alive
+from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.supervisor import claim, supervise
 from pipeline_lab.runs.worker_process import WorkerProcess
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
-import psutil
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.record import Process, RunRecord, RunState, RunStatus
+from pipeline_lab.runs.processes import GONE, explain_loss
+from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 
 if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait for pydantic
     from pipeline_lab.options.race import RaceOptions
@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait f
     from pipeline_lab.options.tune import TuneOptions
 
 SAMPLES_NAME = "samples"
+BEGIN_S = 300.0
+"""A run that nobody watches over so long after it was made never will be; on a busy machine the start alone takes a minute."""
 RESERVE_BYTES = 64 * 1024
 
 
@@ -223,11 +225,13 @@ class RunStore:
             StoreError: There is no such run, or the id is no plain folder name.
         """
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", run_id):
-            raise StoreError(f"{run_id[:80]!r} is no run id; `pipeline-lab runs list` shows them.")
+            raise StoreError(f"{run_id[:80]!r} is no run id; the page Runs and `pipeline-lab runs list` show them.")
         for root in filter(None, (self.root, self.samples)):
             if (root / run_id / "run.json").is_file():
                 return RunFolder(root / run_id)
-        raise StoreError(f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` shows those there are.")
+        raise StoreError(
+            f"There is no run {run_id!r} in {self.root}; the page Runs and `pipeline-lab runs list` show those there are."
+        )
 
     def read(self, run_id: str) -> RunRecord:
         """Return a run's record; a run whose supervisor vanished reads as lost.
@@ -357,8 +361,7 @@ def read_record(folder: RunFolder) -> RunRecord:
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"Cannot read {folder.record}: {error}.") from None
     record = replace(document, id=folder.id)  # a run that was copied or renamed by hand is the folder it lies in
-    if record.status.state.is_live and _is_abandoned(record.status):
-        reason = "The process that watched over this run is gone (killed, or the machine restarted)."
+    if record.status.state.is_live and (reason := _find_loss(folder, record.status)):
         return replace(record, status=record.status.change(RunState.LOST, reason=reason))
     return record
 
@@ -402,24 +405,11 @@ def update_record(folder: RunFolder, change: Callable[[RunRecord], RunRecord]) -
         raise StoreError(f"Cannot write {folder.record}: {error.strerror}.") from None
 
 
-def this_process() -> Process:
-    """Return the calling process's identity."""
-    return Process(os.getpid(), psutil.Process().create_time())
-
-
-def is_alive(process: Process) -> bool:
-    """Say whether exactly that process still runs."""
-    try:
-        found = psutil.Process(process.pid)
-        return abs(found.create_time() - process.created_s) < 1 and found.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
-
-
-def _is_abandoned(status: RunStatus) -> bool:
+def _find_loss(folder: RunFolder, status: RunStatus) -> str:
+    """Say why a run that has not ended is lost; empty while it may be going on."""
     if status.supervisor is None:
-        return time.time() - status.created_s > 60
-    return not is_alive(status.supervisor)
+        return GONE if time.time() - status.created_s > BEGIN_S else ""
+    return explain_loss(status.supervisor, folder.path)
 
 
 def _is_live(folder: RunFolder) -> bool:

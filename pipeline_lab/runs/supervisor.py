@@ -17,9 +17,10 @@ from typing import Any
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.runs.ending import Ending, count_oom_kills, explain_exit, explain_stop
+from pipeline_lab.runs.processes import explain_loss, this_process
 from pipeline_lab.runs.queue import MeasurementLock, Turn
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, is_alive, this_process, update_record
+from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.runs.worker_process import POLL_S, WorkerProcess
 
 GRACE_S = 8.0
@@ -45,7 +46,7 @@ def claim(folder: RunFolder) -> bool:
     def enter(record: RunRecord) -> RunRecord:
         nonlocal claimed
         owner = record.status.supervisor
-        claimed = record.status.state.is_live and (owner is None or not is_alive(owner))
+        claimed = record.status.state.is_live and (owner is None or bool(explain_loss(owner, folder.path)))
         status = replace(record.status, supervisor=this_process()) if claimed else record.status
         return replace(record, status=status)
 
@@ -72,6 +73,34 @@ def supervise(
     finally:
         watch.leave_nothing_behind()
     _write_end(folder, ending)
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """When a job is ended that does not end by itself.
+
+    Attributes:
+        seconds: So long after its worker was started.
+        option: What to raise to let it go on.
+    """
+
+    seconds: float
+    option: str
+
+
+def find_time_limit(options: dict[str, Any]) -> TimeLimit:
+    """Return the limit of a run or of a race: the time that it was asked to take, and ``timeout_s`` for all else.
+
+    Args:
+        options: Its options document; what is missing has its default.
+    """
+    if "arms" in options:
+        asked_s = options.get("max_seconds", 0.0) + len(options["arms"]) * options.get("warmup_seconds", 0.0)
+        return TimeLimit(asked_s + options.get("timeout_s", _DEFAULT_TIMEOUT_S), "timeout_s")
+    training = options.get("training", {})
+    return TimeLimit(
+        (training.get("seconds") or 0.0) + training.get("timeout_s", _DEFAULT_TIMEOUT_S), "training.timeout_s"
+    )
 
 
 @dataclass
@@ -102,17 +131,17 @@ class Watch:
 
     def _measure(self) -> Ending:
         record = update_record(self.folder, _start_now)
-        timeout_s = _time_limit_s(record.options or {})
+        limit = find_time_limit(record.options or {})
         oom_kills = count_oom_kills()
         worker = self._start_worker()
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = time.monotonic() + limit.seconds
         while (exit_code := worker.exit_code()) is None:
             if self._should_stop():
                 flushed = worker.stop(self.grace_s)
-                return explain_stop(self.folder, worker.exit_code(), flushed=flushed)
+                return explain_stop(self.folder, record.kind, worker.exit_code(), flushed=flushed)
             if time.monotonic() > deadline_s:
                 worker.stop(self.grace_s)
-                return Ending(RunState.FAILED, _too_long(timeout_s), worker.exit_code())
+                return Ending(RunState.FAILED, _too_long(limit), worker.exit_code())
             time.sleep(POLL_S)
         return explain_exit(self.folder, exit_code, oom_kills)
 
@@ -135,20 +164,14 @@ def _start_now(record: RunRecord) -> RunRecord:
     return replace(record, status=record.status.change(RunState.STARTING, started_s=time.time()))
 
 
-def _time_limit_s(options: dict[str, Any]) -> float:
-    """Return the limit of a run, or of a race, from its options document."""
-    holder = options.get("training", options)
-    return float(holder.get("timeout_s", _DEFAULT_TIMEOUT_S))
-
-
 def _unwatchable(error: Exception) -> Ending:
     return Ending(RunState.FAILED, f"The run could not be watched: {str(error).rstrip('.')}.")
 
 
-def _too_long(timeout_s: float) -> str:
+def _too_long(limit: TimeLimit) -> str:
     return (
-        f"The job took longer than its time limit of {timeout_s:g} s and was ended; what was recorded is kept. "
-        "Raise training.timeout_s to let it go on."
+        f"The job took longer than its time limit of {limit.seconds:g} s and was ended; what was recorded is kept. "
+        f"Raise {limit.option} to let it go on."
     )
 
 

@@ -75,11 +75,6 @@ def even_total_variations(records: IntArray, samples: int, *, draws: int = DRAWS
     return distances
 
 
-def ideal_total_variation(records: IntArray, samples: int, *, draws: int = DRAWS, seed: int = 0) -> float:
-    """Return the mean total variation of even samples; arguments as for :func:`even_counts`."""
-    return float(even_total_variations(records, samples, draws=draws, seed=seed).mean())
-
-
 def share_spread(records: IntArray, samples: int) -> FloatArray:
     """Return the standard deviation of each file's share in an even sample, shape (files,).
 

@@ -58,11 +58,6 @@ def write_events(traces: Iterable[Trace], output: Path) -> int:
         raise TraceReadError(f"{output} cannot be written: {error.strerror or error}.") from error
 
 
-def to_table(trace: Trace) -> pa.Table:
-    """Return the events of one trace as an Arrow table (``.to_pandas()`` makes a frame of it)."""
-    return pa.Table.from_batches(event_batches(trace), SCHEMA).unify_dictionaries()
-
-
 def event_batches(trace: Trace) -> Iterator[pa.RecordBatch]:
     """Yield the events of one trace as record batches of `SCHEMA`, each from one line."""
     for plane in trace.planes:

@@ -1,21 +1,19 @@
 """Search files and folders for captures.
 
-What one host recorded in one window counts once: of several files the first readable kind is taken, the raw trace
-before what was made from it.
+What one host recorded in one window counts once: of several files the raw trace comes before what was made from it, which
+is read where nothing in the raw one can be.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from pipeline_lab.errors import TraceReadError
+from pipeline_lab.folders import files_below
 from pipeline_lab.trace import derived
 from pipeline_lab.trace.trace_file import FileKind, TraceFile, classify
 
-MAX_FILES = 200_000
-"""Entries of a folder to look at; a log directory holds far fewer."""
 RUN_RECORD = "run.json"
 EXPECTED = "expected <host>.xplane.pb or <host>.trace.json.gz, a log directory or an archive of these"
 HOW_TO_RECORD = (
@@ -111,7 +109,7 @@ def search(places: Sequence[Place], path: Path) -> TraceSource:
     """
     files, stored, others = [], [], []
     for place in places:
-        for found in _walk(place.root):
+        for found in files_below(place.root, TraceReadError):
             classified = classify(found)
             if derived.is_derived(found.name):
                 stored.append(found)
@@ -135,17 +133,6 @@ def search(places: Sequence[Place], path: Path) -> TraceSource:
     return TraceSource(path, root, kind, chosen, tuple(stored), tuple(notes))
 
 
-def _walk(root: Path) -> Iterator[Path]:
-    """Yield the files below a folder in the order of their names; linked folders and hidden ones are left out."""
-    seen = 0
-    for folder, inner, names in os.walk(root):
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
-        seen += len(names) + len(inner)
-        if seen > MAX_FILES:
-            raise TraceReadError(f"{root} holds more than {MAX_FILES:,} files; name the log directory itself.")
-        yield from (Path(folder, name) for name in sorted(names) if Path(folder, name).is_file())
-
-
 def _trace_file(path: Path, place: Place, kind: FileKind, host: str) -> TraceFile:
     window = _window(path.parent.relative_to(place.root)) or place.window
     return TraceFile(path, kind, window, host, path.stat().st_size)
@@ -157,11 +144,11 @@ def _window(folder: Path) -> str:
 
 
 def _choose(files: Iterable[TraceFile]) -> tuple[TraceFile, ...]:
-    """Take the best file of each window and host."""
-    best: dict[tuple[str, str], TraceFile] = {}
+    """Take the best file of each window and host, with the others to stand in for it."""
+    found: dict[tuple[str, str], list[TraceFile]] = {}
     for file in sorted(files, key=lambda file: (file.window, file.host, _ORDER[file.kind], file.path.name)):
-        best.setdefault((file.window, file.host), file)
-    return tuple(best.values())
+        found.setdefault((file.window, file.host), []).append(file)
+    return tuple(replace(best, others=tuple(others)) for best, *others in found.values())
 
 
 def _is_events_file(path: Path) -> bool:

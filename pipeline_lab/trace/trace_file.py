@@ -3,11 +3,13 @@
 A reader is loaded when a file of its kind is read: most logs hold one kind.
 """
 
+import contextlib
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.unpacking import expand
 from pipeline_lab.trace.wire import ByteArray
@@ -41,6 +43,7 @@ class TraceFile:
             empty for a lone file.
         host: The host as the file's name has it.
         size_bytes: Length of the file as it lies there, maybe compressed.
+        others: Files of the same host and window that stand in for it, best first.
     """
 
     path: Path
@@ -48,13 +51,31 @@ class TraceFile:
     window: str
     host: str
     size_bytes: int
+    others: tuple["TraceFile", ...] = ()
 
     def read(self) -> Trace:
-        """Read the capture.
+        """Read the capture; where nothing in the file can be read, the next one that stands in for it.
 
         Raises:
-            TraceReadError: Nothing in it can be read.
+            TraceReadError: Nothing can be read in any of them.
         """
+        try:
+            return self._read()
+        except TraceReadError as error:
+            for other in self.others:
+                with contextlib.suppress(TraceReadError):
+                    return self._replaced(other, error)
+            raise
+
+    def _replaced(self, other: "TraceFile", error: TraceReadError) -> Trace:
+        """Read another file in place of this one, and say so."""
+        trace = other._read()
+        lost = self.size_bytes + (trace.salvage.bytes_lost if trace.salvage else 0)
+        also = f" {trace.salvage.reason}" if trace.salvage else ""
+        reason = f"{error} {other.path.name} was read in its place.{also}"
+        return replace(trace, salvage=Salvage(lost, trace.event_count, reason))
+
+    def _read(self) -> Trace:
         content = expand(self.path)
         trace = self._read_bytes(content.data)
         if content.cut:
@@ -74,6 +95,12 @@ class TraceFile:
         from pipeline_lab.trace import xplane
 
         return xplane.read_bytes(data, self.path, window=self.window)
+
+
+def session_file(path: Path) -> TraceFile:
+    """Return the raw trace that lies in a session's folder, as ``<window>/<host>.xplane.pb``."""
+    host = path.name.removesuffix(".xplane.pb")
+    return TraceFile(path, FileKind.XPLANE, path.parent.name, host, path.stat().st_size)
 
 
 def classify(path: Path) -> tuple[FileKind, str] | None:

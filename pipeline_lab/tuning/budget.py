@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from pipeline_lab.runs.events import PhaseEvent, read_events
+from pipeline_lab.runs.events import CalibrationEvent, PhaseEvent, read_events
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.tuning.trials import Trials
 from pipeline_lab.units import NS_PER_S
@@ -92,13 +92,17 @@ class Budget:
 def read_costs(folder: RunFolder) -> Costs:
     """Return what a run took beside its training; nothing where it did not note its phases.
 
-    All between building and training counts as building, calibration and warm-up too: in them it compiles.
+    All between building and training counts as building, calibration and warm-up too: in them it compiles. Only the
+    calibration's first batch does not, for the warm-up waits for one of its own, as each arm of a race does once.
     """
     status = read_record(folder).status
     begun_s: dict[str, float] = {}
+    first_batch_s = 0.0
     for event in read_events(folder.events):
         if isinstance(event, PhaseEvent):
             begun_s.setdefault(event.phase, event.time_ns / NS_PER_S)
+        elif isinstance(event, CalibrationEvent):
+            first_batch_s = (event.first_batch_ns or 0.0) / NS_PER_S
     if (
         status.started_s is None
         or status.ended_s is None
@@ -106,4 +110,4 @@ def read_costs(folder: RunFolder) -> Costs:
     ):
         return Costs()
     once_s = begun_s["building"] - status.started_s + status.ended_s - begun_s["finishing"]
-    return Costs(max(0.0, once_s), max(0.0, begun_s["training"] - begun_s["building"]))
+    return Costs(max(0.0, once_s), max(0.0, begun_s["training"] - begun_s["building"] - first_batch_s))

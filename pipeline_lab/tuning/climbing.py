@@ -10,11 +10,11 @@ from pipeline_lab.tuning.modelling import Model, look_ahead
 from pipeline_lab.tuning.picking import Predicted, pick
 from pipeline_lab.tuning.space import Configuration
 from pipeline_lab.tuning.words import profile_sentence, proposal_sentence
+from pipeline_lab.units import BYTES_PER_MB
 
 CEILING_NEAR = 1.05
 """A step that its input could make faster by less than this is as fast as it gets."""
 MOST_PICKS = 6
-BYTES_PER_MB = 1_000_000
 
 
 class NoModelError(PipelineLabError):

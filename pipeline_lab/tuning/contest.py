@@ -16,7 +16,7 @@ from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.statistics.record_stream import IntArray
 from pipeline_lab.tuning.budget import Budget, read_costs
 from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
-from pipeline_lab.tuning.history import Ended, History, Raced, Standing
+from pipeline_lab.tuning.history import Ended, History, Raced, Standing, has_raced
 from pipeline_lab.tuning.limits import Sampling
 from pipeline_lab.tuning.meeting import Candidate, Meeting
 from pipeline_lab.tuning.space import START, Configuration, make_space
@@ -44,7 +44,7 @@ class Contest:
         self.costs: dict[str, tuple[float, float]] = {}
         """Memory (bytes) and threads that the model expects of a configuration, by name."""
         self.measured = {START}
-        """Names of the configurations that ran, or were to run."""
+        """Names of the configurations that ran, or began to."""
         self.sampling: Sampling | None = None
         """How the start mixes its examples; known once it ran, None for a pipeline that is not assembled."""
         self._known: dict[str, Configuration] = {START: self.space.start}
@@ -72,6 +72,7 @@ class Contest:
         Raises:
             RunFailedError: It failed; the text says why.
         """
+        self.measured.add(configuration.name)
         (line,) = self.trials.run([_alone(configuration.options, self.options)])
         if line.failure:
             raise RunFailedError(f"The pipeline did not run ({configuration.name}): {line.failure}")
@@ -85,14 +86,18 @@ class Contest:
     def race(self, number: int, arms: Sequence[Configuration], rungs: Sequence[int] = RUNGS) -> None:
         """Find the best of some configurations, the first of which leads at first; it leads the contest from then on.
 
+        One alone leads without a race.
+
         Args:
             number: Of the round.
             arms: All different.
             rungs: Pairs of each race.
         """
         self._known |= {arm.name: arm for arm in arms}
-        self.measured |= {arm.name for arm in arms}
         self.best = arms[0]
+        if len(arms) < 2:
+            return
+        self.measured |= {arm.name for arm in arms}
         races: list[str] = []
 
         def meet(leader: str, others: Sequence[str], pairs: int) -> Mapping[str, Ratio | None]:
@@ -137,6 +142,7 @@ class Contest:
         if self.budget.left_s < self.budget.race_s(2):
             self.end(no_time_sentence(reason, self.budget.least_s))
             return
+        self.measured.add(winner.name)
         met = self._meeting.race(
             "the winner against the start",
             self.space.start.options,
@@ -163,6 +169,7 @@ class Contest:
         """
         challenger = challenger or self.best
         predicted = self.expected_ratio(challenger.name, START)
+        was_raced = has_raced(self.history.steps, challenger.name)
         self.history.add(
             Ended(
                 winner=self.best.name,
@@ -173,7 +180,7 @@ class Contest:
                 predicted=predicted,
                 configurations=len(self.measured),
                 spent_s=self.trials.spent_s,
-                sentence=end_sentence(self.best.name, challenger.name, ratio, reason),
+                sentence=end_sentence(self.best.name, challenger.name, ratio, reason, was_raced=was_raced),
                 challenger=challenger.name,
             )
         )

@@ -4,7 +4,7 @@ A resumed search goes through the same steps again (its trials are answered from
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -153,6 +153,19 @@ class Ended:
 Step: TypeAlias = Profiled | Proposed | Raced | Ended
 _KINDS: dict[str, type[Step]] = {kind.kind: kind for kind in (Profiled, Proposed, Raced, Ended)}
 _PARTS: dict[str, type[Pick | Standing]] = {"picks": Pick, "standings": Standing}
+
+
+def has_raced(steps: Sequence[Step], configuration: str) -> bool:
+    """Say whether a configuration met another one in a search; the first choice of the model leads without that."""
+    return any(configuration in _met(step) for step in steps)
+
+
+def _met(step: Step) -> set[str]:
+    """Return the configurations that ran in a race; one that is left alone, as the others break, has met nobody."""
+    if isinstance(step, Raced):
+        ran = {each.configuration for each in step.standings if each.ratio is not None}
+        return ran if len(ran) > 1 else set()
+    return {step.challenger} if isinstance(step, Ended) and step.ratio is not None else set()
 
 
 @dataclass

@@ -4,16 +4,19 @@
 """
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from pipeline_lab.advice.changes import find_settings, write_command
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.options.tune import TuneOptions, read_tune_options
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.finding import name_of
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.tuning.history import Ended, Proposed, Raced, Step, read_history
+from pipeline_lab.tuning.history import Ended, Profiled, Proposed, Raced, Step, has_raced, read_history
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import Ledger, TrialLine
 from pipeline_lab.tuning.words import describe
@@ -26,12 +29,14 @@ class Tuning(Displayed):
     """A search for a better pipeline.
 
     Attributes:
-        record: Of the run that holds it.
+        path: Folder of the run that holds it.
+        record: Of that run.
         options: What was searched.
         steps: What was done and why, in order.
         trials: Every run and race that was measured for it, in order.
     """
 
+    path: Path
     record: RunRecord
     options: TuneOptions
     steps: tuple[Step, ...]
@@ -76,6 +81,22 @@ class Tuning(Displayed):
         return self.options.start if found is None else read_options(found.options)
 
     @property
+    def winner_was_raced(self) -> bool:
+        """Whether races say that the winner is the best; one that ran in none is only the model's choice."""
+        return self.winner_name == START or has_raced(self.steps, self.winner_name)
+
+    @property
+    def race_command(self) -> str | None:
+        """The command that races the winner against the start; None where that was done, or is still to come."""
+        if self.state.is_live or self.ended is None or self.ended.winner == START or self.ended.ratio is not None:
+            return None
+        looks = (step for step in self.steps if isinstance(step, Profiled) and step.configuration == START)
+        start = next(looks, None)
+        if start is None:
+            return None
+        return write_command(name_of(self.path.parent / start.run), find_settings(self.options.start, self.winner))
+
+    @property
     def source(self) -> str:
         """The winner's pipeline as Python source."""
         return render_source(self.winner)
@@ -99,6 +120,8 @@ class Tuning(Displayed):
             "winner": self.winner_name,
             "winner_options": self.winner.model_dump(mode="json"),
             "winner_source": self.source,
+            "winner_was_raced": self.winner_was_raced,
+            "race_command": self.race_command,
             "gain": None if ended is None or ended.winner == START else _met(ended),
             "challenger": None
             if ended is None or ended.challenger == START
@@ -127,4 +150,4 @@ def read_tuning(folder: RunFolder) -> Tuning:
     if record.kind is not RunKind.TUNE:
         raise StoreError(f"Run {folder.id} is no search; `pipeline-lab tune` makes one.")
     trials = tuple(Ledger(folder.trials).read().values())
-    return Tuning(record, read_tune_options(record.options or {}), read_history(folder.history), trials)
+    return Tuning(folder.path, record, read_tune_options(record.options or {}), read_history(folder.history), trials)

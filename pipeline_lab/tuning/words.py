@@ -32,12 +32,23 @@ def proposal_sentence(looked_at: int, refused: dict[str, int], picks: int, best_
     )
 
 
-def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str) -> str:
-    """Say who won, by how much, and why the search ended."""
+def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str, *, was_raced: bool) -> str:
+    """Say who won, by how much, and why the search ended.
+
+    Args:
+        winner: Who leads at the end.
+        challenger: Who met the start, or was to meet it.
+        ratio: Of the challenger's time to the start's, where they met.
+        reason: Why the search ended, as a sentence.
+        was_raced: The challenger ran in some race, so that it is more than the model's choice.
+    """
     if challenger == START:
         return f"Nothing was found that is better than the start. {reason}"
     if ratio is None and winner == START:
-        return f"The start stays: “{challenger}” led, but the race of the two did not run. {reason}"
+        was = "led" if was_raced else "was the model's choice"
+        return f"The start stays: “{challenger}” {was}, but the race of the two did not run. {reason}"
+    if ratio is None and not was_raced:
+        return f"“{challenger}” is only the model's choice: it was not raced, so its gain is not measured. {reason}"
     if ratio is None:
         return f"“{challenger}” leads, but it did not meet the start, so its gain is not measured. {reason}"
     found = _gain(ratio)
@@ -49,7 +60,7 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str)
 
 def no_time_sentence(reason: str, least_s: float) -> str:
     """Add to why a search ends that its last race did not fit into the budget, and the budget that it would have fitted."""
-    return f"{reason} A race of two takes longer than the time that is left; give it {format_duration(least_s * NS_PER_S)} or more."
+    return f"{reason} A race of two takes longer than the time that is left; give the search {format_duration(least_s * NS_PER_S)} or more."
 
 
 def _gain(ratio: Ratio) -> str:
@@ -75,19 +86,22 @@ def interval_words(low: float | None, high: float | None) -> str:
     return f"{ends[0].removesuffix(f' {word}') if ends[1].endswith(word) else ends[0]} to {ends[1]}"
 
 
-def outcome_words(place: Place) -> str:
-    """Say what became of a configuration."""
+def outcome_words(place: Place, *, goes_on: bool) -> str:
+    """Say what became of a configuration; nothing is in the race any more where the search does not go on."""
     if place.configuration == START:
         return "the start" if place.fate is not Fate.LEADS else "the start stays"
+    if place.fate is Fate.KEPT and not goes_on:
+        return "left undecided"
     return _OUTCOMES[place.fate]
 
 
-def place_cells(place: Place, reference: str) -> tuple[str, str, str, str, str]:
+def place_cells(place: Place, reference: str, *, goes_on: bool) -> tuple[str, str, str, str, str]:
     """Return a row of what was tried: configuration, raced, interval, predicted, outcome."""
+    outcome = outcome_words(place, goes_on=goes_on)
     if place.configuration == reference:
-        return (place.configuration, "–", "–", "–", outcome_words(place))
+        return (place.configuration, "–", "–", "–", outcome)
     numbers = (change_words(place.ratio), interval_words(place.low, place.high), change_words(place.predicted))
-    return (place.configuration, *numbers, outcome_words(place))
+    return (place.configuration, *numbers, outcome)
 
 
 _OUTCOMES = {

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.launcher import ensure_spare
-from pipeline_lab.runs.store import this_process
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.ui import changes, uploads
 
 _prepared = threading.Event()
@@ -27,8 +27,9 @@ def renew_spare() -> None:
 def _prepare() -> None:
     import_module("pipeline_lab.analysis.saved")
     import_module("pipeline_lab.advice.suggestions")
-    with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again
-        uploads.discard_stale()
+    if not changes.problem():
+        with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again
+            uploads.discard_stale()
     _ask_for_spare()
 
 

@@ -1,5 +1,9 @@
 """What the app keeps in memory, bounded and keyed by a fingerprint, so that nothing goes stale."""
 
+import contextlib
+import json
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -7,14 +11,19 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lab.analysis import job_steps, tables
-from pipeline_lab.analysis.saved import DOCUMENT, SavedDiagnosis
+from pipeline_lab.analysis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
+from pipeline_lab.analysis.storage import write_json
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
 from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
 from pipeline_lab.ui import changes
-from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.units import NS_PER_MS, NS_PER_S
 
 Fingerprint = tuple[int, int]
+SUMMARIES = "summaries.json"
+MOST_SUMMARIES = 20_000
+SETTLED_NS = 60 * NS_PER_S
+"""A file that has not changed for so long is not one that a job still writes."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,47 @@ def fingerprint(path: Path) -> Fingerprint:
 
 def summary(folder: RunFolder) -> RunSummary:
     """Return step time and wait share: from the steps table where there is one, else from the saved diagnosis."""
-    if folder.steps.exists():
-        return _of_run(folder.steps, fingerprint(folder.steps))
-    return _of_traces(folder.path, fingerprint(folder.analysis / DOCUMENT))
+    return summaries([folder])[0]
+
+
+def summaries(folders: Sequence[RunFolder]) -> list[RunSummary]:
+    """Return the summaries of some runs.
+
+    Reading a run takes some ms, so what is known of runs that do not change any more is kept on disk for the next start.
+    """
+    file = cache_folder() / SUMMARIES
+    kept = _kept_in(file)
+    known = len(kept)
+    found = [_find(folder, kept) for folder in folders]
+    if len(kept) > known:
+        newest = dict(list(kept.items())[-MOST_SUMMARIES:])
+        with contextlib.suppress(OSError):  # the next start reads the runs again
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(file, newest)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _kept_in(file: Path) -> dict[str, list[float | None]]:
+    """Return step time and wait share by path and fingerprint of what they were read from; all calls share them."""
+    with contextlib.suppress(OSError, ValueError):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(document, dict):
+            return document
+    return {}
+
+
+def _find(folder: RunFolder, kept: dict[str, list[float | None]]) -> RunSummary:
+    read = folder.steps if folder.steps.exists() else folder.analysis / DOCUMENT
+    found = fingerprint(read)
+    key = f"{ANALYSIS_VERSION} {read} {found[0]} {found[1]}"
+    with contextlib.suppress(KeyError, TypeError, ValueError):  # not kept, or damaged
+        step_ms, wait_percent = kept[key]
+        return RunSummary(step_ms, wait_percent)
+    result = _of_run(read, found) if read == folder.steps else _of_traces(folder.path, found)
+    if 0 < found[1] < time.time_ns() - SETTLED_NS:
+        kept[key] = [result.step_ms, result.wait_percent]
+    return result
 
 
 @lru_cache(maxsize=20_000)

@@ -1,5 +1,6 @@
 """Charts on a page: drawn in the page's mode, described for those who cannot see them, absent with a reason."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import plotly.graph_objects as go
@@ -16,8 +17,14 @@ CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 """Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
 
 
-def show_section(section: Section, diagnosis: Diagnosis) -> None:
-    """Show all charts of one section; then, folded where there are some, why others are not there."""
+def show_section(section: Section, diagnosis: Diagnosis, below: Mapping[str, Callable[[], None]]) -> None:
+    """Show all charts of one section; then, folded where there are some, why others are not there.
+
+    Args:
+        section: Whose charts.
+        diagnosis: What they show.
+        below: By a chart's name, what shows something right below it.
+    """
     missing: dict[str, str] = {}  # the chart by its reason: several may lack the same thing
     drawn = 0
     for chart in charts_of(section):
@@ -26,6 +33,8 @@ def show_section(section: Section, diagnosis: Diagnosis) -> None:
             missing.setdefault(drawing.reason, chart.name)
         else:
             _show_leading(drawing, chart.name, chart.description)
+            if chart.name in below:
+                below[chart.name]()
             drawn += 1
     if missing and drawn:
         with st.expander(f"Not measured ({len(missing)})"):
@@ -40,12 +49,12 @@ def show_figure(figure: go.Figure, name: str, description: str) -> None:
 
 
 def _show_leading(figure: go.Figure, name: str, description: str) -> None:
-    """Show a figure of one run; a mark that lies somewhere in its timeline leads there."""
+    """Show a figure of one run; a mark that stands for a place in its timeline or for a stage leads there."""
     places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
     if all(each is None for each in places):
         show_figure(figure, name, description)
         return
-    key = f"chart-{name}"
+    key = f"chart-{name}-{jump.asked_stage_word()}"  # another stage, another chart: no mark stays chosen in it
     st.plotly_chart(
         figure,
         theme=None,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 SAME_PERCENT = 0.1
 MOST_RUNS = 5
 """Runs that are asked before giving up; each that was not asked before has to be loaded."""
+MOST_READ = 200
+"""Runs whose options are looked at before giving up."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def show(store: RunStore, found: Forecast, options: RunOptions) -> None:
     binding, *others = found.prediction.terms
     gain = found.prediction.gain_percent(found.measured)
     than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than"
-    against = f"{'as much time for each example as' if abs(gain) < SAME_PERCENT else than} in {found.run.name}"
+    where = f"{found.run.name}{'' if found.measured.from_step is None else ' after its first epoch'}"
+    against = f"{'as much time for each example as' if abs(gain) < SAME_PERCENT else than} in {where}"
     behind = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
     st.markdown(
         f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
@@ -84,20 +88,25 @@ def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecor
     """Yield the latest finished runs whose options lie near enough."""
     from pipeline_lab.advice.workloads import find_unknown
 
+    fitting = (
+        run
+        for run in store.runs()
+        if run.kind is RunKind.RUN
+        and run.status.state is RunState.DONE
+        and (run.options or {}).get("workload", {}).get("kind") == options.workload.kind
+    )
     asked = 0
-    for run in store.runs():
-        if run.kind is not RunKind.RUN or run.status.state is not RunState.DONE or asked >= MOST_RUNS:
-            continue
-        if (run.options or {}).get("workload", {}).get("kind") != options.workload.kind:
-            continue
+    for run in islice(fitting, MOST_READ):
         try:
             folder = store.folder(run.id)
             told = _told(folder.path, folder.record.stat().st_mtime_ns)
         except (StoreError, OSError):  # somebody deleted it just now
             continue
         if told is not None and find_unknown(told, options) is None:
-            asked += 1
             yield run, folder.path
+            asked += 1
+            if asked == MOST_RUNS:
+                return
 
 
 @lru_cache(maxsize=1000)

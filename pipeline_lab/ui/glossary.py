@@ -1,5 +1,7 @@
 """The words of the app, each in a sentence or two."""
 
+import re
+
 GLOSSARY: dict[str, str] = {
     "Run": "One short training job that was launched here, or one log that was opened; everything about it lies in one folder.",
     "Step": "One update of the model: a batch comes in, the device computes, the weights change.",
@@ -57,15 +59,15 @@ _NAMED = (
     ("entropy", "Entropy of a batch"),
     ("records used", "Coverage"),
     ("padding", "Padding"),
-    ("thread", "Thread pool"),
+    ("thread pool", "Thread pool"),
     ("interval", "Interval"),
     ("bytes lost", "Salvaged"),
     ("warm-up", "Warm-up step"),
     ("step", "Step"),
 )
-"""What the name of a number contains, and the word that explains it; the first that fits."""
+"""What words of a number's name begin with, and the word that explains it; the first that fits."""
 
 
 def explain(name: str) -> str | None:
     """Return what the number of that name means, or None where its name says it."""
-    return next((GLOSSARY[word] for part, word in _NAMED if part in name.lower()), None)
+    return next((GLOSSARY[word] for part, word in _NAMED if re.search(rf"\b{part}", name.lower())), None)

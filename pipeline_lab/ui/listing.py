@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui.cache import RunSummary, summary
+from pipeline_lab.ui.cache import summaries
 
 COLUMNS = pa.schema(
     [
@@ -39,7 +39,7 @@ def find_runs(store: RunStore, words: str) -> list[RunRecord]:
 
 def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
     """Return one row per run, :data:`COLUMNS`."""
-    numbers = [_summary(store, record) for record in records]
+    numbers = summaries([store.folder(record.id) for record in records])
     return pa.table(
         {
             "Name": [record.name for record in records],
@@ -57,10 +57,6 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
 def preset_of(record: RunRecord) -> str:
     """Return the name that the run's options carry, a preset's when it came from one; a race says that it is one."""
     return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", ""))
-
-
-def _summary(store: RunStore, record: RunRecord) -> RunSummary:
-    return summary(store.folder(record.id))
 
 
 def _searchable(record: RunRecord) -> str:

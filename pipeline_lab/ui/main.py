@@ -35,8 +35,8 @@ try:
 except PipelineLabError as error:
     st.error(prose(sentence(str(error))))
     with st.container(horizontal=True):
-        st.page_link(links.RUNS, label="All runs")
-        st.page_link(links.HOME, label="First page")
+        st.page_link(links.RUNS, label="All runs", icon=":material/list:")
+        st.page_link(links.HOME, label="First page", icon=":material/home:")
 if problem := state.take_problem():
     st.error(prose(sentence(problem)))
 background.prepare()

@@ -14,22 +14,9 @@ from pipeline_lab.runs.events import (
     RaceEvent,
     WindowEvent,
 )
+from pipeline_lab.runs.phases import describe_phase
+from pipeline_lab.ui.text import sentence
 from pipeline_lab.units import NS_PER_S, format_count, format_duration
-
-_PHASES = {
-    "importing": "Loading TensorFlow",
-    "data": "Writing the data files",
-    "building": "Building data and model",
-    "calibrating": "Timing the step and the pipeline alone",
-    "warmup": "Warming up",
-    "training": "Training",
-    "evaluating": "Evaluating",
-    "racing": "Racing",
-    "searching": "Searching",
-    "recording": "Recording a profile window of each arm",
-    "capturing": "Recording windows of the job",
-    "finishing": "Writing the last results",
-}
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,7 @@ def summarise(events: Sequence[Event]) -> Progress:
     text, fraction = "Starting", None
     for event in events:
         if isinstance(event, PhaseEvent):
-            text = _PHASES.get(event.phase, event.phase.capitalize())
+            text = sentence(describe_phase(event.phase))
             fraction = 1.0 if event.phase == "finishing" else fraction
         elif isinstance(event, DataProgressEvent):
             text = f"Writing the data files: {event.files} of {event.total_files}"

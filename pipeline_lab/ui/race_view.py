@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.figures.race_standing import closing_intervals
-from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.options.race import RaceOptions, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunRecord
@@ -20,7 +20,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Show a race in whatever state it is."""
     if record.status.state.is_live:
         live.follow(folder, record.status.state)
-        _show_standing(folder, read_race_options(record.options or {}))
+        _show_standing(folder, read_recorded_race(record.options or {}))
         return
     ending.show_ending(record, folder)
     unread = _unread_window(record, folder)
@@ -36,7 +36,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     contents.show_warnings(content)
     contents.show_about(content)
     first, *others = content.sections
-    closing = _closing(_race_events(folder), read_race_options(record.options or {}))
+    closing = _closing(_race_events(folder), read_recorded_race(record.options or {}))
     contents.show_tabs((replace(first, blocks=(*first.blocks, closing)), *others), "race-section")
     export_links.show([record.id])
     notes.edit(store, record)
@@ -47,7 +47,7 @@ def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
     """Return the first arm's window that no process has analysed yet; the app itself parses no trace."""
     from pipeline_lab.analysis.saved import SavedDiagnosis
 
-    arms = len(read_race_options(record.options or {}).arms)
+    arms = len(read_recorded_race(record.options or {}).arms)
     windows = [window for arm in range(arms) for window in folder.arm(arm).windows()[-1:]]
     return next((RunFolder(window) for window in windows if not SavedDiagnosis(window).is_fresh), None)
 
@@ -79,7 +79,7 @@ def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
         )
         for one in event.standings
     )
-    heads = (f"Against {options.arm_names[0]}", "Answer so far", "Ratio", "Interval", "Pairs")
+    heads = (f"Against {options.arm_names[0]}", "Answer so far", f"Ratio per {options.per}", "Interval", "Pairs")
     return Table("Standing", heads, rows, numeric=(2, 3, 4))
 
 

@@ -18,6 +18,8 @@ from pipeline_lab.ui import (
     export_links,
     live,
     notes,
+    scroll,
+    stage_details,
     verdict,
     what_if,
 )
@@ -51,15 +53,17 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
 
 def _show_tabs(bodies: dict[str, Callable[[], None]]) -> None:
     """Show a tab for each title; only the open one is built, and the link names it."""
-    tabs = st.tabs(list(bodies), on_change="rerun", key=jump.SECTION, bind="query-params")
+    with st.container(key=jump.TABS):
+        tabs = st.tabs(list(bodies), on_change="rerun", key=jump.SECTION, bind="query-params")
     for tab, show_body in zip(tabs, bodies.values(), strict=True):
         if tab.open:
             with tab:
                 show_body()
+    scroll.show_if_asked(jump.TABS)
 
 
 def _show_section(section: Section, diagnosis: Diagnosis) -> None:
     details.show_numbers(section, diagnosis)
-    charts.show_section(section, diagnosis)
+    charts.show_section(section, diagnosis, {stage_details.CHART: partial(stage_details.show, diagnosis)})
     longest.show(section, diagnosis)
     details.show_tables(section, diagnosis)

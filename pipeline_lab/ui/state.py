@@ -10,7 +10,7 @@ from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.ui.draft import Draft, start_draft
 
-_DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED = "draft", "problem", "launchable", "linked"
+_DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED, _PART_TO_SHOW = "draft", "problem", "launchable", "linked", "part-to-show"
 DEFAULT_ORIGIN = "preset:baseline"
 
 
@@ -66,6 +66,15 @@ def take_problem() -> str:
     return str(st.session_state.pop(_PROBLEM, ""))
 
 
+def ask_to_show(part: str) -> None:
+    """Ask for the container with that key to be brought into view by the next run of the page."""
+    st.session_state[_PART_TO_SHOW] = part
+
+
+def take_part_to_show() -> str:
+    return str(st.session_state.pop(_PART_TO_SHOW, ""))
+
+
 def widget_value(key: str) -> Any:
     """Return what the widget of that key holds; None if it is not on the page."""
     return st.session_state.get(key)
@@ -98,9 +107,9 @@ def chosen_marks(key: str) -> list[tuple[int, int]]:
     return [(point["curve_number"], point["point_index"]) for point in chart.selection.points] if chart else []
 
 
-def open_tab(key: str, title: str) -> None:
-    """Open a tab of the tabs with that key (for use in callbacks)."""
-    st.session_state[key] = title
+def choose(key: str, value: Any) -> None:
+    """Let the widget with that key hold a value: call it in callbacks, or before the widget is made."""
+    st.session_state[key] = value
 
 
 def remember(key: str, value: Any) -> Any:

@@ -12,6 +12,7 @@ from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.launching import resume_tune
 from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.words import describe
 from pipeline_lab.ui import contents, ending, export_links, leave, links, live, live_chart, notes, state, subjects
 from pipeline_lab.ui.text import escape
@@ -27,6 +28,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     ending.show_ending(record, folder)
     found, content = read_tuning(folder), subjects.open_report(store, [folder]).content()
     contents.show_answer(content.answer)
+    _show_command(found)
     _show_actions(store, found)
     contents.show_about(content)
     contents.show_tabs(content.sections, "tune-section")
@@ -49,9 +51,17 @@ def _show_so_far(folder: RunFolder) -> None:
         st.markdown(f"- {escape(describe(step))}")
 
 
+def _show_command(found: Tuning) -> None:
+    if found.race_command is not None:
+        st.markdown("To measure its gain, search again with a larger budget, or race it against the start:")
+        st.code(found.race_command, language="shell", wrap_lines=True)
+
+
 def _show_actions(store: RunStore, found: Tuning) -> None:
     with st.container(horizontal=True):
-        if st.button("Open the winner in the form", key="tune-winner", type="primary"):
+        who = "the winner" if found.winner_was_raced else "the model's choice"
+        has_found = found.winner_name != START
+        if has_found and st.button(f"Open {who} in the form", key="tune-winner", type="primary"):
             links.open_new_run(found.winner, f"run:{found.id}")
         if found.state is not RunState.DONE and st.button("Go on with the search", key="tune-resume"):
             _resume(store, found.id)

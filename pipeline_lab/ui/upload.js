@@ -54,11 +54,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     try {
       tell(0)
       id = (await ask("POST", data.url)).id
+      const goOn = () => { if (sending.stopped) throw new Error("Cancelled; nothing was kept.") }
       for (const { file, path } of chosen) {
-        if (sending.stopped) throw new Error("Cancelled; nothing was kept.")
+        goOn()
         await ask("PUT", `${data.url}/${id}/${path.split("/").map(encodeURIComponent).join("/")}`, file, tell)
         done += file.size
       }
+      goOn()
       say("Received; opening.")
       setTriggerValue("uploaded", id)
     } catch (error) {

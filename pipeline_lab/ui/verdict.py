@@ -9,7 +9,7 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict, VerdictClass
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.ui import numbers, state
+from pipeline_lab.ui import numbers
 from pipeline_lab.ui.text import escape, prose
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
@@ -37,14 +37,15 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
         st.header(escape(verdict.sentence), anchor=False)
         _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
-            st.markdown("**What to try**\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
+            order = ", the most gain for the least risk first" if len(verdict.suggestions) > 1 else ""
+            st.markdown(f"**What to try**{order}\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
         if changes_in and any(one.options is not None for one in verdict.suggestions):
             st.button(
                 "See and race each change",
                 key="try-suggestions",
                 icon=":material/flag:",
-                on_click=state.open_tab,
-                args=(jump.SECTION, changes_in),
+                on_click=jump.to_tab,
+                args=(changes_in,),
             )
         if folded := verdict.evidence[SHOWN_EVIDENCE:]:
             with st.expander(f"More evidence ({len(folded)})"):

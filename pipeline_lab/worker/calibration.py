@@ -14,6 +14,8 @@ from pipeline_lab.worker.trainer import Batch, Trainer
 BUDGET_NS = 200_000_000
 PATIENCE_NS = 10_000_000_000
 """A pipeline whose first batch takes longer is not asked for a second one."""
+END_S = 2.0
+"""A pipeline that takes longer to end is left to itself."""
 WARMUP_STEPS = 2
 MIN_STEPS = 2
 
@@ -81,8 +83,9 @@ def calibrate(
 def time_pipeline(dataset: Any) -> PipelineTime:
     """Drain a pipeline for a while, first batch apart.
 
-    Its end is left to a thread: destroying an iterator waits for the autotuner's next round, which takes as long as
-    the iterator has lived.
+    Its end is waited for, since until then its threads go on making elements, which would slow down what is timed next. Not
+    for long, though, and then it is left to a thread: destroying an iterator waits for the autotuner's next round, which
+    takes as long as the iterator has lived.
 
     Raises:
         DataError: It yields no batch at all.
@@ -101,7 +104,9 @@ def time_pipeline(dataset: Any) -> PipelineTime:
     while now_ns - first_ns < patience_ns and (following := next(iterators[0], None)) is not None:
         batch, batches, now_ns = following, batches + 1, time.perf_counter_ns()
     cpu_ns = time.process_time_ns() - first_cpu_ns
-    threading.Thread(target=iterators.clear, name="iterator-end", daemon=True).start()
+    ending = threading.Thread(target=iterators.clear, name="iterator-end", daemon=True)
+    ending.start()
+    ending.join(END_S)
     first_batch_ns = first_ns - begun_ns
     if not batches:
         return PipelineTime(batch, first_batch_ns, None, 0, None)

@@ -34,7 +34,7 @@ class Evaluation:
         self._passes = 0
 
     def run(self, steps: int) -> None:
-        """Make one pass after so many training steps.
+        """Make one pass after so many steps, the warm-up included.
 
         Raises:
             DataError: The pipeline of the pass yields no batch.
@@ -69,8 +69,8 @@ class Evaluation:
                     ended_ns=clock.now_ns(),
                     first_batch_ns=first_batch_ns,
                     batches=len(results),
-                    loss=None if np.isnan(loss) else loss,
-                    accuracy=None if np.isnan(accuracy) else accuracy,
+                    loss=loss if np.isfinite(loss) else None,
+                    accuracy=accuracy if np.isfinite(accuracy) else None,
                 )
             )
             self._passes += 1

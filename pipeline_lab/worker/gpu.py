@@ -1,9 +1,10 @@
-"""The first GPU as NVML sees it: memory, load, clock, and whether it holds itself back."""
+"""The job's first GPU as NVML sees it: memory, load, clock, and whether it holds itself back."""
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 Answer = TypeVar("Answer")
 
@@ -28,8 +29,14 @@ class GpuReading:
     is_slowed: bool | None = None
 
 
+class ReadsGpu(Protocol):
+    """What can be asked for a look at a GPU."""
+
+    def read(self) -> GpuReading: ...
+
+
 class Gpu:
-    """Reads the GPU that the job trains on; nothing where there is none."""
+    """Reads the GPU that the job trains on, the first that CUDA shows to this process; nothing where there is none."""
 
     def __init__(self, *, is_gpu: bool) -> None:
         self._nvml: Any = None
@@ -39,8 +46,8 @@ class Gpu:
 
             with contextlib.suppress(pynvml.NVMLError):
                 pynvml.nvmlInit()
-                self._device = pynvml.nvmlDeviceGetHandleByIndex(0)
-                self._nvml = pynvml
+                self._device = _find_first(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+                self._nvml = None if self._device is None else pynvml
 
     def read(self) -> GpuReading:
         """Look at the GPU; a look takes some hundred microseconds."""
@@ -62,3 +69,20 @@ class Gpu:
             return convert(getattr(self._nvml, question)(self._device, *arguments))
         except self._nvml.NVMLError:
             return None
+
+
+def _find_first(nvml: Any, visible: str | None) -> Any:
+    """Return NVML's handle of the first GPU of ``CUDA_VISIBLE_DEVICES``; None where that shows none.
+
+    An entry is a number, the beginning of a GPU's UUID, or the UUID of a MIG instance. NVML counts by the place on the
+    bus; CUDA does so too among GPUs of one kind.
+    """
+    first = "0" if visible is None else visible.split(",")[0].strip()
+    if first.isdecimal():
+        return nvml.nvmlDeviceGetHandleByIndex(int(first))
+    if first.startswith("MIG-"):
+        return nvml.nvmlDeviceGetHandleByUUID(first)
+    if not first.startswith("GPU-"):
+        return None
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    return next((handle for handle in handles if nvml.nvmlDeviceGetUUID(handle).startswith(first)), None)

@@ -6,7 +6,7 @@ call. Time is read inside the graph: when a batch has arrived, and when the step
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from pipeline_lab.worker.padding import ELEMENTS, LENGTH, count_elements
 from pipeline_lab.worker.steps import TakenStep
 from pipeline_lab.worker.trainer import Batch, Trainer
 
-RECORDED = ("id", "label", LENGTH, ELEMENTS)
-"""Entries of a batch that are recorded."""
+RECORDED = {"id": tf.int64, "label": tf.int64, LENGTH: tf.int64, ELEMENTS: tf.int64, "name": tf.string}
+"""Entries of a batch that are recorded, and as what."""
 
 
 class StepNotes:
@@ -29,15 +29,15 @@ class StepNotes:
         trainer: The step.
         clock: The job's.
         capacity: Steps of one call at most; a graph that takes more would wait for ever.
-        recorded: Entries of a batch to keep; batches of somebody else's making have none.
+        recorded: Entries of a batch to keep, and as what; batches of somebody else's making have none.
         keeps_outputs: Note the outputs of each step too.
     """
 
     def __init__(
-        self, trainer: Trainer, clock: Clock, capacity: int, recorded: Sequence[str], *, keeps_outputs: bool
+        self, trainer: Trainer, clock: Clock, capacity: int, recorded: Mapping[str, Any], *, keeps_outputs: bool
     ) -> None:
         self._trainer, self._clock, self._recorded, self._keeps_outputs = trainer, clock, recorded, keeps_outputs
-        types = [tf.float64, tf.float64, tf.float32, tf.float32, *[tf.int64 for _ in recorded]]
+        types = [tf.float64, tf.float64, tf.float32, tf.float32, *recorded.values()]
         types += [tf.float32] if keeps_outputs else []
         with tf.device("/CPU:0"):
             self._queue = tf.queue.FIFOQueue(capacity, types)
@@ -83,9 +83,10 @@ class StepNotes:
 
     def _whole(self, batch: Batch, name: str) -> Any:
         """Return an entry of a batch as one vector; an empty one where there is none."""
+        kind = self._recorded[name]
         if name not in batch:
-            return tf.zeros([0], tf.int64)
-        return tf.concat([tf.cast(tf.reshape(part, [-1]), tf.int64) for part in self._trainer.parts(batch[name])], 0)
+            return tf.zeros([0], kind)
+        return tf.concat([tf.cast(tf.reshape(part, [-1]), kind) for part in self._trainer.parts(batch[name])], 0)
 
 
 class GraphSteps:

@@ -28,6 +28,6 @@ def make_loop(job: Job, trainer: Trainer, steps: Steps, course: Course) -> Loop:
 
 def _make_notes(job: Job, trainer: Trainer) -> StepNotes:
     """Return what keeps notes of steps in a graph; entries of batches of the user's own making mean something else."""
-    training, recorded = job.options.training, RECORDED if job.options.is_assembled else ()
+    training, recorded = job.options.training, RECORDED if job.options.is_assembled else {}
     keeps_outputs = training.keep_outputs_of_step is not None
     return StepNotes(trainer, job.clock, training.steps_per_call, recorded, keeps_outputs=keeps_outputs)

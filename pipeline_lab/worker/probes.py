@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline_lab.runs.tables import RESOURCES, TableWriter
 from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.gpu import Gpu
+from pipeline_lab.worker.gpu import ReadsGpu
 from pipeline_lab.worker.memory import ResidentMemory
 from pipeline_lab.worker.processor_load import ProcessorLoad
 
@@ -16,7 +16,7 @@ SAMPLE_PERIOD_S = 0.5
 
 @contextlib.contextmanager
 def sample_resources(
-    table: TableWriter, clock: Clock, on_sample: Callable[[int], bool], *, is_gpu: bool
+    table: TableWriter, clock: Clock, on_sample: Callable[[int], bool], gpu: ReadsGpu
 ) -> Iterator[None]:
     """Fill the resources table from a thread while the block runs.
 
@@ -24,9 +24,9 @@ def sample_resources(
         table: Open table of schema ``RESOURCES``.
         clock: The job's clock.
         on_sample: Told the resident memory (bytes) at each sample; says whether a window is being flushed.
-        is_gpu: The job trains on a GPU.
+        gpu: The one that the job trains on.
     """
-    memory, processor, gpu = ResidentMemory(), ProcessorLoad(), Gpu(is_gpu=is_gpu)
+    memory, processor = ResidentMemory(), ProcessorLoad()
     end = threading.Event()
     errors: list[OSError] = []
 

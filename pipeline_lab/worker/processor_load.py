@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import psutil
 
-LOOK_EVERY_S = 5.0
-"""Finding new processes means looking at all of the machine; what they used until then counts when they are found."""
+FIRST_LOOK_S, LOOK_EVERY_S = 1.0, 5.0
+"""Finding new processes means looking at all of the machine, a second after the beginning, then ever more rarely up to this; what
+they used until then counts when they are found. Each look reads many small files, and where threads are busy with Python each
+of these waits for the interpreter's lock.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,14 @@ class _Children:
     def __init__(self) -> None:
         self._own = psutil.Process()
         self._found: list[psutil.Process] = []
-        self._looked_s = -LOOK_EVERY_S
+        self._look_s = time.monotonic()
+        self._pause_s = FIRST_LOOK_S
 
     def spent_s(self) -> float:
         """Return the processor time of all of them, ended ones included, s."""
-        if time.monotonic() - self._looked_s >= LOOK_EVERY_S:
-            self._found, self._looked_s = self._own.children(recursive=True), time.monotonic()
+        if (now_s := time.monotonic()) >= self._look_s:
+            self._found, self._look_s = self._own.children(recursive=True), now_s + self._pause_s
+            self._pause_s = min(LOOK_EVERY_S, 2 * self._pause_s)
         ended = os.times()
         spent_s = ended.children_user + ended.children_system
         for child in self._found:

@@ -116,8 +116,8 @@ class Arm:
         drained = self._drain()
         self._train(LEAD_STEPS, is_measured=False)
         self._recorder.catch_up()
+        meter.start()  # looking at the machine takes a ms or so
         first_step, start_ns = self._steps, self._job.clock.now_ns()
-        meter.start()
         wait_ns = self._train(steps, is_measured=True)
         self._recorder.catch_up()
         wall_ns = self._job.clock.now_ns() - start_ns
@@ -141,11 +141,14 @@ class Arm:
         recorder.finish()
 
     def rest(self) -> None:
-        """Wait until the pipeline's threads have nothing left to do, so that they cost the next arm nothing."""
+        """Wait until the pipeline's threads have nothing left to do, so that they cost the next arm nothing.
+
+        Nobody waits any more once the race was asked to stop.
+        """
         patience_s = min(max(FULL_AFTER_STEPS * self._step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
         begun_s = grown_s = time.monotonic()
         elements = self._buffers.elements()
-        while (now_s := time.monotonic()) - begun_s < MAX_FILLING_S:
+        while not self._job.stop.is_set and (now_s := time.monotonic()) - begun_s < MAX_FILLING_S:
             if now_s - grown_s >= patience_s and not self._buffers.has_room():
                 return
             time.sleep(POLL_S)

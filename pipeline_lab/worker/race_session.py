@@ -16,6 +16,7 @@ from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.data.prepare import find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.gpu import Gpu
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.loops import make_steps
@@ -38,7 +39,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         PipelineLabError: Something that the user can act on.
         StopRequestedError: The race was stopped before its first round.
     """
-    device = choose_device(options.arms[0].training.device, max(arm.training.replicas for arm in options.arms))
+    device = choose_device(options.arms[0].training.device)
     describe_run(folder, device)
     clock = Clock()
     jobs = [Job(folder.arm(number), arm, log, stop, clock) for number, arm in enumerate(options.arms)]
@@ -61,10 +62,11 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         mark_running(folder)
         table = stack.enter_context(contextlib.closing(TableWriter(folder.blocks, BLOCKS)))
         resources = stack.enter_context(contextlib.closing(open_resources(folder.resources)))
-        stack.enter_context(sample_resources(resources, clock, lambda _: False, is_gpu=device.is_gpu))
+        stack.enter_context(sample_resources(resources, clock, lambda _: False, Gpu(is_gpu=device.is_gpu)))
         _enter("racing", log, stop)
         Race(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
-        _record_windows(jobs, arms, log, stop)
+        if not stop.is_set:
+            _record_windows(jobs, arms, log, stop)
 
 
 def _record_windows(jobs: list[Job], arms: list[Arm], log: EventLog, stop: StopRequest) -> None:

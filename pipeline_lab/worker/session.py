@@ -24,6 +24,7 @@ from pipeline_lab.worker.data.prepare import find_damage, find_misfit, find_tabl
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.evaluation import Evaluation
+from pipeline_lab.worker.gpu import Gpu
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.job_data import JobData
 from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
@@ -98,7 +99,7 @@ def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, data: JobDa
     windows = StepWindows(profiling, recorded, job.log)
     with contextlib.ExitStack() as stack:
         resources = stack.enter_context(contextlib.closing(open_resources(job.folder.resources)))
-        stack.enter_context(sample_resources(resources, job.clock, windows.watch_memory, is_gpu=device.is_gpu))
+        stack.enter_context(sample_resources(resources, job.clock, windows.watch_memory, Gpu(is_gpu=device.is_gpu)))
         recorder = stack.enter_context(
             contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
         )

@@ -2,11 +2,10 @@
 
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.events import NoteEvent
+from pipeline_lab.units import BYTES_PER_MB
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import is_disk_full
 from pipeline_lab.worker.window_recorder import NO_WINDOW, Window, WindowRecorder, is_taken
-
-BYTES_PER_MB = 1_000_000
 
 
 class StepWindows:

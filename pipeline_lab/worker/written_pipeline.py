@@ -1,13 +1,13 @@
 """Read the graph of a dataset as it was written: which datasets, which functions, which numbers."""
 
 import inspect
-import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
 
 MAX_HELD_BYTES = 50_000_000
@@ -33,7 +33,7 @@ def describe_written(dataset: tf.data.Dataset) -> WrittenPipeline | None:
     stages = _Stages(bodies)
     result = next(node for node in graph.node if node.op == "_Retval")
     stages.add(result.input[0], {node.name: node for node in graph.node})
-    return WrittenPipeline(tuple(stages.found), threads or len(os.sched_getaffinity(0)))
+    return WrittenPipeline(tuple(stages.found), threads or len(core_numbers()))
 
 
 class _Stages:

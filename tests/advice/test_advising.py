@@ -6,7 +6,8 @@ import pytest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
+from pipeline_lab.analysis.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
@@ -28,6 +29,21 @@ def judged(calibration: object = NO_CALIBRATION, **percent: int) -> Diagnosis:
     )
     found = replace(found, source=replace(found.source, path="/nowhere"))
     return replace(found, verdict=judge(found))
+
+
+def later(found: Diagnosis) -> LaterEpochs:
+    """Return later epochs from step 100 on that a diagnosis is about."""
+    first = PhaseTimes(Phase.FIRST_EPOCH, 100, 0, 150e6, 150e6, 15 * 10**9, 10**9)
+    return LaterEpochs(
+        first_step=100,
+        start_ns=15 * 10**9,
+        first=first,
+        job_steps=found.job_steps,
+        calibration=found.calibration,
+        live_model=found.live_model,
+        job_load=found.job_load,
+        profiler_cost=found.profiler_cost,
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,13 +101,12 @@ def test_of_a_short_serial_map_overlap_comes_first():
     assert verdict.suggestions[0].predicted_gain_percent == 40.0
 
 
-def test_what_was_timed_over_all_epochs_predicts_nothing_for_the_later_ones():
-    apart = replace(
-        judged(Calibration(20e6, 30e6, 50e6), input_wait=60, device_compute=40),
-        step_phases=results.diagnosis().step_phases,
-    )
+def test_of_a_job_that_is_judged_by_its_later_epochs_their_own_step_says_what_there_is_to_gain():
+    # alone 20 ms of 100 over all of the job, but of 50 in the epochs that the verdict is about
+    found = judged(Calibration(20e6, None, 50e6), input_wait=60, device_compute=40)
+    apart = replace(found, calibration=Calibration(20e6, 30e6, 100e6), later_epochs=later(found))
     (suggestion,) = advise(apart).verdict.suggestions
-    assert isinstance(suggestion.predicted_gain_percent, Unavailable)
+    assert suggestion.predicted_gain_percent == 60.0
 
 
 def test_advice_that_is_there_stays():

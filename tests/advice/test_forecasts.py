@@ -52,3 +52,10 @@ def test_races_that_nobody_predicted_say_nothing(tmp_path: Path):
     folder = make_race(store, PlantedArm([10.0] * 8), PlantedArm([8.0] * 8))
     assert read_forecasts(store) == ()
     assert "Predicted" not in read_race(folder).candidates[0].sentence
+
+
+def test_other_batch_sizes_are_predicted_per_example_as_they_are_raced():
+    """A serial map takes 20 ms for ten examples and 40 ms for twenty, so an example takes as long as before."""
+    race = plan_race(measured(), [options(batch=20)])
+    assert race.per == "example"
+    assert race.predicted_ratios == (pytest.approx(1.0),)

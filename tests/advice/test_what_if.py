@@ -73,6 +73,23 @@ def test_a_shuffle_before_the_repeat_takes_turns_with_the_step_for_what_it_holds
     assert half.step_ms == pytest.approx(10 + 0.5 * 5 - 0.1, rel=0.01)
 
 
+@pytest.mark.parametrize(("prefetch", "rewrites", "held_batches"), [(None, False, 0), (2, False, 2), (None, True, 2)])
+def test_only_what_is_held_behind_a_shuffle_is_ready_while_it_fills(
+    prefetch: int | None, rewrites: bool, held_batches: int
+):
+    """Four files read at once hold 36 records, but before the shuffle: 2.5 ms a batch to fill it for half of the epoch."""
+    usual = measured()
+    read = replace(usual.stages[0], ms_per_example=1.0)
+    stages = (read, *(replace(each, ms_per_example=0.0) for each in usual.stages[1:]))
+    run = replace(usual, options=with_workload(usual.options, map_ms=0.0), stages=stages, step_cpu_ms=None)
+    shuffle = {"stage": "shuffle", "buffer_size": 500}
+    found = options(shuffle, REPEAT, {"stage": "map"}, prefetch=prefetch, tensorflow_rewrites=rewrites)
+    document = with_workload(found, map_ms=0.0).model_dump(mode="json")
+    document["pipeline"]["stages"][0] |= {"mode": "interleave", "cycle_length": 4, "num_parallel_calls": 4}
+    step_ms = predicted(RunOptions.model_validate(document), run).step_ms
+    assert step_ms == pytest.approx(STEP_MS + 0.5 * 2.5 - held_batches * STEP_MS / 100, abs=0.02)
+
+
 def test_without_prefetch_step_and_input_take_turns():
     found = predicted(options(prefetch=None))
     assert found.step_ms == STEP_MS + SERIAL_MS

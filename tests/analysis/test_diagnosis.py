@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis import tables
+from pipeline_lab.analysis import later_epochs, tables
 from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
 from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.trace_parts import analyse_trace
@@ -77,13 +77,21 @@ def test_a_job_whose_first_epoch_is_another_matter_is_judged_by_the_later_ones(t
     assert found.steps.count == 6
     assert not isinstance(found.job_steps, Unavailable)
     assert found.job_steps.count == 18
+    # advice goes by what was judged
+    assert found.later_epochs is not None
+    assert found.later_epochs.first_step == 10
+    judged = later_epochs.judged(found)
+    assert not isinstance(judged.job_steps, Unavailable)
+    assert (judged.job_steps.count, judged.job_steps.median_ns) == (10, 6 * MS)
+    assert not isinstance(judged.calibration, Unavailable)
+    assert (judged.calibration.step_ns, judged.calibration.pipeline_only_ns) == (6 * MS, None)
 
 
 def test_without_a_window_in_the_later_epochs_the_jobs_own_steps_speak_for_them(tmp_path: Path):
     found = diagnose(write_run(tmp_path / "run", cached_from=10, windows=1).path).verdict
     assert found.verdict_class is VerdictClass.DEVICE_BOUND
-    assert found.sentence.startswith(
-        "Input is not the limit: the training step is at work for 100 % of each 6 ms step;"
+    assert found.sentence.startswith(  # nine steps of 6 ms, the last one to its own end
+        "Input is not the limit: the training step is at work for 100 % of each 5.9 ms step;"
     )
     assert found.confidence is Confidence.MEDIUM
 
@@ -95,6 +103,7 @@ def test_epochs_that_are_alike_are_judged_together(tmp_path: Path):
     assert not isinstance(found.step_phases, Unavailable)
     assert len(found.step_phases.phases) == 3
     assert "first epoch" not in found.verdict.sentence
+    assert found.later_epochs is None
 
 
 def test_a_run_without_windows_says_so_and_judges_by_its_own_steps(tmp_path: Path):

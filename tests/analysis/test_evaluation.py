@@ -1,3 +1,5 @@
+import json
+import math
 from dataclasses import replace
 
 import pyarrow as pa
@@ -38,6 +40,16 @@ def test_the_passes_stand_in_a_row_with_what_they_found():
     assert table["start_ns"] == [2 * SECOND, 12 * SECOND]
     assert (found.count, found.total_ns, found.last_loss, found.last_accuracy) == (2, 6 * SECOND, 1.5, None)
     assert found.sampling is None
+
+
+def test_what_is_no_finite_number_is_null_in_the_table_and_in_json():
+    diverged = passes(2.0, math.nan, math.inf, None)
+    found = evaluation.measure(diverged, examples(), FILES, 0, held_out=0, is_rebuilt=False)
+    document = json.loads(json.dumps(results.diagnosis(evaluation=found).to_json(), allow_nan=False))
+    rows = document["evaluation"]["passes"]
+    assert [row["loss"] for row in rows] == found.passes.to_pydict()["loss"] == [2.0, None, None, None]
+    assert [row["accuracy"] for row in rows] == [None] * 4
+    assert (found.last_loss, found.last_accuracy) == (None, None)
 
 
 def test_a_pass_reads_held_out_files_alone_and_they_are_counted_apart():

@@ -81,6 +81,15 @@ def test_the_command_saves_and_does_nothing_the_second_time(tmp_path: Path, monk
     assert command.main([str(folder.path)]) == 0
 
 
+def test_the_command_makes_a_diagnosis_anew_whose_tables_are_gone(tmp_path: Path):
+    folder = write_run(tmp_path / "run")
+    assert command.main([str(folder.path)]) == 0
+    for table in folder.analysis.rglob("*.arrow"):
+        table.unlink()
+    assert command.main([str(folder.path)]) == 0
+    assert steps_saved(SavedDiagnosis(folder.path)) == 6
+
+
 def test_a_failure_leaves_its_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     missing = tmp_path / "none"
     assert command.main([str(missing)]) == 1

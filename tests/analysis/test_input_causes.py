@@ -261,7 +261,10 @@ def test_stages_of_far_less_work_than_the_wait_are_not_to_blame():
 
 def test_without_stages_only_the_calibration_speaks():
     missing = Unavailable("No iterators in this trace.")
-    assert blame(missing, calibration=Calibration(20e6, 30e6, 50e6)) == Blame(cause=found_cause("no-overlap"))
+    assert blame(missing, calibration=Calibration(20e6, 30e6, 50e6)) == Blame(
+        cause=found_cause("no-overlap"),
+        overlap_gain=0.4,  # of the 50 ms the 30 of the slower one would be left
+    )
     assert blame(missing) == Blame()
 
 

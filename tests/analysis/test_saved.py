@@ -89,6 +89,7 @@ def test_a_damaged_document_reads_as_missing(run: RunFolder, damage: str):
     saved = keep(run)
     (run.analysis / "diagnosis.json").write_text(damage)
     assert saved.load() is None
+    assert not saved.is_fresh
     assert saved.load_latest() is None
 
 
@@ -100,6 +101,7 @@ def test_a_missing_or_damaged_table_reads_as_missing(run: RunFolder, content: by
         if content is not None:
             table.write_bytes(content)
     assert saved.load_latest() is None
+    assert not saved.is_fresh, "so that it is made again"
 
 
 def test_a_run_that_cannot_be_written_uses_the_users_cache(run: RunFolder):

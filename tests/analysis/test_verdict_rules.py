@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.later_epochs import without_first_pace
 from pipeline_lab.analysis.losses import Losses, classify, measure_losses
 from pipeline_lab.analysis.results import Diagnosis
@@ -76,6 +79,21 @@ def test_the_sentence_says_how_much_of_each_step_is_lost():
         verdict.sentence
         == "The job waits for input: 30 ms of each 50 ms step (60 %) pass before the next batch is there."
     )
+
+
+def test_the_wait_the_step_and_the_share_of_the_sentence_agree_where_steps_differ_in_length():
+    # of four steps three take 10 ms and one 70: the median is 10 ms, and 60 % of all 100 ms are 15 of the mean step's 25
+    found = results.steps()
+    end = tables.ints(found.table, "start_ns") + np.tile([10, 10, 10, 70], found.count // 4) * results.MS
+    uneven = replace(found, table=tables.replace_column(found.table, "end_ns", end))
+    told = judged(divided(input_wait=60, device_compute=40), steps=uneven)
+    assert told.sentence.startswith("The job waits for input: 15 ms of each 25 ms step (60 %) pass")
+    missing = Unavailable("No window.")
+    job = replace(
+        results.job_steps(), count=4, median_ns=10e6, total_ns=100 * results.MS, wait_total_ns=60 * results.MS
+    )
+    untraced = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=job))
+    assert untraced.sentence.startswith("The job waits for input: 15 ms of each 25 ms step (60 %) pass")
 
 
 def test_taking_turns_is_told_from_a_slow_pipeline():
@@ -175,14 +193,14 @@ def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
 
 def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
     slow = divided(host_compute=40, dispatch=60)
-    # alone the step takes 10 of its 50 ms, dispatch included; the pipeline's 40 ms explain the rest
-    assert judged(slow, Calibration(10e6, 40e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+    # alone the step takes 10 of its 50 ms, dispatch included; the pipeline's 38 ms explain the rest
+    assert judged(slow, Calibration(10e6, 38e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
     assert judged(slow, Calibration(40e6, 5e6, 50e6)).verdict_class is VerdictClass.DISPATCH_BOUND
 
 
 def test_contention_is_less_sure_where_the_pipelines_pace_may_be_the_limit():
     slow = divided(host_compute=40, dispatch=60)
-    assert judged(slow, Calibration(10e6, 40e6, 50e6)).confidence is Confidence.MEDIUM
+    assert judged(slow, Calibration(10e6, 38e6, 50e6)).confidence is Confidence.MEDIUM
     assert judged(divided(host_compute=98, input_wait=2), Calibration(30e6, 25e6, 50e6)).confidence is Confidence.HIGH
 
 
@@ -191,6 +209,20 @@ def test_a_device_is_blamed_less_surely_where_competition_takes_half_of_what_wou
     for alone_ms, expected in ((46e6, Confidence.MEDIUM), (48e6, Confidence.HIGH)):
         found = judged(busy, Calibration(alone_ms, 25e6, 50e6))
         assert (found.verdict_class, found.confidence) == (VerdictClass.DEVICE_BOUND, expected)
+
+
+@pytest.mark.parametrize(
+    ("pipeline_cpu_ms", "cores_used", "expected"),
+    [(12, 1.8, Confidence.MEDIUM), (8, 1.8, Confidence.HIGH), (12, 1.5, Confidence.HIGH)],
+    ids=["a tenth of full cores and more", "less", "cores to spare"],
+)
+def test_a_device_is_blamed_less_surely_where_the_pipeline_works_on_the_same_full_cores(
+    pipeline_cpu_ms: float, cores_used: float, expected: Confidence
+):
+    calibration = Calibration(49e6, 6e6, 50e6, pipeline_only_cpu_ns=pipeline_cpu_ms * 1e6)
+    load = JobLoad(2.0, 2, cores_used, cores_used * 50e6, 0.0)
+    found = judged(divided(host_compute=98, input_wait=2), calibration, job_load=load)
+    assert (found.verdict_class, found.confidence) == (VerdictClass.DEVICE_BOUND, expected)
 
 
 @pytest.mark.parametrize(

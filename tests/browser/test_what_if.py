@@ -54,3 +54,10 @@ def test_a_prediction_is_raced(server, made, page):
     expect(page.get_by_text("Limited by map, 10 ms.")).to_be_visible()
     page.get_by_role("button", name="Race it").first.click()
     expect(page.get_by_role("heading", name=re.compile("against map.num_parallel_calls = 2"), level=1)).to_be_visible()
+
+
+def test_the_verdicts_button_brings_the_changes_into_view(server, made, page):
+    visit(page, f"{server.url}/run?run={made.id}")
+    page.get_by_role("button", name="See and race each change").click()
+    expect(page.get_by_role("tab", name="What if")).to_have_attribute("aria-selected", "true")
+    page.wait_for_function("document.querySelector('.st-key-sections').getBoundingClientRect().top < 120")

@@ -10,8 +10,10 @@ from pipeline_lab.analysis import cross_check
 from pipeline_lab.analysis.diagnosis import Diagnosis
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.cli.summary import summarise
+from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.support import results
+from tests.support.run_folders import make_run
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 
@@ -52,6 +54,9 @@ def test_a_trace_file_is_analysed() -> None:
     ended = call("analyze", TRACE)
     assert ended.exit_code == 0
     assert "Input stalls" in ended.stdout
+    assert not any(line.endswith(" ") for line in ended.stdout.splitlines()), (
+        "a file needs no blanks at the end of lines"
+    )
 
 
 def test_json_is_one_document() -> None:
@@ -60,10 +65,23 @@ def test_json_is_one_document() -> None:
     assert {"source", "steps", "input_stalls", "idle_gaps", "file_sampling", "verdict"} <= set(document)
 
 
+def test_a_saved_diagnosis_needs_no_cluster() -> None:
+    call("analyze", TRACE)
+    ended = call("analyze", TRACE, "--ray", "nonsense")
+    assert ended.exit_code == 0
+    assert "Input stalls" in ended.stdout
+
+
 def test_what_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     ended = call("analyze", "gone", "--store", tmp_path)
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert "There is no file or folder 'gone', and no run of that id" in ended.stderr
+
+
+def test_a_misspelt_run_is_answered_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    run = make_run(RunStore(tmp_path)).path.name
+    ended = call("analyze", run[:-1], "--store", tmp_path)
+    assert f"Did you mean {run}?" in ended.stderr
 
 
 def test_an_empty_folder_is_one_sentence(tmp_path: Path) -> None:

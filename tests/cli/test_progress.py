@@ -2,10 +2,11 @@ import io
 
 from rich.console import Console
 
-from pipeline_lab.cli.progress import PHASES, RunProgress
+from pipeline_lab.cli.progress import RunProgress
 from pipeline_lab.runs.events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
 from pipeline_lab.runs.launcher import Update
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.ui.progress import summarise
 
 
 def shown(*updates: Update, terminal: bool) -> str:
@@ -53,6 +54,10 @@ def test_the_place_in_the_queue_is_told_once() -> None:
     assert text == "queued behind 2 other runs\nqueued behind one other run\n"
 
 
+def test_a_phase_has_the_words_that_the_app_has() -> None:
+    assert shown(update(PhaseEvent("calibrating")), terminal=False) == "timing the step and the pipeline alone\n"
+    assert summarise([PhaseEvent("calibrating")]).text == "Timing the step and the pipeline alone"
+
+
 def test_an_unknown_phase_shows_as_it_is() -> None:
-    assert "polishing" not in PHASES
     assert shown(update(PhaseEvent("polishing")), terminal=False) == "polishing\n"

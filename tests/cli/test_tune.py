@@ -1,15 +1,19 @@
+import io
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from pipeline_lab.cli.tune import parse_time_s
+from pipeline_lab.cli.tune_summary import summarise_tuning
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.runs.record import RunState
 from pipeline_lab.tuning.result import read_tuning
 from tests.cli.support import call
 from tests.support.lab import Lab
-from tests.support.worlds import NAIVE
+from tests.support.worlds import NAIVE, make_search
 
 PLANTED = Path(__file__).parents[1] / "support" / "planted_worker.py"
 
@@ -74,3 +78,11 @@ def test_times_have_units(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(OptionsError, match="is no time; write 90s, 15m or 2h"):
         parse_time_s(text)
+
+
+def test_a_choice_of_the_model_that_was_not_raced_is_printed_with_the_race_to_paste(lab: Lab) -> None:
+    found = read_tuning(make_search(lab.store, RunState.CANCELLED, stops_after=1))
+    printed = io.StringIO()
+    Console(file=printed, width=60, color_system=None).print(summarise_tuning(found), crop=False)
+    assert "is only the model's choice: it was not raced" in " ".join(printed.getvalue().split())
+    assert f"  {found.race_command}" in printed.getvalue().splitlines()

@@ -38,6 +38,15 @@ def test_json_is_one_object(lab: Lab) -> None:
     assert document["option_changes"] == ["pipeline.map.num_parallel_calls = 4 (was none)"]
 
 
+def test_a_prediction_says_over_which_epochs_it_speaks(lab: Lab) -> None:
+    folder = make_measured_run(lab.store, cold_steps=30)
+    asked = ("what-if", folder.id, "--store", lab.store.root)
+    assert "! The run is taken from step 30 on, behind its first epoch" in " ".join(call(*asked).stdout.split())
+    document = json.loads(call(*asked, "--json").stdout)
+    assert (document["measured"]["from_step"], document["measured"]["step_ms"]) == (30, 20.0)
+    assert "behind its first epoch" in document["prediction"]["notes"][0]
+
+
 def test_what_cannot_be_predicted_says_why(lab: Lab) -> None:
     folder = make_measured_run(lab.store)
     ended = call("what-if", folder.id, "--set", "workload.element_bytes=9", "--store", lab.store.root)
@@ -58,9 +67,23 @@ def test_predictions_of_the_store_stand_beside_what_their_races_found(lab: Lab) 
     assert raced["predictions"][0]["predicted"] == 0.5
 
 
-def test_a_job_that_is_not_ours_is_refused_in_a_sentence(lab: Lab) -> None:
+def test_a_job_that_is_not_ours_says_why_and_leaves_with_5(lab: Lab) -> None:
     folder = write_run(lab.store.root / "other")
-    ended = call("what-if", folder.id, "--store", lab.store.root)
+    asked = ("what-if", folder.id, "--set", "pipeline.map.num_parallel_calls=4", "--store", lab.store.root)
+    ended = call(*asked)
+    assert ended.exit_code == NOT_PREDICTED
+    assert "Nothing can be predicted. The log does not say what options" in ended.stdout
+    ended = call(*asked, "--json")
+    assert ended.exit_code == NOT_PREDICTED
+    document = json.loads(ended.stdout)
+    assert (document["run"], document["option_changes"], document["raced_predictions"]) == (folder.id, [], None)
+    for part in ("measured", "prediction"):
+        assert "does not say what options" in document[part]["unavailable"]
+
+
+def test_a_race_of_options_that_nobody_knows_is_refused_in_a_sentence(lab: Lab) -> None:
+    folder = write_run(lab.store.root / "other")
+    ended = call("what-if", folder.id, "--race", "--store", lab.store.root)
     assert ended.exit_code == 2
     assert "does not say what options" in ended.stderr
 

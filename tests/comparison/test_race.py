@@ -14,7 +14,12 @@ from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.comparison.race_arm import ArmIdle, ArmResult
 from pipeline_lab.comparison.race_words import find_warnings
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
+from pipeline_lab.figures.race import race_intervals
+from pipeline_lab.options.presets import BASELINE, OPTIMISED
+from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.run import set_option
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.tables import SAMPLES, TableWriter
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
 from tests.support.races import WORDS, PlantedArm, make_race
 from tests.support.run_folders import make_run
@@ -46,6 +51,27 @@ def test_a_planted_ratio_is_found_and_worded(tmp_path: Path, ratio: float, outco
     assert candidate.sentence.startswith(sentence)
     assert candidate.paired is not None
     assert candidate.paired.ratio == pytest.approx(ratio, rel=0.01)
+
+
+def test_arms_of_different_batch_sizes_are_compared_per_example(tmp_path: Path) -> None:
+    """Steps of 30 ms for 256 examples against 20 ms for 128: an example takes three quarters of the time."""
+    twice = set_option(OPTIMISED.options, "pipeline.batch.size", "256")
+    options = RaceOptions(arms=(BASELINE.options, twice), fail_if_slower_percent=5.0, predicted_ratios=(0.75,))
+    arms = PlantedArm(20 * WOBBLE[0]), PlantedArm(30 * WOBBLE[1])
+    race = read_race(make_race(RunStore(tmp_path), *arms, options=options))
+    (candidate,) = race.candidates
+    assert candidate.standing.outcome is Outcome.FASTER
+    assert candidate.standing.result is not None
+    assert candidate.standing.result.ratio == pytest.approx(0.75, rel=0.01)
+    assert candidate.paired is not None
+    assert candidate.paired.ratio == pytest.approx(0.75, rel=0.01)
+    assert candidate.sentence.startswith("optimised is faster than baseline: an example takes it 2")
+    assert candidate.sentence.endswith("Predicted: 25 % less time.")
+    assert race.gate is not None
+    assert race.gate.answer is GateAnswer.PASSED
+    assert race.gate.sentence == "No candidate is slower than baseline by more than 5 % per example."
+    assert race.to_json()["per"] == "example"
+    assert "per example" in race_intervals(race).layout.title.text
 
 
 def test_each_arm_has_its_time_wait_and_cost(tmp_path: Path) -> None:
@@ -137,6 +163,26 @@ def test_a_faster_arm_that_samples_worse_is_flagged(tmp_path: Path) -> None:
     assert "samples its files less evenly: 25 % of its examples" in warning
 
 
+def test_an_arm_without_the_sample_probe_hides_no_other_arms_sampling(tmp_path: Path) -> None:
+    folder = make_race(RunStore(tmp_path), *[PlantedArm([20.0] * PAIRS) for _ in range(2)])
+    folder.arm(1).samples.unlink()
+    first, second = read_race(folder).arms
+    assert isinstance(first.sampling, FileSampling)
+    assert second.sampling == Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
+
+
+def test_the_sampling_of_arms_is_held_against_each_other_over_as_many_examples(tmp_path: Path) -> None:
+    """One arm has noted 300 examples, one in each batch; the other 600, two in each."""
+    folder = make_race(RunStore(tmp_path), *[PlantedArm([20.0] * PAIRS) for _ in range(2)])
+    samples = TableWriter(folder.arm(1).samples, SAMPLES)
+    for number in range(600):
+        samples.append(number // 2, number % 2, number)
+    samples.close()
+    for arm in read_race(folder).arms:
+        assert isinstance(arm.sampling, FileSampling)
+        assert sum(arm.sampling.table.column("samples").to_pylist()) == 300
+
+
 def test_alike_arms_are_not_flagged(tmp_path: Path) -> None:
     assert _race(tmp_path, 0.5).candidates[0].warnings == ()
 
@@ -162,7 +208,7 @@ def test_without_a_limit_there_is_no_gate(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rounds", [3, PAIRS])
 def test_json_holds_no_infinity(tmp_path: Path, rounds: int) -> None:
     document = json.loads(json.dumps(_race(tmp_path, 0.8, rounds).to_json(), allow_nan=False))
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert [arm["name"] for arm in document["arms"]] == ["baseline", "optimised"]
     assert set(document["candidates"][0]) >= {"ratio", "low", "high", "p_value", "outcome", "sentence"}
 

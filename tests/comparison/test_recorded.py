@@ -52,6 +52,22 @@ def test_other_batch_sizes_are_warned_of_and_compared_per_example() -> None:
     assert any("per example" in warning for warning in comparison.warnings)
 
 
+@pytest.mark.parametrize(
+    ("behind", "size"),
+    [(({"stage": "rebatch", "size": 32},), 32), (({"stage": "unbatch"}, {"stage": "batch", "size": 16}), 16)],
+)
+def test_the_batch_size_is_that_of_the_last_stage_that_makes_batches(
+    behind: tuple[dict[str, object], ...], size: int
+) -> None:
+    options = json.loads(json.dumps(BASELINE.options))
+    options["pipeline"]["stages"] += behind
+    assert (BASELINE.batch_size, replace(BASELINE, options=options).batch_size) == (128, size)
+
+
+def test_options_of_another_version_hold_no_batch_size() -> None:
+    assert replace(BASELINE, options={**BASELINE.options, "schema_version": 99}).batch_size is None
+
+
 def test_many_candidates_share_the_error_so_that_all_intervals_hold_together() -> None:
     candidates = [recorded("optimised", 1.0, name=f"run {index}") for index in range(19)]
     ratio = compare_runs(BASELINE, *candidates).step_time[0]

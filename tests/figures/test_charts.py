@@ -5,7 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.idle_gaps import GapCause, OperationTime
+from pipeline_lab.analysis.outlier_steps import OUTLIER_TABLE, OutlierSteps
+from pipeline_lab.analysis.step_breakdown import PARTS_TABLE, sum_up
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.hosts import hosts_side_by_side
 from pipeline_lab.figures.idle import idle_by_cause
@@ -122,6 +125,30 @@ def test_outliers_carry_their_cause():
     assert [text for mark in marks for text in mark.customdata] == ["step 60, 50 ms: checkpoints"]
     (mark,) = [trace for trace in step_time(results.job_steps(), outliers=outliers).data if trace.name == "outlier"]
     assert (len(mark.x), set(mark.y)) == (5, {150.0})
+
+
+def test_an_outlier_is_marked_on_its_own_step_where_windows_and_hosts_count_alike():
+    # two hosts count their ten steps from 0 in each of four windows; step 3 of the second window took long on one of them
+    table = results.step_breakdown().table
+    table = tables.replace_column(table, "step", tables.ints(table, "step") % 10)
+    both = [tables.replace_column(table, "host", host) for host in ("a", "b")]
+    found = tables.take(both[1], np.array([13]))
+    outlier = tables.build(
+        OUTLIER_TABLE,
+        1,
+        host="b",
+        step=tables.ints(found, "step"),
+        start_ns=tables.ints(found, "start_ns"),
+        length_ns=3 * results.STEP_NS,
+        level_ns=results.STEP_NS,
+        cause=["checkpoint"],
+        excess_ns=2 * results.STEP_NS,
+    )
+    figure = step_parts_over_time(
+        sum_up(tables.concat(PARTS_TABLE, both)), OutlierSteps("recorded steps", 80, outlier, 82 * results.STEP_NS)
+    )
+    (mark,) = [trace for trace in figure.data if trace.name == "outlier"]
+    assert mark.x.tolist() == [28], "by time, each step of host a comes before that of host b"
 
 
 def test_pointing_at_a_cause_names_the_operations():

@@ -7,6 +7,7 @@ import pytest
 from pipeline_lab.analysis.pipeline_stages import join_stages
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.buffers import NO_PARALLELISM, buffers_over_time, parallelism_over_time
+from pipeline_lab.figures.places import event_place, stage_at
 from pipeline_lab.figures.stages import critical_path, pipeline_stages
 from pipeline_lab.figures.theme import colour, notes_of
 from tests.support import results
@@ -22,6 +23,14 @@ def test_the_stage_that_caused_most_of_the_wait_has_the_colour_of_input_waits():
     labels = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
     assert "map(decode, 2)" in labels[blamed.y[0]]
     assert "put in by TensorFlow" in labels["Root::Prefetch"]
+
+
+def test_a_bar_names_its_stage_by_the_number_in_the_whole_pipeline():
+    stages = join_stages(results.tf_data(), NONE, results.written())
+    figure = pipeline_stages(results.tf_data(), NONE, results.written())
+    named = {path: stage_at(place) for bars in figure.data for path, place in zip(bars.y, bars.ids, strict=True)}
+    assert named == {stage.path: number for number, stage in enumerate(stages)}
+    assert stage_at(event_place("gap", 12)) is None
 
 
 def test_the_model_alone_is_enough_for_the_stages():

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.race import read_race_options
+from pipeline_lab.options.race import read_race_options, read_recorded_race
 from pipeline_lab.options.run import read_options
 
 SPARSE, VARIED = "sparse", "changing-shapes"
@@ -32,11 +32,16 @@ def test_replicas_are_a_matter_of_training() -> None:
     assert options.training.replicas > 1
     assert read_options(_sparse()) == options
     assert read_options(json.dumps(_sparse())) == options
-    assert read_race_options({"arms": [_sparse(), _sparse()]}).arms[1] == options
+    race = {"arms": [_sparse(), _sparse()]}
+    assert read_recorded_race(race).arms[1] == options
+    with pytest.raises(OptionsError, match=r"set training\.replicas to 1"):
+        read_race_options(race)
 
 
 def test_examples_of_different_lengths_are_padded() -> None:
-    assert read_options(_varied()) == find_preset(VARIED).options
+    options = find_preset(VARIED).options
+    assert read_options(_varied()) == options
+    assert read_race_options({"arms": [_varied(), _varied()]}).arms[1] == options
 
 
 @pytest.mark.parametrize("workload", [None, 3, {}, {"kind": "sparse", "replicas": "many"}])

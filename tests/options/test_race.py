@@ -1,6 +1,7 @@
 import pytest
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.audio_presets import AUDIO_BUCKETED, AUDIO_PADDED
 from pipeline_lab.options.presets import BASELINE, OPTIMISED, SYNTHETIC
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, set_option
@@ -51,6 +52,11 @@ def test_fit_cannot_take_turns() -> None:
         _race(SYNTHETIC.options, set_option(SYNTHETIC.options, "training.loop", "keras_fit"))
 
 
+def test_replicas_cannot_race() -> None:
+    with pytest.raises(OptionsError, match="optimised divides its batches among 2 replicas"):
+        _race(ARMS[0], set_option(ARMS[1], "training.replicas", "2"))
+
+
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
@@ -61,3 +67,17 @@ def test_fit_cannot_take_turns() -> None:
 def test_a_race_neither_evaluates_nor_reads_cold(setting: tuple[str, str], sentence: str) -> None:
     with pytest.raises(OptionsError, match=sentence):
         _race(SYNTHETIC.options, set_option(SYNTHETIC.options, *setting))
+
+
+def test_batches_of_different_sizes_are_compared_per_example() -> None:
+    twice = set_option(ARMS[1], "pipeline.batch.size", "256")
+    assert (_race(*ARMS).per, _race(*ARMS).examples_per_step) == ("step", None)
+    assert (_race(ARMS[0], twice).per, _race(ARMS[0], twice).examples_per_step) == ("example", (128, 256))
+
+
+def test_buckets_of_several_sizes_race_only_among_themselves() -> None:
+    uneven = set_option(AUDIO_BUCKETED.options, "pipeline.bucket_by_sequence_length.batch_sizes", "64,32,16,8,8")
+    assert _race(AUDIO_PADDED.options, AUDIO_BUCKETED.options).per == "step"
+    assert _race(uneven, uneven).per == "step"
+    with pytest.raises(OptionsError, match="the batches of audio-bucketed hold 8 to 64 examples"):
+        _race(AUDIO_PADDED.options, uneven)

@@ -11,6 +11,7 @@ from pipeline_lab.report.content import Table
 from pipeline_lab.report.export import write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
+from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.history import Ended, Raced
 from pipeline_lab.tuning.opening import open_with_searches
@@ -55,6 +56,18 @@ def test_only_an_interval_below_one_says_faster(found: Tuning, measured: dict[st
     assert (answer.label, answer.tone) == (label, "good" if label == "faster" else "neutral")
 
 
+def test_a_choice_of_the_model_that_was_not_raced_is_called_so(tmp_path: Path) -> None:
+    found = read_tuning(make_search(RunStore(tmp_path), RunState.CANCELLED, stops_after=1))
+    content = TuneReport(found).content()
+    assert content.answer.label == "model's choice, not raced"
+    assert "is only the model's choice: it was not raced" in content.answer.sentences[0]
+    (choice,) = (section for section in content.sections if section.title == "The model's choice")
+    assert getattr(choice.blocks[0], "text", "") == found.race_command
+    drawn = search_places(found)
+    assert isinstance(drawn, Unavailable)
+    assert drawn.reason.startswith("Nothing was raced")
+
+
 @pytest.mark.parametrize(
     "report_format", [each for each in FORMATS if each.name not in ("png", "svg")], ids=lambda each: each.name
 )
@@ -84,6 +97,19 @@ def test_until_one_met_the_start_times_are_over_the_first_leaders(found: Tuning)
     assert placed.reference == first.leader
     assert {place.configuration: place.ratio for place in placed.rows}[first.leader] == 1.0
     assert find_places(()).rows == ()
+
+
+def outcomes(tuning: Tuning) -> set[str]:
+    search, *_ = TuneReport(tuning).content().sections
+    return {row[-1] for block in search.blocks if isinstance(block, Table) for row in block.rows}
+
+
+def test_nothing_is_in_the_race_any_more_when_the_search_is_over(found: Tuning) -> None:
+    raced = next(number for number, step in enumerate(found.steps, 1) if isinstance(step, Raced))
+    over = replace(found, steps=found.steps[:raced])
+    goes_on = replace(over, record=replace(found.record, status=found.record.status.change(RunState.RUNNING)))
+    assert outcomes(goes_on) - outcomes(over) == {"still in the race"}
+    assert outcomes(over) - outcomes(goes_on) == {"left undecided"}
 
 
 def test_a_time_is_told_as_less_or_more() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.runs.ending import count_oom_kills, explain_exit, explain_stop
-from pipeline_lab.runs.events import FailureEvent, ProgressEvent, format_event
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.events import FailureEvent, ProgressEvent, RaceEvent, format_event
+from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunFolder
 
 
@@ -60,5 +60,19 @@ def test_a_long_last_line_is_cut_and_a_huge_log_is_not_read_whole(folder: RunFol
 
 def test_a_stop_tells_what_is_kept(folder: RunFolder) -> None:
     folder.events.write_text("".join(format_event(ProgressEvent(steps, 9, 1.0, None)) for steps in (1, 5)))
-    assert explain_stop(folder, 0, flushed=True).reason == "Cancelled after 5 steps; what was recorded is kept."
-    assert "is lost" in explain_stop(folder, -9, flushed=False).reason
+    assert (
+        explain_stop(folder, RunKind.RUN, 0, flushed=True).reason
+        == "Cancelled after 5 steps; what was recorded is kept."
+    )
+    assert "a profile window that was open is lost" in explain_stop(folder, RunKind.RUN, -9, flushed=False).reason
+
+
+@pytest.mark.parametrize(
+    ("rounds", "words"), [(0, "before the first round"), (1, "after 1 round"), (3, "after 3 rounds")]
+)
+def test_a_race_that_was_stopped_tells_its_rounds(folder: RunFolder, rounds: int, words: str) -> None:
+    events = [RaceEvent(number + 1, number + 1, 45, 1.0, 600.0, []) for number in range(rounds)]
+    folder.events.write_text("".join(map(format_event, events)))
+    reason = explain_stop(folder, RunKind.RACE, 0, flushed=True).reason
+    assert reason == f"Cancelled {words}; what was recorded is kept."
+    assert "profile window" not in explain_stop(folder, RunKind.RACE, -9, flushed=False).reason

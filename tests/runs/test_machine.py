@@ -2,8 +2,9 @@ import os
 from pathlib import Path
 
 import psutil
+import pytest
 
-from pipeline_lab.runs.machine import usable_cores, usable_memory_bytes
+from pipeline_lab.runs.machine import core_numbers, keep_to_cores, usable_cores, usable_memory_bytes
 
 AFFINITY = len(os.sched_getaffinity(0))
 
@@ -42,3 +43,11 @@ def test_no_quota_in_the_first_version_is_minus_one(tmp_path: Path) -> None:
     (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1")
     (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
     assert usable_cores(tmp_path) == AFFINITY
+
+
+def test_where_no_process_is_tied_to_cores_it_may_use_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.delattr(os, "sched_setaffinity")
+    keep_to_cores([0])
+    assert core_numbers() == list(range(os.cpu_count() or 1))
+    assert usable_cores(tmp_path) == len(core_numbers())

@@ -186,7 +186,7 @@ def test_a_spare_waits_in_the_queue_like_everybody(lab: Lab, owner: Process) -> 
     start_spare(lab, owner)
     with closing(Turn("earlier")) as earlier:
         folder = lab.launch("done")
-        assert read_record(folder).status.supervisor is not None
+        until(lambda: read_record(folder).status.supervisor is not None, "the spare has it")
         until(lambda: earlier.runs_before == 0, "the earlier one is first")
         assert read_record(folder).status.state is RunState.QUEUED
     assert wait(folder).status.state is RunState.DONE

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,15 +11,14 @@ import pytest
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.runs.processes import SILENT_S, is_alive, this_process
 from pipeline_lab.runs.record import Process, RunRecord, RunState
 from pipeline_lab.runs.store import (
     RESERVE_BYTES,
     RunFolder,
     RunStore,
-    is_alive,
     open_store,
     read_record,
-    this_process,
     update_record,
     write_record,
 )
@@ -155,6 +155,38 @@ def test_a_live_run_without_its_supervisor_reads_as_lost(store: RunStore) -> Non
     assert started_by(Process(me.pid, me.created_s - 100), now_s) is RunState.LOST  # a recycled pid
     assert started_by(None, now_s) is RunState.RUNNING  # its supervisor is on its way
     assert started_by(None, now_s - 3600) is RunState.LOST
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"host": "another"}, {"host": "another", "boot": "another"}, {"numbering": "pid:[1]"}],
+    ids=["machine", "machine that says more", "container"],
+)
+def test_a_run_of_another_machine_is_judged_by_what_it_writes(store: RunStore, elsewhere: dict[str, str]) -> None:
+    folder = create(store)
+    owner = replace(this_process(), pid=2**22 + 1, **elsewhere)
+    update_record(
+        folder, lambda record: replace(record, status=record.status.change(RunState.RUNNING, supervisor=owner))
+    )
+    assert read_record(folder).status.state is RunState.RUNNING
+    with pytest.raises(StoreError, match=r"still going; cancel it first"):
+        store.remove(folder.id)
+    folder.analysis.mkdir()  # a reader's, and no sign of life
+    for file in folder.path.iterdir():
+        if file.is_file():
+            os.utime(file, (0, time.time() - SILENT_S - 1))
+    assert read_record(folder).status.state is RunState.LOST
+    assert "has written nothing for a day" in read_record(folder).status.reason
+    store.remove(folder.id)
+
+
+def test_a_run_that_went_on_before_the_machine_restarted_is_lost(store: RunStore) -> None:
+    folder = create(store)
+    owner = replace(this_process(), boot="an earlier one")
+    update_record(
+        folder, lambda record: replace(record, status=record.status.change(RunState.RUNNING, supervisor=owner))
+    )
+    assert read_record(folder).status.state is RunState.LOST
 
 
 def test_a_process_is_alive_until_it_ends() -> None:

@@ -9,11 +9,12 @@ import psutil
 import pytest
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.runs.supervisor import claim
+from pipeline_lab.runs.supervisor import TimeLimit, claim, find_time_limit
 from tests.support.lab import Lab, notes, options_for, until
 
 STORE_NAMES = {".lock", "events.jsonl", "pipeline.py", "run.json", "worker.log", "worker.pid"}
@@ -128,6 +129,21 @@ def test_a_job_past_its_time_limit_is_ended(lab: Lab) -> None:
     assert record.status.state is RunState.FAILED
     assert "longer than its time limit of 0.5 s" in record.status.reason
     assert "training.timeout_s" in record.status.reason
+
+
+@pytest.mark.parametrize(
+    ("training", "limit_s"),
+    [({}, 3600), ({"timeout_s": 60}, 60), ({"steps": None, "seconds": 7200}, 10_800)],
+)
+def test_the_time_that_a_job_was_asked_to_train_is_not_limited(training: dict[str, float], limit_s: float) -> None:
+    document = options_for("long", **training).model_dump(mode="json")
+    assert find_time_limit(document) == TimeLimit(limit_s, "training.timeout_s")
+
+
+def test_the_time_that_a_race_was_asked_to_take_is_not_limited() -> None:
+    arm = options_for("endless")
+    options = RaceOptions(arms=(arm, arm), max_seconds=7200, warmup_seconds=300, timeout_s=1000)
+    assert find_time_limit(options.model_dump(mode="json")) == TimeLimit(7200 + 2 * 300 + 1000, "timeout_s")
 
 
 def test_the_worker_dies_with_its_supervisor_and_the_run_reads_as_lost(lab: Lab) -> None:

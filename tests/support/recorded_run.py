@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pipeline_lab.runs.events import CalibrationEvent, WindowEvent, format_event
 from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, this_process
+from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, TableWriter
 from tests.support.xspace import XSpace
 

@@ -15,8 +15,9 @@ from pipeline_lab.runs.events import (
     format_event,
 )
 from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import Process, RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, this_process, update_record
+from pipeline_lab.runs.store import RunFolder, RunStore, update_record
 from pipeline_lab.runs.tables import NAMES, RESOURCES, SAMPLES, STEPS, TableWriter
 
 MS = 1_000_000

@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace import events as export
-from pipeline_lab.trace.events import to_table, write_events
+from pipeline_lab.trace.events import SCHEMA, event_batches, write_events
 from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import open_trace
 from pipeline_lab.trace.xplane import read_xplane
@@ -30,8 +31,8 @@ def two_windows(tmp_path: Path) -> list[Trace]:
     return traces
 
 
-def test_a_table_has_a_row_per_event(tmp_path: Path) -> None:
-    table = to_table(two_windows(tmp_path)[0])
+def test_batches_have_a_row_per_event(tmp_path: Path) -> None:
+    table = pa.Table.from_batches(event_batches(two_windows(tmp_path)[0]), SCHEMA)
     assert table.to_pylist()[0] == {
         "window": "w0",
         "host": "host",
@@ -77,9 +78,9 @@ def test_windows_that_know_their_time_lie_on_one_axis(tmp_path: Path) -> None:
 def test_long_lines_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "BATCH_EVENTS", 10)
     trace = read_xplane(SMALL)
-    batches = list(export.event_batches(trace))
+    batches = list(event_batches(trace))
     assert max(batch.num_rows for batch in batches) == 10
-    assert to_table(trace).num_rows == trace.event_count
+    assert sum(batch.num_rows for batch in batches) == trace.event_count
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:

@@ -112,6 +112,23 @@ def test_the_raw_trace_comes_before_what_was_made_from_it(tmp_path: Path) -> Non
         assert "0 bytes" in source.notes[0]
 
 
+def test_a_raw_trace_that_cannot_be_read_gives_way_to_what_was_made_from_it(tmp_path: Path) -> None:
+    folder = logdir(tmp_path, "w", hosts=("a",)) / "plugins/profile/w"
+    made = folder / "a.trace.json.gz"
+    made.write_bytes(gzip.compress(encode(*TWO)))
+    (folder / "a.xplane.pb").write_bytes(b"no trace at all")
+    (trace,) = open_traces(tmp_path)
+    assert (trace.window, trace.host) == ("w", "a")
+    assert trace.event_count == open_trace(made).event_count > 0
+    assert trace.salvage is not None
+    assert (trace.salvage.bytes_lost, trace.salvage.events_kept) == (15, trace.event_count)
+    assert "no profiler planes" in trace.salvage.reason
+    assert trace.salvage.reason.endswith("a.trace.json.gz was read in its place.")
+    made.write_bytes(b"nor this")
+    with pytest.raises(TraceReadError, match=r"a\.xplane\.pb holds no profiler planes"):
+        list(open_traces(tmp_path))
+
+
 @pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
 def test_archives_are_unpacked_and_cleaned_up(tmp_path: Path, kind: str) -> None:
     root = logdir(tmp_path / "log", "w1", "w2")

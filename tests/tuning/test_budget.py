@@ -1,16 +1,19 @@
 """A search keeps its budget: it begins nothing that does not fit, by what its trials took beside what they were asked for."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from pipeline_lab.cli.choice import apply_settings
 from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.events import PhaseEvent, format_event
-from pipeline_lab.runs.store import RunStore, update_record
+from pipeline_lab.runs.events import CalibrationEvent, PhaseEvent, format_event
+from pipeline_lab.runs.record import RunKind, RunState
+from pipeline_lab.runs.store import RunStore, read_record, update_record
 from pipeline_lab.tuning.budget import Budget, Costs, read_costs
 from pipeline_lab.tuning.executors.executor import Finished
 from pipeline_lab.tuning.history import Raced
@@ -18,6 +21,7 @@ from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.trials import Ledger, Trials
 from pipeline_lab.units import NS_PER_S
+from tests.support.run_folders import set_state
 from tests.support.worlds import World, predicted, true_ms, tune_options
 
 BEGUN_S = 1_700_000_000.0
@@ -59,6 +63,7 @@ def conduct(root: Path, budget_s: float) -> tuple[CostlyWorld, Tuning]:
     options, store = tune_options(budget_s=budget_s, max_configurations=30), RunStore(root)
     world, folder = CostlyWorld(store), store.create(options, render_source(options.start))
     search(folder, options, store, world, lambda: False, predicted(lambda each: 3 * true_ms(each)))
+    set_state(folder, RunState.DONE)
     return world, read_tuning(folder)
 
 
@@ -85,17 +90,40 @@ def test_a_small_budget_lets_the_first_choice_of_the_model_meet_the_start(tmp_pa
 def test_a_budget_without_room_for_a_race_says_how_much_would_have_room(tmp_path: Path):
     world, found = conduct(tmp_path, 20.0)
     assert len(world.measured) == 1
-    assert "“map calls" in found.sentence
-    assert "did not meet the start" in found.sentence
+    assert found.sentence.startswith("“map calls")
+    assert "is only the model's choice: it was not raced, so its gain is not measured" in found.sentence
+    assert not found.winner_was_raced
+    assert found.ended is not None
+    assert found.ended.configurations == 1
     # 6 + 3 + 1 s for the start, then 6 s, two arms of 3 s with a second to warm up, and 15 s of rounds; a tenth more
-    assert "give it 50 s or more" in found.sentence
+    assert "give the search 50 s or more" in found.sentence
+
+
+def test_a_choice_of_the_model_that_was_not_raced_comes_with_the_race_to_paste(tmp_path: Path):
+    world, found = conduct(tmp_path, 20.0)
+    assert found.race_command is not None
+    (start,) = (record for record in world.store.runs() if record.kind is RunKind.RUN)
+    words = shlex.split(found.race_command)
+    assert words[:4] == ["pipeline-lab", "what-if", str(tmp_path / start.id), "--race"]
+    told = read_options(read_record(world.store.folder(start.id)).options or {})
+    raced = apply_settings(told, [words[at + 1] for at, word in enumerate(words) if word == "--set"])
+    assert raced.pipeline == found.winner.pipeline
+    assert found.to_json()["race_command"] == found.race_command
 
 
 def test_costs_are_what_a_run_took_beside_training(tmp_path: Path):
     world = CostlyWorld(RunStore(tmp_path))
-    (start,) = (tune_options().start,)
-    finished = world._measure(start)
+    finished = world._measure(tune_options().start)
     assert read_costs(world.store.folder(finished.run_id)) == Costs(ONCE_S, EACH_S)
+
+
+def test_a_first_batch_that_comes_twice_in_a_run_costs_once(tmp_path: Path):
+    """Calibration and warm-up each wait 1 s for a full shuffle buffer; an arm of a race does so in its warm-up only."""
+    world = CostlyWorld(RunStore(tmp_path))
+    folder = world.store.folder(world._measure(tune_options().start).run_id)
+    calibrated = CalibrationEvent(1e7, 20, 1e7, 20, first_batch_ns=1e9)
+    folder.events.write_text(folder.events.read_text() + format_event(calibrated))
+    assert read_costs(folder) == Costs(ONCE_S, EACH_S - 1.0)
 
 
 def test_a_race_is_over_after_its_time(tmp_path: Path):

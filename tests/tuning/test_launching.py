@@ -5,12 +5,13 @@ import psutil
 import pytest
 
 from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.options.presets import SPARSE
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning import launching
-from pipeline_lab.tuning.launching import launch_tune, resume_tune
+from pipeline_lab.tuning.launching import check_tune, launch_tune, resume_tune
 from pipeline_lab.tuning.result import read_tuning
 from pipeline_lab.tuning.trials import Ledger, TrialLine
 from tests.support.lab import Lab, until
@@ -30,6 +31,11 @@ def lab(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 def has_raced(folder: RunFolder) -> bool:
     return any(trial.seconds is not None for trial in read_tuning(folder).trials)
+
+
+def test_what_cannot_race_is_not_searched() -> None:
+    with pytest.raises(OptionsError, match="sparse divides its batches among 4 replicas"):
+        check_tune(TuneOptions(start=SPARSE.options))
 
 
 def test_a_cancelled_search_cancels_its_trial_keeps_its_best_and_can_be_resumed(

@@ -70,7 +70,7 @@ def test_machines_with_other_code_are_refused() -> None:
 
 def test_machines_that_do_not_see_the_data_are_refused() -> None:
     blind = Machine("there", "3.11", "0.1.0", "2.21.0", "/data/train-*")
-    with pytest.raises(DataError, match=r"No file matches '/data/train-\*' on there"):
+    with pytest.raises(DataError, match=r"There is no '/data/train-\*' on there"):
         check_machines(HERE, (blind,))
 
 
@@ -83,6 +83,18 @@ def test_a_machine_says_what_it_has(tmp_path: Path) -> None:
         "pipeline": {"stages": [{"stage": "read"}, {"stage": "parse"}, {"stage": "batch", "size": 4}]},
     }
     assert describe_machine(type(NAIVE).model_validate(files)).missing == str(tmp_path / "*.tfrecord")
+
+
+def test_a_machine_says_whether_it_has_the_folder_of_the_data(tmp_path: Path) -> None:
+    folder = tmp_path / "flowers"
+    document = NAIVE.model_dump(mode="json") | {
+        "workload": {"kind": "images", "data": "folder", "folder": str(folder)},
+        "pipeline": {"stages": [{"stage": "read"}, {"stage": "parse"}, {"stage": "batch", "size": 4}]},
+    }
+    options = type(NAIVE).model_validate(document)
+    assert describe_machine(options).missing == str(folder)
+    folder.mkdir()
+    assert describe_machine(options).missing == ""
 
 
 def test_no_cluster_at_an_address_is_one_sentence(tmp_path: Path) -> None:

@@ -208,14 +208,25 @@ def _decisions(found: Tuning) -> list[object]:
     return [replace(step, **blank.get(type(step), {"race": ""})) for step in found.steps]
 
 
-def test_a_search_that_is_stopped_keeps_its_best(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("trials", "words"),
+    [(1, "is only the model's choice: it was not raced"), (2, "leads, but it did not meet the start")],
+)
+def test_a_search_that_is_stopped_keeps_its_best(lab: Lab, trials: int, words: str) -> None:
     options = tune_options()
     folder = lab.begin(options)
     with pytest.raises(SearchStoppedError):
-        lab.search(options, World(lab.store, stops_after=2), folder=folder)
+        lab.search(options, World(lab.store, stops_after=trials), folder=folder)
     found = read_tuning(folder)
     assert found.winner_name != "start"
-    assert "it did not meet the start, so its gain is not measured" in found.sentence
+    assert f"“{found.winner_name}” {words}, so its gain is not measured" in found.sentence
+    assert found.winner_was_raced == (trials > 1)
+
+
+def test_one_that_is_left_as_all_others_break_was_not_raced(lab: Lab) -> None:
+    found = lab.search(tune_options(), World(lab.store, breaks=lambda options: options.pipeline != NAIVE.pipeline))
+    assert found.winner_name == "start"
+    assert "was the model's choice, but the race of the two did not run" in found.sentence
 
 
 def test_machines_share_the_candidates_and_each_race_has_the_leader(lab: Lab) -> None:

@@ -1,8 +1,10 @@
 """The traces of many hosts, divided up among processes: the same diagnosis whoever read them and whenever they came back."""
 
 import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 import pytest
@@ -12,6 +14,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.spreading import in_turn
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.tuning.executors.choice import spread_over
 from pipeline_lab.tuning.executors.local import LocalExecutor
 from tests.analysis.test_diagnosis import write_log
 from tests.support.leaving import leave, leave_once
@@ -19,6 +22,12 @@ from tests.support.leaving import leave, leave_once
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 HOSTS = 4
+
+
+@pytest.fixture(autouse=True)
+def _plain_main(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave new processes nothing to load as main: what tests of the app have put there is no file of theirs."""
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
 
 
 def write_hosts(path: Path) -> Path:
@@ -56,13 +65,20 @@ def test_processes_read_the_traces_of_many_hosts_to_the_same_diagnosis(tmp_path:
     assert told(diagnose(log, spread=executor.spread)) == told(diagnose(log))
 
 
-def test_a_task_whose_process_is_killed_is_done_again(tmp_path: Path):
+def test_a_task_whose_process_is_killed_is_done_again_and_those_that_wait_lose_no_attempt(tmp_path: Path):
+    """Each of three is lost once; the last one waits while the pool breaks for the two before it."""
     executor = LocalExecutor(RunStore(tmp_path / "store"), workers=1)
-    found = executor.spread(leave_once, [tmp_path / "one", tmp_path / "two"])
-    assert dict(found) == {0: "one", 1: "two"}
+    found = executor.spread(leave_once, [tmp_path / name for name in ("one", "two", "three")])
+    assert dict(found) == {0: "one", 1: "two", 2: "three"}
 
 
 def test_a_task_that_is_always_lost_ends_with_the_reason(tmp_path: Path):
     executor = LocalExecutor(RunStore(tmp_path / "store"), workers=1)
     with pytest.raises(RunFailedError, match="was lost 3 times with the process or machine"):
         dict(executor.spread(leave, [1]))
+
+
+def test_nobody_is_connected_to_while_there_is_nothing_to_do(tmp_path: Path):
+    store = RunStore(tmp_path / "store")
+    assert dict(spread_over("nonsense", store)(len, [])) == {}
+    assert dict(spread_over(None, store, 1)(len, ["a", "bb"])) == {0: 1, 1: 2}

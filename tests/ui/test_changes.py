@@ -1,5 +1,7 @@
 """Where others reach the app, it only shows runs, unless it was started to let them do more."""
 
+import os
+
 import pytest
 import streamlit as st
 
@@ -10,7 +12,7 @@ from pipeline_lab.runs import opened, recorded
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import changes, uploads
+from pipeline_lab.ui import background, changes, uploads
 from pipeline_lab.ui.packed import pack
 from tests.support.asgi import finish
 from tests.support.run_folders import make_run
@@ -74,6 +76,15 @@ def test_no_upload_begins_where_one_may_only_look(run_store, monkeypatch):
     assert status == 403
     assert "only shows runs" in answer["error"]
     assert not run_store.root.exists()
+
+
+def test_what_nobody_kept_goes_only_where_one_may_delete(run_store, monkeypatch):
+    half = opened.new_arrival(run_store)
+    os.utime(half, (0, 0))
+    for allowed, is_left in (("0", True), ("1", False)):
+        monkeypatch.setenv(changes.VARIABLE, allowed)
+        background._prepare()
+        assert half.exists() is is_left
 
 
 def test_the_app_says_so_and_launches_nothing(open_page, run_store, monkeypatch):

@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from datetime import datetime
 
@@ -8,6 +9,7 @@ from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import opened, recorded
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui import cache
 from pipeline_lab.ui.cache import RunSummary, summary
 from pipeline_lab.ui.listing import COLUMNS, find_runs, runs_table
 from tests.support import results
@@ -31,6 +33,22 @@ def test_a_growing_run_is_read_again(store):
     assert summary(folder) == RunSummary(None, None)
     write_steps(folder, 30)
     assert summary(folder).step_ms == 20
+
+
+def test_what_is_known_of_a_finished_run_is_kept_for_the_next_start(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("PIPELINE_LAB_CACHE", str(tmp_path / "cache"))
+    folder = make_run(store)
+    cache.summaries([folder])
+    assert not (tmp_path / "cache" / cache.SUMMARIES).exists(), "the run may still go on"
+    os.utime(folder.steps, (1.0, 1.0))
+    (before,) = cache.summaries([folder])
+    cache._kept_in.cache_clear()  # the app starts again
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "_of_run", lambda *_: pytest.fail("it was read again"))
+        assert cache.summaries([folder]) == [before]
+    (tmp_path / "cache" / cache.SUMMARIES).write_text('{"half', encoding="utf-8")
+    cache._kept_in.cache_clear()
+    assert summary(folder) == before, "a damaged file costs nothing but time"
 
 
 def test_a_run_without_steps_has_no_numbers(tmp_path):

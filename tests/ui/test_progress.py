@@ -17,6 +17,7 @@ def test_nothing_yet_is_starting():
 
 def test_the_last_event_wins():
     assert summarise([PhaseEvent("importing")]).text == "Loading TensorFlow"
+    assert summarise([PhaseEvent("data")]).text == "Preparing data"
     assert summarise([PhaseEvent("data"), DataProgressEvent(3, 8)]).text == "Writing the data files: 3 of 8"
 
 

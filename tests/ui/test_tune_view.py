@@ -66,6 +66,15 @@ def test_a_stopped_search_can_go_on(open_page, run_store, started):
     assert started[0][-2:] == ["pipeline_lab.tuning", str(folder.path)]
 
 
+def test_a_choice_of_the_model_that_was_not_raced_is_shown_with_the_race_to_paste(open_page, run_store):
+    folder = make_search(run_store, RunState.CANCELLED, stops_after=1)
+    app = open_page("run", run=folder.id)
+    assert not app.exception
+    assert "is only the model's choice: it was not raced" in app.header[0].value.replace("\\", "")
+    assert read_tuning(folder).race_command in texts(app)
+    assert app.button(key="tune-winner").label == "Open the model's choice in the form"
+
+
 def test_a_search_starts_from_a_preset_within_limits(open_page, run_store, started):
     app = open_page("tune", start="preset:synthetic")
     assert not app.exception

@@ -77,6 +77,18 @@ def test_a_run_that_measured_too_little_says_so(open_page, run_store, monkeypatc
     assert "Nothing can be predicted from this run." in written(app)
 
 
+def test_where_the_first_epoch_was_another_matter_predictions_say_that_they_are_about_the_later_ones(
+    open_page, run_store, monkeypatch
+):
+    monkeypatch.setattr(analyses, "wait_for", lambda folder, **_: advise(diagnose_saved(folder.path)))
+    run = make_measured_run(run_store, cold_steps=30)
+    assert "The run is taken from step 30 on, behind its first epoch" in written(
+        open_page("run", run=run.id, section="What if")
+    )
+    app = open_page("new_run", **{"from": f"run:{run.id}"})
+    assert "**20 ms** a step, as much time for each example as in synthetic after its first epoch" in written(app)
+
+
 def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_store):
     run = make_measured_run(run_store)
     diagnose_saved(run.path)

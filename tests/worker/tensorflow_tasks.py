@@ -84,14 +84,15 @@ def names_of(options: str) -> list[str]:
 
 def processes_of(options: str) -> dict[str, int]:
     """Count the processes that a pipeline has started, while it runs and when nobody holds it any more."""
+    before = set(multiprocessing.active_children())  # of a job whose end is still under way
     iterator = iter(_dataset(read_options(options), False))
     next(iterator)
-    running = len(multiprocessing.active_children())
+    own = set(multiprocessing.active_children()) - before
     del iterator
     deadline_s = time.monotonic() + 20
-    while (left := len(multiprocessing.active_children())) and time.monotonic() < deadline_s:
+    while (left := own.intersection(multiprocessing.active_children())) and time.monotonic() < deadline_s:
         time.sleep(0.05)
-    return {"while it ran": running, "behind it": left}
+    return {"while it ran": len(own), "behind it": len(left)}
 
 
 def evaluate_names(options: str) -> list[dict[str, Any]]:

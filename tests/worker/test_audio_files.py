@@ -56,6 +56,9 @@ def test_a_clip_that_cannot_be_decoded_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"no sound")
     with pytest.raises(DataError, match=r"a.wav is no WAV file that can be read"):
         check_wav(path)
+    write_wav(path, SILENCE[:0], 1000)
+    with pytest.raises(DataError, match=r"a.wav holds no samples; record it again, or leave it out"):
+        check_wav(path)
     with wave.open(str(path), "wb") as file:
         file.setparams((1, 3, 1000, 0, "NONE", ""))
         file.writeframes(b"\0" * 30)

@@ -12,6 +12,7 @@ def test_a_dataset_is_explained_like_a_run(ask_tensorflow, tmp_path):
     found = ask_tensorflow("explain_a_dataset", store=str(tmp_path))
     assert found["verdict"]["class"] == "input-bound"
     assert found["verdict"]["sentence"] in found["html"]
+    assert found["verdict"]["suggestions"], "what to try comes with it, as with analyze"
     names = [stage["name"] for stage in found["tf_data"]["stages"]]
     assert "Range" in names
     assert any(stage["call"].startswith("map(") for stage in found["tf_data"]["written"])

@@ -17,14 +17,15 @@ from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.options.presets import SYNTHETIC, find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.options.run import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.events import CalibrationEvent, NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.tables import EVALUATED, OUTPUTS, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.tables import EVALUATED, NAMES, OUTPUTS, SAMPLES, STEPS, read_table
 from tests.worker import test_real_jobs
 from tests.worker.fakes import make_folder
+from tests.worker.test_pipeline_that_runs import name_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -97,6 +98,23 @@ def test_data_that_ends_within_a_call_leaves_the_steps_before_it(
     assert read_table(folder.steps, STEPS)["step"].to_pylist() == list(range(10))
     notes = [event.sentence for event in read_events(folder.events) if isinstance(event, NoteEvent)]
     assert [note[:41] for note in notes] == ["The data ended after 10 of 20 steps, warm"]
+
+
+@pytest.mark.parametrize("loop", ["in_graph", "keras_fit"])
+def test_names_come_out_of_a_loop_with_their_examples(ask_tensorflow: Ask, tmp_path: Path, loop: str) -> None:
+    workload = {"kind": "generator", "examples_per_generator": [24], "ids": "strings", "example_ms": 0, "compute_ms": 0}
+    stages = [{"stage": "read"}, {"stage": "batch", "size": 4}]
+    options = read_options({"workload": workload, "pipeline": {"stages": stages}})
+    settings = [
+        ("training.steps", "4"),
+        ("training.warmup_steps", "2"),
+        ("training.calibrate", "false"),
+        ("profiling.enabled", "false"),
+    ]
+    folder = _run(ask_tensorflow, tmp_path, _with_loop(options, loop, 2, *settings))
+    names = read_table(folder.names, NAMES)
+    assert names["step"].to_pylist() == [step for step in range(6) for _ in range(4)]
+    assert names["name"].to_pylist() == [name_of(0, number) for number in range(24)]
 
 
 def _check_outputs(folder: RunFolder) -> list[list[float]]:

@@ -30,8 +30,9 @@ from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.events import FailureEvent, PhaseEvent, RaceEvent, read_events
 from pipeline_lab.runs.files import read_files
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record, this_process, update_record
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
 from pipeline_lab.runs.tables import BLOCKS, SAMPLES, STEPS, read_table
 
 pytestmark = pytest.mark.tensorflow
@@ -74,7 +75,8 @@ def _synthetic(prefetch: int) -> RunOptions:
 
 
 def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(tmp_path: Path) -> None:
-    options = RaceOptions(arms=(_synthetic(2), _synthetic(40)), pairs=6, block_steps=5)
+    arms = (_synthetic(2), _synthetic(40))
+    options = RaceOptions(arms=arms, pairs=6, block_steps=5, max_extra_load_percent=100)  # tests run beside each other
     folder = _run(tmp_path, options)
     blocks = read_table(folder.blocks, BLOCKS)
     step_ns = blocks["wall_ns"].to_numpy() / blocks["steps"].to_numpy()

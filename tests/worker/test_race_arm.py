@@ -133,6 +133,13 @@ def test_a_pipeline_that_is_as_fast_as_the_draining_is_not_drained_for_ever(make
     assert arm.run_block(1, CalmMeter()).drained_batches == race_arm.MOST_DRAINED * 4
 
 
+def test_a_race_that_was_asked_to_stop_waits_for_no_buffer(make_lane: MakeLane) -> None:
+    lane = make_lane(pipeline := Pipeline(depth=64))
+    lane.job.stop.request()
+    lane.arm.rest()
+    assert pipeline.ready == 1, "it was looked at once"
+
+
 def test_a_slow_pipeline_is_waited_for_until_its_prefetch_is_full(
     make_lane: MakeLane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

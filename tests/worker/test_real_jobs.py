@@ -28,8 +28,9 @@ from pipeline_lab.runs.events import (
     read_events,
 )
 from pipeline_lab.runs.files import read_files
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, read_record, this_process, update_record
+from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from pipeline_lab.runs.tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
 from tests.worker.fakes import make_folder
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data.results import HISTORY_TABLE
-from pipeline_lab.analysis.tf_data.settings import MB, NOT_TOLD, Calls, ram_in_use
+from pipeline_lab.analysis.tf_data.settings import NOT_TOLD, Calls, ram_in_use
+from pipeline_lab.units import BYTES_PER_MB
 
 
 def read_history(host: str, stages: list[Calls]) -> pa.Table:
@@ -36,4 +37,4 @@ def _history_of(host: str, stage: int, calls: Calls) -> pa.Table:
 
 
 def _bytes(megabytes: IntArray) -> IntArray:
-    return np.where(megabytes == NOT_TOLD, NOT_TOLD, megabytes * MB)
+    return np.where(megabytes == NOT_TOLD, NOT_TOLD, megabytes * BYTES_PER_MB)

@@ -14,11 +14,11 @@ from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.tf_data.results import StageOrigin
 from pipeline_lab.analysis.tf_data.threads import Threads
 from pipeline_lab.trace.schema import Line
+from pipeline_lab.units import BYTES_PER_MB
 
 SAMPLED_CALLS = 500
 """Calls of one stage in one trace whose stats are read."""
 NOT_TOLD = -1
-MB = 1_000_000
 
 _CREATION_NUMBER = re.compile(r":\d+")
 _SHAPE = re.compile(r"\[([\d,]*)\]")
@@ -131,4 +131,4 @@ def _tensor_bytes(kind: str, shape: str) -> int | None:
 def ram_in_use(calls: Calls) -> IntArray:
     """Return the bytes in all buffers at each call, which only a root tells: ``4431 out of 25276 (17.53%)``, in MB."""
     found = [_RAM.match(text) for text in calls.texts("ram_usage_megabytes")]
-    return np.fromiter((int(match[1]) * MB if match else NOT_TOLD for match in found), np.int64, len(found))
+    return np.fromiter((int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found), np.int64, len(found))

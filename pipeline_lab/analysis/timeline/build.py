@@ -1,6 +1,6 @@
 """Make a timeline's index from a run's traces and its diagnosis. Runs where traces are read, never in the app."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,8 @@ from pipeline_lab.analysis.trace_parts import find_places
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.log_search import SourceKind
-from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import find_traces
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.trace_file import TraceFile, session_file
 
 _LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}
 
@@ -44,9 +43,9 @@ class Capture:
 
 @dataclass(frozen=True)
 class Source:
-    """How to read the captures of a run, and the epoch of its axis' zero if the job noted it."""
+    """The captures of a run, each with its name for the progress, and the epoch of its axis' zero if the job noted it."""
 
-    readers: tuple[tuple[str, Callable[[], Trace]], ...]
+    files: tuple[tuple[str, TraceFile], ...]
     origin_epoch_ns: int | None
 
 
@@ -74,7 +73,7 @@ def build_index(path: Path, diagnosis: Diagnosis, folder: Path, progress: Progre
     writer.finish(
         [shifts[number] for number in range(len(captures))],
         captures=len(captures),
-        unreadable=len(source.readers) - len(captures),
+        unreadable=len(source.files) - len(captures),
         gaps_left_out=0 if isinstance(gaps, Unavailable) else gaps.gaps_left_out,
         left_out_ns=0 if isinstance(gaps, Unavailable) else gaps.left_out_ns,
     )
@@ -90,28 +89,24 @@ def _open_source(path: Path) -> Iterator[Source]:
             with _open_source(log) as source:
                 yield source
         else:
-            readers = tuple((file.parent.name, _reader(file)) for file in window_files(run))
-            yield Source(readers, read_job(run).origin_epoch_ns)
+            files = tuple((file.parent.name, session_file(file)) for file in window_files(run))
+            yield Source(files, read_job(run).origin_epoch_ns)
         return
     with find_traces(path) as found:
         if found.kind is SourceKind.RUN:
             with _open_source(found.root) as source:
                 yield source
         else:
-            yield Source(tuple((file.path.name, file.read) for file in found.files), None)
-
-
-def _reader(file: Path) -> Callable[[], Trace]:
-    return lambda: read_xplane(file, window=file.parent.name)
+            yield Source(tuple((file.path.name, file) for file in found.files), None)
 
 
 def _add_captures(writer: IndexWriter, source: Source, progress: Progress | None) -> list[Capture]:
     captures: list[Capture] = []
-    for number, (name, read) in enumerate(source.readers):
+    for number, (name, file) in enumerate(source.files):
         if progress:
-            progress(number, len(source.readers), name)
+            progress(number, len(source.files), name)
         try:
-            trace = read()
+            trace = file.read()
         except TraceReadError:  # the diagnosis says which and why
             continue
         activity = Activity(trace)

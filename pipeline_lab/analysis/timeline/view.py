@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.timeline.index import Group, Index
-from pipeline_lab.analysis.timeline.lanes import LaneKind
+from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
 from pipeline_lab.analysis.timeline.writing import Lane
 
 MAX_PIXELS = 4000
@@ -21,6 +21,8 @@ LEVELS = 7
 """A pixel's fill is told in this many steps: one byte holds class and level."""
 SHOWN_THREADS = 12
 """Threads per host that are shown at first; a run of many hosts shows fewer of each."""
+MOSTLY_RECORDED = 0.5
+"""From this share of recorded time on, a timeline opens with all of it in view."""
 _ROLES = ("stream", "training", "waits", "tf.data", "other")
 
 
@@ -40,6 +42,26 @@ class View:
     pixels: int
     rows: tuple[tuple[int, int], ...]
     marked: tuple[int, ...] = ()
+
+
+def profile_windows(index: Index) -> list[tuple[int, int]]:
+    """Return start and end of each profile window, ns, in their order; none of a log that does not tell them."""
+    return [
+        (int(start_ns), int(start_ns + duration_ns))
+        for lane in index.lanes_of(LaneKind.WINDOWS)
+        for group in index.at(lane, 0)
+        if CLASSES[group.event_class] == Work.WINDOW
+        for start_ns, duration_ns in zip(group.start_ns, group.duration_ns(0, len(group.start_ns)), strict=True)
+    ]
+
+
+def opening_stretch(index: Index) -> tuple[int, int]:
+    """Return the stretch of time to show first, ns: all of it, or the first window where most of it was not recorded."""
+    windows = profile_windows(index)
+    recorded_ns = sum(end_ns - start_ns for start_ns, end_ns in windows)
+    if not windows or recorded_ns >= MOSTLY_RECORDED * (index.end_ns - index.start_ns):
+        return index.start_ns, max(index.end_ns, index.start_ns + 1)
+    return windows[0]
 
 
 def arrange_lanes(index: Index) -> list[dict[str, Any]]:

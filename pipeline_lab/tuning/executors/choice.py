@@ -1,12 +1,17 @@
 """Which executor does the work."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.local import LocalExecutor
 
 if TYPE_CHECKING:
+    from pipeline_lab.analysis.spreading import Spread
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def open_executor(
@@ -28,3 +33,22 @@ def open_executor(
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor  # an optional library
 
     return RayExecutor(store, ray, gpus_per_trial)
+
+
+def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> "Spread":
+    """Return who divides tasks up, for what needs no machine to itself; nobody is connected to while there are no tasks.
+
+    Args:
+        ray, store, workers: As :func:`open_executor` takes them.
+    """
+
+    def spread(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        if not items:
+            return
+        executor = open_executor(ray, store, workers)
+        try:
+            yield from executor.spread(task, items)
+        finally:
+            executor.close()
+
+    return spread

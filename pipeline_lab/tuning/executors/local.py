@@ -9,11 +9,12 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.runs.launcher import cancel, launch, launch_race
+from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.ending import failure_of, took_s
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
-from pipeline_lab.tuning.executors.processes import spread_over_processes, usable_cores
+from pipeline_lab.tuning.executors.processes import spread_over_processes
 from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
 
 POLL_S = 0.25
@@ -34,7 +35,7 @@ class LocalExecutor:
             store: Where runs go.
             workers: Tasks at a time that need no machine to themselves; None for one on each core.
         """
-        self._store, self._workers = store, workers or usable_cores()
+        self._store, self._workers = store, workers or len(core_numbers())
 
     def check(self, options: RunOptions) -> None:
         """Make sure that the data are there.

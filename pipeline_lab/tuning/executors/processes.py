@@ -1,9 +1,9 @@
 """Tasks in processes of this machine, for work that fits into a function call: reading traces."""
 
+import contextlib
 import multiprocessing
-import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
@@ -22,43 +22,48 @@ LOST = (
 )
 
 
-def usable_cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def spread_over_processes(
     task: Callable[[Item], Result], items: Sequence[Item], workers: int
 ) -> Iterator[tuple[int, Result]]:
     """Do a task for every item, so many at a time; yield each item's place with its result as they end.
 
-    A process that is lost breaks the pool that it is in, so what was under way or waiting there is done again in a new one.
+    A process that is lost breaks the pool that it is in, so what was under way there is done again in a new one.
 
     Raises:
         RunFailedError: A task was lost three times.
     """
-    left, lost = dict(enumerate(items)), Counter[int]()
-    while left:
-        with ProcessPoolExecutor(
-            max(1, min(workers, len(left))), multiprocessing.get_context("spawn"), keep_to_one_core
-        ) as pool:
-            asked = {pool.submit(task, item): place for place, item in left.items()}
-            for place, result in _answers(asked):
-                del left[place]
-                yield place, result
-        lost.update(left.keys())
-        if any(times >= MOST_ATTEMPTS for times in lost.values()):
+    waiting, times_lost = deque(enumerate(items)), Counter[int]()
+    while waiting:
+        at_once = max(1, min(workers, len(waiting)))
+        with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), keep_to_one_core) as pool:
+            lost = yield from _answers(pool, task, waiting, at_once)
+        waiting.extendleft(lost)
+        times_lost.update(place for place, _ in lost)
+        if any(times_lost[place] >= MOST_ATTEMPTS for place, _ in lost):
             raise RunFailedError(LOST.format(times=MOST_ATTEMPTS))
 
 
-def _answers(asked: "dict[Future[Result], int]") -> Iterator[tuple[int, Result]]:
-    """Yield what comes back, until all has, or the pool is broken."""
-    waiting = set(asked)
-    while waiting:
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in done:
+def _answers(
+    pool: ProcessPoolExecutor, task: Callable[[Item], Result], waiting: deque[tuple[int, Item]], at_once: int
+) -> Generator[tuple[int, Result], None, list[tuple[int, Item]]]:
+    """Yield what comes back, until all has, or the pool is broken; return what was under way in it by then.
+
+    No more is handed over than there are processes, for a broken pool does not say what had begun.
+    """
+    lost: list[tuple[int, Item]] = []
+    running: dict[Future[Result], tuple[int, Item]] = {}
+    while True:
+        with contextlib.suppress(BrokenProcessPool):  # what is under way says so too
+            while waiting and len(running) < at_once:
+                running[pool.submit(task, waiting[0][1])] = waiting[0]
+                waiting.popleft()
+        if not running:
+            return lost
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            place, item = running.pop(future)
             try:
                 result = future.result()
             except BrokenProcessPool:
-                continue
-            yield asked[future], result
+                lost.append((place, item))
+            else:
+                yield place, result

@@ -7,7 +7,6 @@ job behind that would disturb the next one.
 
 import contextlib
 import io
-import os
 import platform
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from typing import Any
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.launcher import create_race, create_run
+from pipeline_lab.runs.machine import core_numbers, keep_to_cores
 from pipeline_lab.runs.runtime import child_environment, die_with_parent, module_command, runtime_folder
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.ending import failure_of, took_s
@@ -63,12 +63,12 @@ def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> Answer:
         number, of: Which share of the machine it is given: a queue of its own, and cores that no other share has.
     """
     runtime = runtime_folder() if of == 1 else _share_of_runtime(number)
-    cores = share_of(sorted(os.sched_getaffinity(0)), number, of)
+    cores = share_of(core_numbers(), number, of)
     die = die_with_parent()
 
     def keep_to_share() -> None:
         die()
-        os.sched_setaffinity(0, cores)
+        keep_to_cores(cores)
 
     sweep()
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as place:

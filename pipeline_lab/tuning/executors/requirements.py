@@ -5,10 +5,12 @@ import platform
 import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from pipeline_lab import __version__
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.workload import AudioWorkload, ImagesWorkload
 
 
 class MachinesDifferError(PipelineLabError):
@@ -24,7 +26,7 @@ class Machine:
         python: Version, such as ``3.11``.
         lab: Version of Pipeline Lab.
         tensorflow: Its version; empty where it is not installed.
-        missing: A pattern of the user's files that matches nothing there, or empty.
+        missing: A pattern of the user's files that matches nothing there, or their folder that is not there; else empty.
     """
 
     name: str
@@ -41,10 +43,8 @@ class Machine:
 
 def describe_machine(options: RunOptions) -> Machine:
     """Say what this machine has; data that the lab makes itself is made where it is missing."""
-    pattern = getattr(options.workload, "pattern", None) or ""
-    found = not pattern or bool(glob.glob(pattern))  # noqa: PTH207, Path.glob takes no absolute pattern
     major, minor = sys.version_info[:2]
-    return Machine(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), "" if found else pattern)
+    return Machine(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), _missing(options))
 
 
 def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
@@ -57,12 +57,22 @@ def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
     for machine in machines:
         if machine.missing:
             raise DataError(
-                f"No file matches {machine.missing!r} on {machine.name}; every machine must see the data under the same path."
+                f"There is no {machine.missing!r} on {machine.name}; every machine must see the data under the same path."
             )
         if machine.code != here.code:
             raise MachinesDifferError(
                 f"{machine.name} has {_code(machine)}, but {here.name} has {_code(here)}; install the same everywhere."
             )
+
+
+def _missing(options: RunOptions) -> str:
+    """Return the user's files that this machine does not see; empty where it sees some, or none are asked for."""
+    workload = options.workload
+    pattern = getattr(workload, "pattern", None)
+    if pattern and not glob.glob(pattern):  # noqa: PTH207, Path.glob takes no absolute pattern
+        return str(pattern)
+    folder = workload.folder if isinstance(workload, AudioWorkload | ImagesWorkload) else None
+    return folder if folder and not Path(folder).expanduser().is_dir() else ""
 
 
 def _code(machine: Machine) -> str:

@@ -1,4 +1,4 @@
-"""Recorded runs side by side: what differs in what they were told, then in what was measured."""
+"""Recorded runs side by side: the answer, what differs in what they were told, then in what was measured."""
 
 import streamlit as st
 
@@ -25,11 +25,11 @@ if unanalysed is not None:
 content = subjects.open_report(store, folders).content()
 differences, *sections = content.sections
 st.header(escape(content.title), anchor=False)
+contents.show_answer(content.answer)
+contents.show_warnings(content)
+compare_form.offer_race(store, folders)
 with st.container(border=True, key="differences"):
     st.subheader(escape(differences.title), anchor=False)
     contents.show_section(differences, "differences")
-contents.show_warnings(content)
-compare_form.offer_race(store, folders)
-contents.show_answer(content.answer)
 contents.show_tabs(tuple(sections), "compare-section")
 export_links.show([folder.id for folder in folders])

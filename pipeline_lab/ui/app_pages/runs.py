@@ -4,6 +4,7 @@ import streamlit as st
 
 from pipeline_lab.ui import cache, manage
 from pipeline_lab.ui.listing import COLUMN_CONFIG, find_runs, runs_table
+from pipeline_lab.ui.text import escape
 
 st.title("What has run so far?", anchor=False)
 store = cache.store()
@@ -14,8 +15,10 @@ records = find_runs(store, words or "")
 if not records:
     st.info("No run fits the search." if words else "There are no runs yet; launch one from the page New run.")
     st.stop()
+with st.spinner("Reading the numbers of the runs"):  # once for each run
+    table = runs_table(store, records)
 chosen = st.dataframe(
-    runs_table(store, records),
+    table,
     column_config=COLUMN_CONFIG,
     hide_index=True,
     lazy=False,
@@ -30,5 +33,10 @@ if len(selected) > 1:
 elif selected:
     manage.show_actions(store, selected[0], can_open=True)
 else:
-    count = "1 run" if len(records) == 1 else f"{len(records)} runs"
-    st.caption(f"{count} in {store.root}. Choose one to open, tag or delete it, several to compare them.")
+    own = sum(not store.is_sample(record.id) for record in records)
+    others = len(records) - own
+    samples = f", and {'1 sample' if others == 1 else f'{others} samples'}" if others else ""
+    st.caption(
+        f"{'1 run' if own == 1 else f'{own} runs'} in {escape(str(store.root))}{samples}. Choose one to open, tag or delete it, "
+        "several to compare them."
+    )

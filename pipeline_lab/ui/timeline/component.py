@@ -6,7 +6,7 @@ import streamlit as st
 
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES
-from pipeline_lab.analysis.timeline.view import arrange_lanes
+from pipeline_lab.analysis.timeline.view import arrange_lanes, opening_stretch, profile_windows
 from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.ui import state
@@ -54,9 +54,9 @@ def show_so_far(folder: RunFolder) -> None:
         index = answers.open_timeline(folder, made.name)
     except (LookupError, OSError, ValueError):  # a newer one takes its place at this moment
         return
-    captures = index.facts["captures"]
+    windows = len(profile_windows(index))
     st.caption(
-        f"The timeline of the first {'profile window' if captures == 1 else f'{captures} profile windows'}; it grows when as many "
+        f"The timeline of the first {'profile window' if windows == 1 else f'{windows} profile windows'}; it grows when as many "
         "more are on disk."
     )
     _show_canvas(folder, made.name, index, has_sections=False)
@@ -73,6 +73,7 @@ def _show_canvas(folder: RunFolder, name: str, index: Index, *, has_sections: bo
             "classes": _classes(index),
             "start": index.start_ns,
             "end": max(index.end_ns, index.start_ns + 1),
+            "opening": opening_stretch(index),
             "view": jump.asked_view(),
             "pick": jump.asked_pick(),
         },

@@ -1,14 +1,21 @@
-"""From a gap, wait or step anywhere on a run's page to the timeline, and back. The link says where one is."""
+"""From a gap, wait or step anywhere on a run's page to the timeline, and back; from a stage's bar to all that is known of the
+stage. The link says where one is.
+"""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
+from pipeline_lab.figures.places import stage_at
 from pipeline_lab.ui import state
 
 TITLE = "Timeline"
-SECTION, VIEW, PICK = "section", "view", "pick"
-"""Query parameters: the open tab; the stretch of time as ``START-END`` in ns; the chosen event."""
+TABS = "sections"
+"""Key of the container that holds the page's tabs."""
+SECTION, VIEW, PICK, STAGE = "section", "view", "pick", "stage"
+"""Query parameters: the open tab; the stretch of time as ``START-END`` in ns; the chosen event; the chosen stage, the consumer
+being 1.
+"""
 
 
 def to_place(place: str) -> None:
@@ -19,28 +26,54 @@ def to_place(place: str) -> None:
     kept, gone = (PICK, VIEW) if "@" in place else (VIEW, PICK)
     st.query_params[kept] = place
     st.query_params.pop(gone, None)
-    state.open_tab(SECTION, TITLE)
+    to_tab(TITLE)
+
+
+def to_tab(title: str) -> None:
+    """Open a tab of the page and bring it into view (for use in callbacks)."""
+    state.choose(SECTION, title)
+    state.ask_to_show(TABS)
 
 
 def from_chart(key: str, places: list[Sequence[str] | None]) -> None:
-    """Open the timeline where the mark that was chosen on a chart lies (a callback).
+    """Lead to what the mark that was chosen on a chart stands for (a callback).
 
     Args:
         key: Of the chart.
-        places: Of the marks of each of the figure's traces; None where a trace's marks lie nowhere.
+        places: Of the marks of each of the figure's traces; None where a trace's marks lead nowhere.
     """
     for curve, mark in state.chosen_marks(key):
         found = places[curve] if curve < len(places) else None
-        if found is not None and mark < len(found):
+        if found is None or mark >= len(found):
+            continue
+        stage = stage_at(found[mark])
+        if stage is None:
             to_place(found[mark])
-            return
+        else:
+            to_stage(stage)
+        return
+
+
+def to_stage(number: int) -> None:
+    """Choose the stage with that number, the consumer being 0."""
+    st.query_params[STAGE] = str(number + 1)
+
+
+def asked_stage_word() -> str:
+    return st.query_params.get(STAGE, "")
+
+
+def asked_stage(stages: int) -> int | None:
+    """Return the number of the stage that the link names; None if it names none of so many."""
+    asked = asked_stage_word()
+    return int(asked) - 1 if asked.isdecimal() and 1 <= int(asked) <= stages else None
 
 
 def go_back() -> None:
     """Open the section that the timeline's button names (a callback)."""
     section = getattr(state.widget_value("timeline"), "section", None)
     if section:
-        state.open_tab(SECTION, str(section))
+        to_tab(str(section))
 
 
 def asked_view() -> str:

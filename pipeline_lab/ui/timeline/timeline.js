@@ -22,7 +22,7 @@ class Timeline {
     this.pointers = new Map()
     this.update(data)
     const [from, to] = (data.view.match(/^(-?\d+)-(-?\d+)$/) ?? []).slice(1).map(Number)
-    this.setView(from ?? data.start, to ?? data.end, false)
+    this.setView(from ?? data.opening[0], to ?? data.opening[1], false)
     this.listen()
     if (data.pick) this.choose(`event?pick=${encodeURIComponent(data.pick)}`, from === undefined)
   }

@@ -52,6 +52,8 @@ def check_wav(path: Path, rate_hz: int | None = None) -> None:
             f"{path} was cut short: its header promises {promised_bytes / second_bytes:.3g} s, but it ends after "
             f"{left_bytes / second_bytes:.3g} s; copy it again, or leave it out."
         )
+    if not parameters.nframes:
+        raise DataError(f"{path} holds no samples; record it again, or leave it out.")
     if rate_hz is not None and parameters.framerate != rate_hz:
         raise DataError(
             f"{path} has {parameters.framerate} samples per second; set workload.sample_rate_hz to that, not to {rate_hz}."

@@ -1,6 +1,7 @@
 """The index of a hand-made run: its lanes, what a view shows, what single events and stretches of time are."""
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.index import open_index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, rank_operations, search
-from pipeline_lab.analysis.timeline.view import LEVELS, View, arrange_lanes, cut
+from pipeline_lab.analysis.timeline.view import LEVELS, View, arrange_lanes, cut, opening_stretch, profile_windows
+from tests.support.recorded_run import write_run
 from tests.support.timelines import MS, READER, make_timeline, write_trace
+from tests.support.xspace import XSpace
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +157,25 @@ def test_windows_lie_one_after_another_as_in_the_diagnosis(tmp_path):
     assert len(index.lanes_of(LaneKind.THREAD)) == 2, "a thread is one lane over all windows"
     assert index.lanes[lane_of(index, LaneKind.WINDOWS)].events == 2
     assert index.end_ns == starts[-1] + 100 * MS
+    first, second = profile_windows(index)
+    assert first == (0, 200 * MS)
+    assert second[1] - second[0] == 200 * MS
+    assert opening_stretch(index) == (0, index.end_ns), "most of it was recorded"
+    assert opening_stretch(replace(index, end_ns=2000 * MS)) == first, "400 of 2000 ms were"
+
+
+def test_the_host_of_a_window_is_the_diagnosis_host_where_the_trace_has_none(tmp_path):
+    folder = write_run(tmp_path / "run", windows=1)
+    capture = folder.window("window-0001") / "trainer.xplane.pb"
+    space = XSpace()
+    space.plane("/host:CPU").line("python").event("train", 0, 10_000, step_num=0, _r=1)
+    space.write(capture, host="")
+    diagnosis = diagnose(folder.path)
+    (tmp_path / "index").mkdir()
+    build_index(folder.path, diagnosis, tmp_path / "index")
+    index = open_index(tmp_path / "index")
+    threads, steps = (index.lanes_of(kind) for kind in (LaneKind.THREAD, LaneKind.STEPS))
+    assert [index.lanes[number].host for number in (*threads, *steps)] == ["trainer", "trainer"]
 
 
 def test_an_index_is_kept_until_its_inputs_change(tmp_path, monkeypatch):
