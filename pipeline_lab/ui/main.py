@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.ui import background, changes, links, state
+from pipeline_lab.ui import background, changes, links, state, tab_focus
 from pipeline_lab.ui.text import prose, sentence
 
 ICON = Path(__file__).with_name("icon.png")
@@ -39,4 +39,5 @@ except PipelineLabError as error:
         st.page_link(links.HOME, label="First page", icon=":material/home:")
 if problem := state.take_problem():
     st.error(prose(sentence(problem)))
+tab_focus.keep()
 background.prepare()

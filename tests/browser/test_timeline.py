@@ -153,11 +153,11 @@ def test_the_timeline_is_reached_with_the_keyboard_alone(link, page):
     visit(page, link)
     tab_to(page, "Input stalls")
     page.keyboard.press("End")
-    for _ in range(4):
-        settle(page)  # Streamlit goes back to a tab whose page came after the next key
+    page.wait_for_function(f"({FOCUSED})() === 'Options and source'")
+    for name in ("Beside XProf", "What if", "Timeline"):
+        settle(page)
         page.keyboard.press("ArrowLeft")
-        if page.evaluate(FOCUSED) == "Timeline":
-            break
+        page.wait_for_function(f"({FOCUSED})() === '{name}'")
     tile = wait_for_tile(page)
     tab_to(page, page.get_by_role("application").get_attribute("aria-label"))
     page.keyboard.press("+")
@@ -177,3 +177,13 @@ def test_an_event_is_found_by_its_name(link, page, shots):
     page.wait_for_function("(first) => new URL(location).searchParams.get('pick') !== first", arg=first)
     settle(page)
     shoot(page, shots / "timeline-search.png")
+
+
+def test_a_tab_keeps_the_keyboard_while_it_is_disabled_for_a_moment(link, page):
+    visit(page, link)
+    tab_to(page, "Input stalls")
+    tab = page.get_by_role("tab", name="Input stalls")
+    tab.evaluate("tab => tab.removeAttribute('tabindex')")  # as Streamlit does when it builds the page anew
+    page.wait_for_function("document.activeElement === document.body")
+    tab.evaluate("tab => tab.setAttribute('tabindex', 0)")
+    page.wait_for_function(f"({FOCUSED})() === 'Input stalls'")
