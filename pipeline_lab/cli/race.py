@@ -30,7 +30,7 @@ def race(
     ],
     workload: WorkloadOption = None,
     pairs: Annotated[
-        int | None, typer.Option(help="Rounds after which the race ends in any case.", show_default="30")
+        int | None, typer.Option(help="Rounds after which the race ends in any case, 6 at least.", show_default="30")
     ] = None,
     block: Annotated[
         int | None, typer.Option(metavar="STEPS", help="Measured steps of an arm in a round.", show_default="10")

@@ -205,17 +205,34 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     Returns:
         A table of that schema; without rows if there is no file yet or nothing in it is complete.
     """
-    batches: list[pa.RecordBatch] = []
+    try:
+        return _read_whole(path, schema)
+    except (OSError, pa.ArrowException):
+        return _read_what_is_complete(path, schema)
+
+
+def _read_whole(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a stream in one call, which takes half of the time that its batches take one by one."""
+    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+        if not all(_holds(stream.schema, field) for field in schema):
+            return schema.empty_table()
+        found = stream.read_all()
+        found.validate(full=True)  # an offset that leads out of a batch would end the process
+        return _fit(found.combine_chunks(), schema)
+
+
+def _read_what_is_complete(path: Path, schema: pa.Schema) -> pa.Table:
+    batches: list[pa.Table] = []
     try:
         with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
             if all(_holds(stream.schema, field) for field in schema):
                 while True:
-                    batch = stream.read_next_batch()
-                    batch.validate(full=True)  # an offset that leads out of the batch would end the process
+                    batch = pa.Table.from_batches([stream.read_next_batch()])
+                    batch.validate(full=True)
                     batches.append(_fit(batch, schema))
     except (StopIteration, OSError, pa.ArrowException):
         pass
-    return pa.Table.from_batches(batches, schema)
+    return pa.concat_tables([schema.empty_table(), *batches])
 
 
 def _holds(found: pa.Schema, field: pa.Field) -> bool:
@@ -223,10 +240,10 @@ def _holds(found: pa.Schema, field: pa.Field) -> bool:
     return len(found.get_all_field_indices(field.name)) <= 1 and (field in found or field.name in LATER)
 
 
-def _fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Give a batch the columns that it lacks, all null."""
+def _fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Bring the columns into their order and add those that the table lacks, all null."""
     columns = [
-        batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        table.column(field.name) if field.name in table.schema.names else pa.nulls(table.num_rows, field.type)
         for field in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.table(columns, schema=schema)

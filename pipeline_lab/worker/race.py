@@ -58,7 +58,7 @@ class Race:
             if kept >= options.pairs or all(standing.is_over for standing in self._standings):
                 return
             if self._elapsed_s > options.max_seconds:
-                self._note(f"The time was up after {kept} of {options.pairs} rounds; raise max_seconds for more.")
+                self._note(f"The time was up after {kept} of {options.pairs} rounds; allow it more seconds for more.")
                 return
         self._note(
             f"Fewer than {options.pairs} of {max_rounds(options)} rounds count, for other programs disturbed the rest or "

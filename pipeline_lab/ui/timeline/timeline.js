@@ -87,6 +87,7 @@ class Timeline {
     const wanted = (start + end - span) / 2, margin = 0.05 * span
     this.start = Math.round(Math.min(Math.max(wanted, first - margin), Math.max(first - margin, last + margin - span)))
     this.end = Math.max(this.start + 1, Math.round(this.start + span))
+    this.find(".tip").hidden = true  // it spoke of what was there
     this.paint()
     this.ask()
     const whole = first < this.start || last > this.end
