@@ -1,8 +1,9 @@
 """What ``ProfileWindows`` and ``watch`` cost a job of your own: ``python -m benchmarks.overhead``.
 
-``ProfileWindows`` is measured inside one process, where blocks of steps with and without windows take turns in an order
-drawn by chance. ``watch`` belongs to a whole process, so processes with and without it take turns, and their steps are
-counted after a lead in which its first windows come closer together. Memory is that of whole processes.
+Inside one process blocks of steps with and without a window take turns, in an order drawn by chance: that is what a window
+costs, its flushing and the start of the recording included. It is spread over the time from one window to the next: the period
+of ``watch``, and for ``ProfileWindows``, which spaces its windows by what they cost, the one seen in a longer run. What is
+done between the windows is measured beside a process that trains nothing. Memory is that of whole processes.
 """
 
 import argparse
@@ -15,59 +16,78 @@ from typing import Any
 import numpy as np
 
 from pipeline_lab.statistics.paired import log_ratios, paired_ratio
-from pipeline_lab.statistics.schedule import draw_order
-from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
+from pipeline_lab.units import format_bytes
 
+JOB = "benchmarks.overhead.job"
+WATCH = ("pipeline_lab.capture.watch",)
+NAMES = {"windows": "ProfileWindows", "watch": "watch"}
 KINDS = {"keras": "Keras fit", "loop": "custom loop"}
 MAX_OVERHEAD_PERCENT = 3.0
 MEMORY_BUDGET_BYTES = 300_000_000
+WATCH_EVERY_S = 20.0
+"""From one window of ``watch`` to the next, unless told otherwise."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--pairs", type=int, default=10, help="pairs of blocks inside one process")
-    parser.add_argument("--block", type=int, default=2500, help="steps of a block: a quarter of a minute or so")
-    parser.add_argument("--rounds", type=int, default=6, help="pairs of processes")
-    parser.add_argument("--lead", type=float, default=30.0, help="seconds of a process that do not count")
-    parser.add_argument("--seconds", type=float, default=60.0, help="seconds of a process that count")
-    parser.add_argument("--memory", type=int, metavar="STEPS", help="only the memory that so many steps take")
+    parser.add_argument("--pairs", type=int, default=90, help="pairs of blocks for ProfileWindows")
+    parser.add_argument("--watch-pairs", type=int, default=30, help="pairs of blocks for watch, which are longer")
+    parser.add_argument("--block", type=float, default=1.5, help="seconds of a block for ProfileWindows, more or less")
+    parser.add_argument("--watch-block", type=float, default=4.5, help="seconds of such a block, more or less")
+    parser.add_argument("--steps", type=int, default=10_000, help="steps of the longer runs")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as store:
-        if chosen.memory:
-            for kind in chosen.kinds:
-                compare_memory(kind, chosen.memory, store)
-            return
         for kind in chosen.kinds:
-            blocks = run_job(kind, "--store", store, "--pairs", str(chosen.pairs), "--block", str(chosen.block))
-            tell(f"ProfileWindows, {KINDS[kind]}", blocks["plain_s"], blocks["windows_s"], chosen.block)
-            tell_cpu(blocks["plain_cpu_s"], blocks["windows_cpu_s"])
-            length = ("--lead", str(chosen.lead), "--seconds", str(chosen.seconds))
-            rounds = [run_round(kind, number, store, *length) for number in range(chosen.rounds)]
-            plain, watched = ([each[arm] for each in rounds] for arm in (0, 1))
-            tell(f"watch, {KINDS[kind]}", *([each["step_s"] for each in arm] for arm in (plain, watched)), 1)
-            tell_cpu(*([each["step_cpu_s"] for each in arm] for arm in (plain, watched)))
-            windows = run_job(kind, *length, "--windows", "--store", store)
-            for name, grown in (("watch", watched), ("ProfileWindows", [windows])):
-                tell_memory(f"{name}, {KINDS[kind]}", plain, grown)
+            length = (kind, "--steps", str(chosen.steps))
+            plain = run_job(*length)
+            recorded = run_job(*length, "--windows", "--store", store)
+            watched = run_module((*WATCH, "--store", store, "-m", JOB), *length)
+            step_s = plain["seconds"] / chosen.steps
+            periods = {"windows": recorded["seconds"] / max(1, recorded["windows"]), "watch": WATCH_EVERY_S}
+            blocks = {"windows": (chosen.pairs, chosen.block), "watch": (chosen.watch_pairs, chosen.watch_block)}
+            for recorder, found in (("windows", recorded), ("watch", watched)):
+                pairs, block_s = blocks[recorder]
+                race(kind, recorder, store, pairs, round(block_s / step_s), periods[recorder])
+                tell_memory(kind, recorder, plain["peak_bytes"], found["peak_bytes"], chosen.steps)
 
 
-def run_round(kind: str, number: int, store: str, *arguments: str) -> dict[int, dict[str, Any]]:
-    """Run the job plain (0) and watched (1), in an order drawn for this round."""
-    runner = ("pipeline_lab.capture.watch", "--store", store, "-m", "benchmarks.overhead.job")
-    modules = {0: ("benchmarks.overhead.job",), 1: runner}
-    return {arm: run_module(modules[arm], kind, *arguments) for arm in draw_order(2, number, seed=1)}
+def race(kind: str, recorder: str, store: str, pairs: int, steps: int, period_s: float) -> None:
+    """Race blocks of so many steps that hold a window against plain ones; tell what that is of the period."""
+    own = (kind, "--store", store, "--recorder", recorder)
+    found = run_job(*own, "--pairs", str(pairs), "--block", str(steps))
+    between = run_job(*own, "--idle")
+    windows = found["windows"] / pairs
+    if not windows:
+        sys.exit("The blocks were too short for a window; take longer ones.")
+    plain_s = float(np.median(found["plain_s"]))
+    ratio = paired_ratio(log_ratios(np.array(found["plain_s"]), np.array(found["recorded_s"])))
+    costs_s = [(each - 1) * plain_s / windows for each in (ratio.low, ratio.ratio, ratio.high)]
+    between_percent = 100 * (between["idle_share"] + between["step_s"] / (plain_s / steps))
+    low, middle, high = (100 * cost_s / period_s + between_percent for cost_s in costs_s)
+    verdict = "within" if high <= MAX_OVERHEAD_PERCENT else "BEYOND" if low > MAX_OVERHEAD_PERCENT else "too noisy for"
+    print(
+        f"{NAMES[recorder]}, {KINDS[kind]}: {middle:+.2f} % ({low:+.2f} to {high:+.2f} %): {verdict} {MAX_OVERHEAD_PERCENT:g} %\n"
+        f"  a window costs {costs_s[1] * 1e3:.0f} ms ({costs_s[0] * 1e3:.0f} to {costs_s[2] * 1e3:.0f}) every {period_s:.1f} s, "
+        f"what is done between them {between_percent:.2f} %\n"
+        f"  {pairs} pairs of {steps:,} steps of {1e3 * plain_s / steps:.2f} ms, {windows:.2f} windows in a block, "
+        f"{found['late_windows']} of {found['windows']} not written before its end",
+        flush=True,
+    )
 
 
-def compare_memory(kind: str, steps: int, store: str) -> None:
-    """Take so many steps with and without windows, and tell the difference of the processes' peaks."""
-    length = ("--steps", str(steps), "--store", store)
-    plain, recorded = run_job(kind, *length), run_job(kind, *length, "--windows")
-    tell_memory(f"ProfileWindows, {KINDS[kind]}", [plain], [recorded])
+def tell_memory(kind: str, recorder: str, plain_bytes: int, recorded_bytes: int, steps: int) -> None:
+    added = recorded_bytes - plain_bytes
+    verdict = "within" if added <= MEMORY_BUDGET_BYTES else "BEYOND"
+    print(
+        f"{NAMES[recorder]}, {KINDS[kind]}: peak memory {format_bytes(plain_bytes)}, {format_bytes(added)} more after "
+        f"{steps:,} steps: {verdict} +{format_bytes(MEMORY_BUDGET_BYTES)}",
+        flush=True,
+    )
 
 
-def run_job(kind: str, *arguments: str) -> dict[str, Any]:
-    return run_module(("benchmarks.overhead.job",), kind, *arguments)
+def run_job(*arguments: str) -> dict[str, Any]:
+    return run_module((JOB,), *arguments)
 
 
 def run_module(module: tuple[str, ...], *arguments: str) -> dict[str, Any]:
@@ -78,36 +98,6 @@ def run_module(module: tuple[str, ...], *arguments: str) -> dict[str, Any]:
         sys.exit(f"{' '.join(command)} ended with code {ended.returncode}:\n{ended.stderr[-2000:]}")
     document: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return document
-
-
-def tell(name: str, plain_s: list[float], recorded_s: list[float], steps: int) -> None:
-    ratio = paired_ratio(log_ratios(np.array(plain_s), np.array(recorded_s)))
-    low, middle, high = (100 * (each - 1) for each in (ratio.low, ratio.ratio, ratio.high))
-    step = format_duration(float(np.median(plain_s)) / steps * NS_PER_S)
-    verdict = "within" if high <= MAX_OVERHEAD_PERCENT else "BEYOND" if low > MAX_OVERHEAD_PERCENT else "too noisy for"
-    print(
-        f"{name}: {middle:+.2f} % ({low:+.2f} to {high:+.2f} %, {ratio.pairs} pairs, step {step}): "
-        f"{verdict} {MAX_OVERHEAD_PERCENT:g} %",
-        flush=True,
-    )
-
-
-def tell_cpu(plain_s: list[float], recorded_s: list[float]) -> None:
-    """Print what it costs in processor time, which other programs on the machine hardly change."""
-    ratio = paired_ratio(log_ratios(np.array(plain_s), np.array(recorded_s)))
-    low, middle, high = (100 * (each - 1) for each in (ratio.low, ratio.ratio, ratio.high))
-    print(f"  processor time {middle:+.2f} % ({low:+.2f} to {high:+.2f} %)", flush=True)
-
-
-def tell_memory(name: str, plain: list[dict[str, Any]], recorded: list[dict[str, Any]]) -> None:
-    before, after = (float(np.median([each["peak_bytes"] for each in arm])) for arm in (plain, recorded))
-    steps = min(each["steps"] for each in recorded)
-    verdict = "within" if after - before <= MEMORY_BUDGET_BYTES else "BEYOND"
-    print(
-        f"{name}: peak memory {format_bytes(before)}, {format_bytes(after - before)} more after {steps:,} steps: "
-        f"{verdict} +{format_bytes(MEMORY_BUDGET_BYTES)}",
-        flush=True,
-    )
 
 
 if __name__ == "__main__":

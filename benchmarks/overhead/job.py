@@ -8,7 +8,9 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import keras
@@ -16,11 +18,19 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.capture import ProfileWindows
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.capture.watch import Watcher
+from pipeline_lab.runs.events import WindowEvent, read_events
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.statistics.schedule import draw_order
 
 BATCH, EXAMPLES = 64, 4096
 LEAD_STEPS = 20
 """Steps at the start of a block that do not count."""
+IDLE_S = (9.0, 13.0)
+"""Since ``watch`` began: between its second window, after six seconds, and its third, after fourteen."""
+EMPTY_STEPS = 20_000
 
 
 class Course(Protocol):
@@ -33,35 +43,6 @@ class Course(Protocol):
     def after(self) -> None: ...
 
     def result(self) -> dict[str, Any]: ...
-
-
-class Steady:
-    """Counts the steps of a stretch of time, after a lead that lets windows find their rhythm."""
-
-    def __init__(self, lead_s: float, seconds: float) -> None:
-        self._lead_s, self._seconds, self.is_over = lead_s, seconds, False
-        self._begun_s = self._first_s = 0.0
-        self._steps = self._all_steps = 0
-
-    def before(self) -> None:
-        self._begun_s = self._begun_s or time.perf_counter()
-
-    def after(self) -> None:
-        now_s = time.perf_counter()
-        self._all_steps += 1
-        if not self._first_s and now_s - self._begun_s >= self._lead_s:
-            self._first_s, self._first_cpu_s = now_s, time.process_time()
-        elif self._first_s:
-            self._steps += 1
-            self.is_over = now_s - self._first_s >= self._seconds
-            self._last_s, self._last_cpu_s = now_s, time.process_time()
-
-    def result(self) -> dict[str, Any]:
-        return {
-            "step_s": (self._last_s - self._first_s) / self._steps,
-            "step_cpu_s": (self._last_cpu_s - self._first_cpu_s) / self._steps,
-            "steps": self._all_steps,
-        }
 
 
 class Counted:
@@ -80,80 +61,147 @@ class Counted:
         return {"steps": self._steps}
 
 
+class Recorder(Protocol):
+    """What records a block, from before its first step to after its last."""
+
+    def before(self, step: int) -> None: ...
+
+    def after(self, step: int) -> None: ...
+
+    def end(self) -> list[WindowEvent]:
+        """Write all; return the windows."""
+        ...
+
+
+class ByStep:
+    """``ProfileWindows``, called as Keras calls it."""
+
+    def __init__(self, store: str, first_step: int = LEAD_STEPS) -> None:
+        self._windows = ProfileWindows(store, warmup_steps=first_step)
+        self._windows.on_train_begin()
+        self.before, self.after = self._windows.on_train_batch_begin, self._windows.on_train_batch_end
+
+    def end(self) -> list[WindowEvent]:
+        self._windows.on_train_end()
+        return windows_of(self._windows.run)
+
+
+class ByClock:
+    """What ``watch`` runs beside a script; its first window opens after two seconds, the next ones four and eight later."""
+
+    def __init__(self, store: str, first_step: int = LEAD_STEPS) -> None:
+        del first_step
+        self._recording = Recording(open_store(Path(store)), "overhead", tags=())
+        self._watcher = Watcher(self._recording, Path.cwd(), every_s=20.0, length_s=1.0)
+
+    def before(self, step: int) -> None: ...
+
+    def after(self, step: int) -> None: ...
+
+    def end(self) -> list[WindowEvent]:
+        self._watcher.finish()
+        self._recording.end(RunState.DONE)
+        return windows_of(self._recording.folder)
+
+
+RECORDERS: dict[str, Callable[..., Recorder]] = {"windows": ByStep, "watch": ByClock}
+
+
 class Blocks:
-    """Lets blocks of steps with and without windows take turns, in an order drawn for each pair.
+    """Lets blocks of steps with and without a recorder take turns, in an order drawn for each pair.
 
     A block's windows have a run of their own, begun before it and ended after it: neither is part of its time, the
     windows and their flushing are.
     """
 
-    def __init__(self, store: str, pairs: int, block_steps: int) -> None:
-        self._store, self._block_steps, self.is_over = store, block_steps, False
+    def __init__(self, make: Callable[[], Recorder], pairs: int, block_steps: int) -> None:
+        self._make, self._block_steps, self.is_over = make, block_steps, False
         orders = [draw_order(2, number, seed=0) for number in range(pairs)]
         self._arms = iter([bool(arm) for order in orders for arm in order])
         self._seconds: dict[bool, list[float]] = {False: [], True: []}
-        self._cpu_seconds: dict[bool, list[float]] = {False: [], True: []}
-        self._windows: ProfileWindows | None = None
+        self._recorder: Recorder | None = None
+        self._windows = self._late_windows = 0
         self._begin(next(self._arms))
 
     def before(self) -> None:
         if self._step == LEAD_STEPS:
-            self._begun_s, self._begun_cpu_s = time.perf_counter(), time.process_time()
-        if self._windows is not None:
-            self._windows.on_train_batch_begin(self._step)
+            self._begun_s = time.perf_counter()
+        if self._recorder is not None:
+            self._recorder.before(self._step)
 
     def after(self) -> None:
-        if self._windows is not None:
-            self._windows.on_train_batch_end(self._step)
+        if self._recorder is not None:
+            self._recorder.after(self._step)
         self._step += 1
         if self._step < LEAD_STEPS + self._block_steps:
             return
-        self._seconds[self._has_windows].append(time.perf_counter() - self._begun_s)
-        self._cpu_seconds[self._has_windows].append(time.process_time() - self._begun_cpu_s)
-        if self._windows is not None:
-            self._windows.on_train_end()
+        self._seconds[self._recorder is not None].append(time.perf_counter() - self._begun_s)
+        if self._recorder is not None:
+            ended_ns = time.time_ns()
+            windows = self._recorder.end()
+            self._windows += len(windows)
+            self._late_windows += sum(window.flushed_ns > ended_ns for window in windows)
         following = next(self._arms, None)
         self.is_over = following is None
         if following is not None:
             self._begin(following)
 
     def result(self) -> dict[str, Any]:
-        times, cpu_times = self._seconds, self._cpu_seconds
         return {
-            "plain_s": times[False],
-            "windows_s": times[True],
-            "plain_cpu_s": cpu_times[False],
-            "windows_cpu_s": cpu_times[True],
+            "plain_s": self._seconds[False],
+            "recorded_s": self._seconds[True],
+            "windows": self._windows,
+            "late_windows": self._late_windows,
         }
 
-    def _begin(self, has_windows: bool) -> None:
-        self._has_windows, self._step = has_windows, 0
-        self._windows = ProfileWindows(self._store, warmup_steps=LEAD_STEPS) if has_windows else None
-        if self._windows is not None:
-            self._windows.on_train_begin()
+    def _begin(self, is_recorded: bool) -> None:
+        self._step = 0
+        self._recorder = self._make() if is_recorded else None
+
+
+def windows_of(folder: RunFolder) -> list[WindowEvent]:
+    return [event for event in read_events(folder.events) if isinstance(event, WindowEvent)]
+
+
+def cost_between_windows(make: Callable[..., Recorder]) -> dict[str, float]:
+    """Return what a recorder takes while no window is open: of a core beside steps that never come, and for each step."""
+    recorder = make(first_step=10**9)
+    time.sleep(IDLE_S[0])
+    begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
+    time.sleep(IDLE_S[1] - IDLE_S[0])
+    share = (time.process_time() - begun_cpu_s) / (time.perf_counter() - begun_s)
+    begun_s = time.perf_counter()
+    for step in range(EMPTY_STEPS):
+        recorder.before(step)
+        recorder.after(step)
+    step_s = (time.perf_counter() - begun_s) / EMPTY_STEPS
+    recorder.end()
+    return {"idle_share": share, "step_s": step_s}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=["keras", "loop"])
-    parser.add_argument("--lead", type=float, default=30.0)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--steps", type=int, help="so many steps instead of a time")
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--windows", action="store_true", help="record with ProfileWindows, as documented")
-    parser.add_argument("--pairs", type=int, help="blocks with and without windows instead")
-    parser.add_argument("--block", type=int, default=400)
+    parser.add_argument("--pairs", type=int, help="blocks with and without a recorder instead")
+    parser.add_argument("--recorder", choices=RECORDERS, default="windows")
+    parser.add_argument("--idle", action="store_true", help="train nothing; what a recorder takes between its windows")
+    parser.add_argument("--block", type=int, default=400, help="steps of a block")
     parser.add_argument("--store", default="")
     chosen = parser.parse_args()
+    make = partial(RECORDERS[chosen.recorder], chosen.store)
+    if chosen.idle:
+        print(json.dumps(cost_between_windows(make)))
+        return
     keras.utils.set_random_seed(0)
-    course: Course = Steady(chosen.lead, chosen.seconds)
-    if chosen.pairs:
-        course = Blocks(chosen.store, chosen.pairs, chosen.block)
-    elif chosen.steps:
-        course = Counted(chosen.steps)
+    course: Course = Blocks(make, chosen.pairs, chosen.block) if chosen.pairs else Counted(chosen.steps)
     windows = ProfileWindows(chosen.store) if chosen.windows else None
+    begun_s = time.perf_counter()
     (train_by_fit if chosen.kind == "keras" else train_by_loop)(course, windows)
+    found = {"seconds": time.perf_counter() - begun_s, "windows": len(windows_of(windows.run)) if windows else 0}
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({**course.result(), "peak_bytes": peak_bytes}))
+    print(json.dumps({**found, **course.result(), "peak_bytes": peak_bytes}))
 
 
 def train_by_fit(course: Course, windows: ProfileWindows | None) -> None:

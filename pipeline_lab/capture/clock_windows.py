@@ -10,6 +10,9 @@ from pipeline_lab.worker.window_recorder import WindowRecorder, is_taken
 FIRST_S = 2.0
 """From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""
 TICK_S = 0.02
+"""Between ticks while a window is open, or due."""
+LONGEST_PAUSE_S = 0.25
+"""Between ticks while nothing is due: each one holds Python's lock, which is the job's."""
 
 
 class ClockWindows:
@@ -49,6 +52,14 @@ class ClockWindows:
                     self._recorder.close()
             elif self._is_due():
                 self._open()
+
+    @property
+    def pause_s(self) -> float:
+        """How long the next tick can wait, s."""
+        if self._recorder.recorded is not None:
+            return TICK_S
+        left_s = LONGEST_PAUSE_S if self._failed else self._due_s - time.time()
+        return min(LONGEST_PAUSE_S, max(TICK_S, left_s))
 
     def watch_memory(self, rss_bytes: int) -> bool:
         """Close a window that fills the memory; say whether one is being flushed."""

@@ -106,7 +106,7 @@ class Watcher:
         from pipeline_lab.capture.live_iterators import note_new_iterators  # first: the script goes on meanwhile
 
         note_new_iterators()
-        from pipeline_lab.capture.clock_windows import TICK_S, ClockWindows
+        from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.profilers import OwnProfiler
         from pipeline_lab.capture.recording import Sampler
         from pipeline_lab.capture.yielding import make_room_for_others
@@ -129,7 +129,7 @@ class Watcher:
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)
         is_stopped = False
         try:
-            while not is_stopped and not self._end.wait(TICK_S):
+            while not is_stopped and not self._end.wait(windows.pause_s):
                 windows.tick()
                 self._standstill.look(time.monotonic())
                 is_stopped = recording.folder.cancel_flag.exists()  # set by the app

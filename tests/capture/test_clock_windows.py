@@ -146,3 +146,17 @@ def test_a_full_disk_ends_the_windows_and_not_the_job(recording: Recording, now:
     windows.finish()
     assert profiler.asked == 1
     assert "disk is full" in _notes(recording)[0]
+
+
+def test_between_windows_it_looks_rarely_and_is_there_when_one_is_due(recording: Recording, now: FakeTime) -> None:
+    windows = _windows(recording.windows(FakeProfiler()), recording)
+    pauses = []
+    for now.now_s in (1000.0, 1001.875, 1002.0):
+        pauses.append(windows.pause_s)
+    windows.tick()  # opens the first window
+    pauses.append(windows.pause_s)
+    now.now_s = 1003.0
+    windows.tick()
+    pauses.append(windows.pause_s)
+    assert pauses == [0.25, 0.125, 0.02, 0.02, 0.25]
+    windows.finish()
