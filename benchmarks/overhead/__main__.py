@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=90, help="pairs of blocks for ProfileWindows")
     parser.add_argument("--watch-pairs", type=int, default=30, help="pairs of blocks for watch, which are longer")
     parser.add_argument("--block", type=float, default=1.5, help="seconds of a block for ProfileWindows, more or less")
-    parser.add_argument("--watch-block", type=float, default=4.5, help="seconds of such a block, more or less")
+    parser.add_argument("--watch-block", type=float, default=5.5, help="seconds of such a block, more or less")
     parser.add_argument("--steps", type=int, default=10_000, help="steps of the longer runs")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as store:
