@@ -9,6 +9,7 @@ import streamlit as st
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section, charts_of
+from pipeline_lab.figures.row_targets import add_row_targets
 from pipeline_lab.ui import state
 from pipeline_lab.ui.text import prose
 from pipeline_lab.ui.timeline import jump
@@ -50,6 +51,7 @@ def show_figure(figure: go.Figure, name: str, description: str) -> None:
 
 def _show_leading(figure: go.Figure, name: str, description: str) -> None:
     """Show a figure of one run; a mark that stands for a place in its timeline or for a stage leads there."""
+    add_row_targets(figure)
     places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
     if all(each is None for each in places):
         show_figure(figure, name, description)

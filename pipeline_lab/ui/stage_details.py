@@ -1,4 +1,4 @@
-"""One stage of the pipeline in full, under the chart of them all: chosen from a list, or by its bar. The link names it."""
+"""One stage of the pipeline in full, under the chart of them all: chosen from a list, or by its row. The link names it."""
 
 import streamlit as st
 
@@ -10,7 +10,7 @@ from pipeline_lab.ui import contents, state
 from pipeline_lab.ui.timeline import jump
 
 CHART = "pipeline-stages"
-"""The chart whose bars are the stages."""
+"""The chart whose rows are the stages."""
 
 
 def show(diagnosis: Diagnosis) -> None:
@@ -23,7 +23,7 @@ def show(diagnosis: Diagnosis) -> None:
     asked = jump.asked_stage(len(stages))
     state.choose(jump.STAGE, _costliest(stages) if asked is None else asked)  # the list may still hold another run's
     chosen = st.selectbox(
-        "One stage in full: choose it here, or by its bar above",
+        "One stage in full: choose it here, or by its row above",
         range(len(stages)),
         format_func=names.__getitem__,
         key=jump.STAGE,
