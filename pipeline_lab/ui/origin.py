@@ -11,7 +11,8 @@ from pipeline_lab.tuning.result import read_tuning
 from pipeline_lab.ui import cache, own_code, state
 from pipeline_lab.ui.packed import pack, unpack
 
-PARAMETER, OPTIONS_PARAMETER = "from", "options"
+PARAMETER, PRESET_PARAMETER, OPTIONS_PARAMETER = "from", "preset", "options"
+"""``preset=NAME`` is short for ``from=preset:NAME``."""
 
 
 def load(store: RunStore) -> None:
@@ -20,7 +21,9 @@ def load(store: RunStore) -> None:
     Raises:
         OptionsError, StoreError: There is no such preset or run, the run was not launched by us, or the link is damaged.
     """
-    origin, word = (st.query_params.get(name, "") for name in (PARAMETER, OPTIONS_PARAMETER))
+    origin, preset, word = (st.query_params.get(name, "") for name in (PARAMETER, PRESET_PARAMETER, OPTIONS_PARAMETER))
+    if preset and not origin:
+        origin = f"preset:{preset}"
     if word and word != state.linked():
         state.start(own_code.check_brought(read_options(unpack(word))), origin or "link:")
         state.remember_linked(word)

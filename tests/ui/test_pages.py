@@ -175,10 +175,18 @@ def test_a_run_can_be_the_start_of_another(open_page, run_store):
     assert app.code[0].value == folder.source.read_text().strip()
 
 
-def test_a_start_that_does_not_exist_is_one_sentence(open_page):
-    app = open_page("new_run", **{"from": "preset:nothing"})
+@pytest.mark.parametrize("start", [{"from": "preset:nothing"}, {"preset": "nothing"}])
+def test_a_start_that_does_not_exist_is_one_sentence(open_page, start):
+    app = open_page("new_run", **start)
     assert not app.exception
     assert "There is no preset" in app.error[0].value
+
+
+def test_a_link_may_name_its_preset_in_short(open_page):
+    app = open_page("new_run", preset="optimised")
+    assert app.code[0].value == render_source(find_preset("optimised").options).strip()
+    app.selectbox(key="preset0").set_value("unequal-files").run()
+    assert app.code[0].value == render_source(find_preset("unequal-files").options).strip(), "the link says so no more"
 
 
 def test_runs_are_found_by_words(open_page, run_store):
