@@ -12,6 +12,7 @@ import numpy as np
 from pipeline_lab.advice.changes import name_change
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction, predict
+from pipeline_lab.comparison.arm_names import name_arms
 from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race import RaceOptions, read_recorded_race
@@ -134,7 +135,7 @@ def _forecasts_of(path: Path, _changed_ns: tuple[int, ...]) -> tuple[Forecast, .
         result, predicted = standing.result, options.predicted_ratio(standing.arm)
         if result is None or predicted is None or not (result.low > 0 and np.isfinite(result.high)):
             continue
-        name = options.arm_names[standing.arm]
+        name = name_arms(options)[standing.arm]
         found.append(Forecast(record.id, record.name, name, predicted, result.ratio, result.low, result.high))
     return tuple(found)
 

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.comparison.arm_names import describe_alike
 from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.race_arm import ArmResult
 from pipeline_lab.errors import Unavailable
@@ -23,6 +24,8 @@ def _lines(race: Race) -> Iterator[RenderableType]:
         yield Text(candidate.sentence, style="bold")
         for warning in candidate.warnings:
             yield Text(f"! {warning}", style="yellow")
+    if alike := describe_alike(race.options):
+        yield Text(alike)
     yield Text(f"{race.kept_rounds} of {race.rounds} rounds counted{_load(race)}.{_sizes(race)}\n")
     table = Table(box=None, pad_edge=False)
     for title in ("", "step", "wait", "CPU s per 1000", "loss", "accuracy", "beyond share"):

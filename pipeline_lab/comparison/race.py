@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline_lab.comparison.arm_names import name_arms
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arm import ArmResult, count_samples, read_arm
 from pipeline_lab.comparison.race_words import (
@@ -149,7 +150,7 @@ def read_race(folder: RunFolder) -> Race:
     samples = min(filter(None, noted), default=0)
     arms = tuple(
         read_arm(folder.arm(number), name, options.arms[number], _blocks_of(blocks, number), samples)
-        for number, name in enumerate(options.arm_names)
+        for number, name in enumerate(name_arms(options))
     )
     return Race(
         id=folder.id,

@@ -5,6 +5,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from pipeline_lab.comparison.arm_names import name_arms
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.run_panels import short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, colour, new_figure
@@ -27,7 +28,7 @@ def closing_intervals(
     figure = new_figure(
         "How the intervals close in", mode, "Paired rounds that count", f"Time per {options.per} (%; below 0 is faster)"
     )
-    labels = short_labels(list(options.arm_names[1:]))
+    labels = short_labels(list(name_arms(options)[1:]))
     for number, (label, seen) in enumerate(zip(labels, looks.values(), strict=True)):
         _add_candidate(figure, label, seen, CATEGORIES[number], (number - (len(labels) - 1) / 2) * SPREAD, mode)
     margin = options.margin_percent

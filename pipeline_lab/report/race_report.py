@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.comparison.arm_names import describe_alike
 from pipeline_lab.comparison.differences import find_differences, flatten, flatten_options
 from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.race_arm import ArmResult
@@ -75,7 +76,7 @@ class RaceReport:
             title=race.name,
             about=_about(race),
             answer=_answer(race),
-            warnings=tuple(warning for candidate in race.candidates for warning in candidate.warnings),
+            warnings=_warnings(race),
             notes=notes_of(race, self.notes),
             sections=(
                 Section("The race", (*pictures, _candidate_rows(race), _arm_rows(race))),
@@ -108,6 +109,12 @@ def _about(race: Race) -> tuple[tuple[str, str], ...]:
         ("Other programs' load", "not measured" if load is None else format_percent(load)),
         ("Smallest difference that matters", format_percent(race.options.margin_percent)),
     )
+
+
+def _warnings(race: Race) -> tuple[str, ...]:
+    alike = describe_alike(race.options)
+    found = tuple(warning for candidate in race.candidates for warning in candidate.warnings)
+    return (alike, *found) if alike else found
 
 
 def _compared(race: Race) -> str:

@@ -5,6 +5,7 @@ from functools import partial
 
 import streamlit as st
 
+from pipeline_lab.comparison.arm_names import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.figures.race_standing import closing_intervals
 from pipeline_lab.options.race import RaceOptions, read_recorded_race
@@ -54,6 +55,8 @@ def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
 
 @st.fragment(run_every=live.REDRAW_S)
 def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
+    if alike := describe_alike(options):
+        st.caption(escape(alike))
     events = _race_events(folder)
     if not events:
         st.caption("The first rounds start when every arm is warm.")
@@ -69,9 +72,10 @@ def _closing(events: list[RaceEvent], options: RaceOptions) -> Picture:
 
 def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
     """Return how every candidate stands now."""
+    names = name_arms(options)
     rows = tuple(
         (
-            options.arm_names[one["arm"]],
+            names[one["arm"]],
             one["outcome"] if one["pairs"] else "too early to tell",
             "–" if one["ratio"] is None else f"{one['ratio']:.3f}",
             _interval(one["low"], one["high"]),
@@ -79,7 +83,7 @@ def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
         )
         for one in event.standings
     )
-    heads = (f"Against {options.arm_names[0]}", "Answer so far", f"Ratio per {options.per}", "Interval", "Pairs")
+    heads = (f"Against {names[0]}", "Answer so far", f"Ratio per {options.per}", "Interval", "Pairs")
     return Table("Standing", heads, rows, numeric=(2, 3, 4))
 
 

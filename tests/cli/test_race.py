@@ -26,6 +26,12 @@ def test_a_race_says_who_is_faster_and_is_kept_as_a_run(lab: Lab) -> None:
     assert record.id in ended.stderr
 
 
+def test_a_race_of_the_same_twice_says_so(lab: Lab) -> None:
+    ended = call("race", "baseline", "baseline", "--name", "race-undecided", "--store", lab.store.root)
+    assert "baseline (A) and baseline (B) have the same options" in " ".join(ended.stdout.split())
+    assert "have the same options" not in race(lab, "race-faster").stdout
+
+
 def test_json_is_one_object(lab: Lab) -> None:
     document = json.loads(race(lab, "race-faster", "--json").stdout)
     assert document["candidates"][0]["outcome"] == "faster"

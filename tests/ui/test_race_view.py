@@ -83,6 +83,16 @@ def test_a_working_race_shows_its_standing_and_can_be_stopped(open_page, run_sto
     assert folder.cancel_flag.exists()
 
 
+def test_a_race_of_arms_that_were_told_the_same_says_so(open_page, run_store):
+    folder = make_watched_race(run_store, options=THREE)
+    for state in (RunState.DONE, RunState.RUNNING):
+        set_state(folder, state)
+        app = open_page("run", run=folder.id)
+        assert not app.exception
+        shown = [one.value.replace("\\", "") for kind in ("warning", "caption") for one in app.get(kind)]
+        assert [text for text in shown if text.startswith("baseline (A) and baseline (C) have the same options")], state
+
+
 def test_a_race_that_ended_in_its_first_round_says_so(open_page, run_store):
     folder = make_watched_race(run_store)
     folder.blocks.unlink()
