@@ -15,6 +15,8 @@ from pipeline_lab.options.run import RunOptions
 
 SAFE, CAREFUL, BOLD = 1.0, 1.5, 3.0
 """How much has to be thought over before a change: nothing, memory or disk, what the model learns from."""
+RISKS = {SAFE: "low risk", CAREFUL: "some risk", BOLD: "high risk"}
+"""The same for people."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Proposal:
         why: The evidence, a sentence.
         options: The changed options; None where they would not be allowed, or no option does it.
         side_effects: What else changes, a sentence each.
-        risk: One of the three above; suggestions are ordered by gain per risk.
+        risk: One of ``RISKS``; suggestions are ordered by gain per risk.
         serves_sampling: It is worth doing for what the model learns or for memory, whatever the step time does.
         in_words: No option of the lab does it.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline_lab.advice.edits import Document, edit_stages, set_pipeline, set_stage, set_workload, with_whole_batches
-from pipeline_lab.advice.proposals import BOLD, CAREFUL, Case, Proposal, Rule
+from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.running import FUNCTIONS, RunningStage
 from pipeline_lab.advice.terms import ORDER, TURNS
 from pipeline_lab.options.pipeline import BatchStage, ReadStage
@@ -131,7 +131,7 @@ def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) 
         f"{case.measured.cores:.0f} cores.",
         options,
         tuple(effects),
-        BOLD if is_read and not _is_interleaved(stage) else 1.0,
+        BOLD if is_read and not _is_interleaved(stage) else SAFE,
     )
 
 

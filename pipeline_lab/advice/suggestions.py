@@ -4,7 +4,7 @@ from pipeline_lab.advice.cache_rules import CACHE_RULES
 from pipeline_lab.advice.changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.padding_rules import PADDING_RULES
-from pipeline_lab.advice.proposals import Case, Proposal, Rule
+from pipeline_lab.advice.proposals import RISKS, Case, Proposal, Rule
 from pipeline_lab.advice.sampling_rules import SAMPLING_RULES
 from pipeline_lab.advice.speed_rules import SPEED_RULES
 from pipeline_lab.advice.what_if import Prediction, predict
@@ -74,4 +74,5 @@ def _word(
         command=write_command(run, settings),
         source_diff=source_diff(before, options),
         options=options.model_dump(mode="json"),
+        risk=RISKS[proposal.risk],
     )

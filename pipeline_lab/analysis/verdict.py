@@ -61,6 +61,7 @@ class Suggestion:
         command: What predicts the change again and races it against the run, for a shell.
         source_diff: The change of the pipeline's source as a unified diff.
         options: The changed options as a document to run or race.
+        risk: How much has to be thought over before, ``low risk`` to ``high risk``; empty where nobody weighed it.
     """
 
     change: str
@@ -71,6 +72,7 @@ class Suggestion:
     command: str = ""
     source_diff: str = ""
     options: dict[str, Any] | None = None
+    risk: str = ""
 
     @property
     def prediction(self) -> str:

@@ -37,7 +37,9 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
         st.header(escape(verdict.sentence), anchor=False)
         _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
-            order = ", the most gain for the least risk first" if len(verdict.suggestions) > 1 else ""
+            order = (
+                ", the most gain per risk first" if len(verdict.suggestions) > 1 and verdict.suggestions[0].risk else ""
+            )
             st.markdown(f"**What to try**{order}\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
         if changes_in and any(one.options is not None for one in verdict.suggestions):
             st.button(
@@ -167,6 +169,12 @@ def _throughput(job: JobSteps | Unavailable) -> str | Unavailable:
 
 
 def _suggestion(suggestion: Suggestion) -> str:
-    predicted = f" :green-badge[{suggestion.prediction}]" if suggestion.prediction else ""
     words = " ".join((suggestion.why, *suggestion.side_effects))
-    return f"- **{escape(suggestion.change)}**{predicted}  \n  {prose(words)}"
+    return f"- **{escape(suggestion.change)}**{weighed(suggestion)}  \n  {prose(words)}"
+
+
+def weighed(suggestion: Suggestion) -> str:
+    """Return a suggestion's gain and risk, which give it its place among the others, as badges in Markdown."""
+    gain = f" :green-badge[{suggestion.prediction}]" if suggestion.prediction else ""
+    risk = f" :gray-badge[{suggestion.risk}]" if suggestion.risk else ""
+    return gain + risk

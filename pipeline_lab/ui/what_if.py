@@ -16,9 +16,14 @@ from pipeline_lab.runs.launcher import launch_race
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import contents, leave, links, what_if_form
 from pipeline_lab.ui.text import escape, prose
+from pipeline_lab.ui.verdict import weighed
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
 TITLE = "What if"
+HELP = (
+    "Each as one change, the most gain per risk first. Risk is what has to be thought over: memory or disk, and more than "
+    "those what the model learns from."
+)
 
 
 def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
@@ -112,10 +117,9 @@ def _show_suggestions(store: RunStore, measured: Measured, suggestions: tuple[Su
     changes = [each for each in suggestions if each.options is not None]
     if not changes:
         return
-    st.subheader("Suggestions", anchor=False, help="Each as one change; best gain per risk first.")
+    st.subheader("Suggestions", anchor=False, help=HELP)
     for number, suggestion in enumerate(changes):
-        predicted = f" :green-badge[{suggestion.prediction}]" if suggestion.prediction else ""
-        st.markdown(f"**{escape(suggestion.change)}**{predicted}  \n{escape(suggestion.why)}")
+        st.markdown(f"**{escape(suggestion.change)}**{weighed(suggestion)}  \n{escape(suggestion.why)}")
         for effect in suggestion.side_effects:
             st.caption(escape(effect))
         with st.expander("The change"):

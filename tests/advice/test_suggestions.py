@@ -50,6 +50,9 @@ def test_a_serial_map_gets_calls_and_a_cache():
     assert read_options(calls.options or {}).pipeline.stages[2] == options(mapped(4)).pipeline.stages[2]
     assert found["Cache in memory behind map."].predicted_gain_percent == 75.0
     assert list(found) == ["Give map 4 parallel calls.", "Cache in memory behind map."]
+    assert [each.risk for each in found.values()] == ["low risk", "some risk"], (
+        "of equal gain the safer one comes first"
+    )
 
 
 def test_a_job_that_waits_for_nothing_gets_no_suggestion():

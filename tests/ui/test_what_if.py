@@ -55,6 +55,9 @@ def test_a_prediction_races_and_is_kept_with_the_race(tab, run_store):
 def test_suggestions_have_their_change_and_race_too(tab, run_store):
     app, _ = tab
     assert "Give map 4 parallel calls." in written(app)
+    assert "Give map 4 parallel calls.** :green-badge[predicted: step 75 % shorter] :gray-badge[low risk]" in written(
+        app
+    )
     assert any("num_parallel_calls=4" in code.value for code in app.code)
     app.button(key="what-if.suggestion.0.race").click().run()
     assert any(record.kind is RunKind.RACE for record in run_store.runs())
