@@ -128,7 +128,7 @@ def _job_steps(steps: JobSteps) -> str:
 def _phases(phases: StepPhases) -> str:
     """Say what a step took in each phase: caches and shuffle buffers are filled in the first epoch."""
     return " · ".join(
-        f"{one.phase} {format_duration(one.median_ns)} per step, {format_percent(one.wait_percent)} of it waiting"
+        f"{one.phase} median step {format_duration(one.median_ns)}, {format_percent(one.wait_percent)} of the time waiting"
         for one in phases.phases
     )
 

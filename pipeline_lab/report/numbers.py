@@ -113,7 +113,7 @@ def _calibration_rows(calibration: Calibration) -> list[Row]:
     return [
         ("G, step on a held batch", format_duration(calibration.device_only_ns)),
         ("D, pipeline alone", NOT_MEASURED if pipeline is None else format_duration(pipeline)),
-        ("P, step as it ran", format_duration(calibration.step_ns)),
+        ("P, median step as it ran", format_duration(calibration.step_ns)),
         ("Utilisation, G / P", format_percent(calibration.utilisation_percent)),
     ]
 

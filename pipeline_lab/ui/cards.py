@@ -33,7 +33,7 @@ def show_run(store: RunStore, record: RunRecord) -> None:
         st.markdown(f"**{escape(record.name)}** {state_badge(store, record)}")
         if numbers.step_ms is not None and numbers.wait_percent is not None:
             step = format_duration(numbers.step_ms * NS_PER_MS)
-            st.markdown(f"{step} per step, of which {format_percent(numbers.wait_percent)} waiting for input")
+            st.markdown(f"Median step {step}, {format_percent(numbers.wait_percent)} of the time waiting for input")
         else:
             st.markdown(escape(record.status.reason) or _WITHOUT_STEPS[record.kind])
         st.caption(format_moment(record.status.created_s))

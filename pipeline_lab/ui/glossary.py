@@ -5,6 +5,8 @@ import re
 GLOSSARY: dict[str, str] = {
     "Run": "One short training job that was launched here, or one log that was opened; everything about it lies in one folder.",
     "Step": "One update of the model: a batch comes in, the device computes, the weights change.",
+    "Mean and median step": "The verdict speaks of the mean of the recorded steps, or of all measured ones where none was recorded. "
+    "Median and 95th percentile are of all measured steps; a few long ones do not move the median.",
     "Warm-up step": "One of the first steps, which compile and fill buffers; they are kept out of every average.",
     "Trace": "The list of everything that TensorFlow noted while its profiler was on, with start and length of each event.",
     "Window": "A stretch of a few steps with the profiler on. Between two windows it is off, which costs nothing.",
@@ -23,7 +25,7 @@ GLOSSARY: dict[str, str] = {
     "Thread pool": "The threads that run the functions of map stages; by default as many as there are cores. More parallel calls than "
     "threads have to queue.",
     "G, D and P": "Three times that are measured in a run: G, the step alone on a batch that is held; D, the pipeline alone; P, the step as it "
-    "ran with both.",
+    "ran with both, the median outside of windows.",
     "Utilisation": "G divided by P: how much of each step the device would need if its input cost nothing.",
     "Hidden contention": "The pipeline slows the step down without a visible wait, because both use the same cores.",
     "Expected share": "A file's records divided by all records: the share of examples that an even sample takes from it.",
@@ -54,6 +56,8 @@ _NAMED = (
     ("held batch", "G, D and P"),
     ("pipeline alone", "G, D and P"),
     ("step as it ran", "G, D and P"),
+    ("mean step", "Mean and median step"),
+    ("step time", "Mean and median step"),
     ("beyond their file", "Samples beyond their share"),
     ("total variation", "Samples beyond their share"),
     ("entropy", "Entropy of a batch"),

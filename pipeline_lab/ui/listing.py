@@ -23,7 +23,7 @@ COLUMNS = pa.schema(
 
 COLUMN_CONFIG = {
     "Name": st.column_config.TextColumn(width="medium"),
-    "Step time": st.column_config.NumberColumn("Step time (ms)", format="%.2f", help="Median, warm-up left out."),
+    "Step time": st.column_config.NumberColumn("Median step (ms)", format="%.2f", help="Warm-up left out."),
     "Input wait": st.column_config.ProgressColumn(
         "Input wait (%)", min_value=0, max_value=100, format="%.1f %%", help="Share of the steps spent waiting."
     ),

@@ -90,7 +90,7 @@ def basis(diagnosis: Diagnosis) -> str:
     recorded = None if isinstance(steps, Unavailable) else f"the {format_count(steps.count)} recorded steps"
     measured = recorded if isinstance(job, Unavailable) else f"all {format_count(job.count)} measured steps"
     parts = {
-        "Step time and input wait": measured,
+        "Median step and input wait": measured,
         "Exposed stall": None if isinstance(diagnosis.input_stalls, Unavailable) else recorded,
         "Device idle": None if isinstance(diagnosis.idle_gaps, Unavailable) else "the whole profile windows",
         "Utilisation": None
@@ -107,9 +107,9 @@ def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
     calibration, memory = diagnosis.calibration, diagnosis.memory
     return [
         (
-            "Step time",
-            _step_time(diagnosis),
-            "Median time from one step to the next, warm-up left out; of a log the median recorded step.",
+            "Median step",
+            _median_step(diagnosis),
+            "Median of all measured steps, warm-up left out; of a log, of the recorded ones. The verdict speaks of the mean.",
         ),
         (
             "Input wait",
@@ -144,7 +144,7 @@ def headline(diagnosis: Diagnosis) -> list[tuple[str, str | Unavailable, str]]:
     ]
 
 
-def _step_time(diagnosis: Diagnosis) -> str | Unavailable:
+def _median_step(diagnosis: Diagnosis) -> str | Unavailable:
     job, steps = diagnosis.job_steps, diagnosis.steps
     if not isinstance(job, Unavailable):
         return format_duration(job.median_ns)

@@ -68,12 +68,13 @@ def _show_answer(measured: Measured, prediction: Prediction) -> None:
     is_same = abs(gain) < 0.1
     with st.grid("auto", min_column_width=150, gap="small"):
         st.metric(
-            "Step time",
+            "Predicted step",
             _ms(prediction.step_ms),
             None if is_same else f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} per example",
             delta_color="off" if is_same else "normal" if gain > 0 else "inverse",
             border=True,
             height="stretch",
+            help="What a step takes on average outside profile windows, single long ones left out.",
         )
         st.metric(
             "If input were free",

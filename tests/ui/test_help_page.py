@@ -28,4 +28,6 @@ def test_every_meaning_is_a_sentence():
 def test_a_number_is_explained_by_the_word_that_its_name_holds():
     assert explain("Input wait, profiled steps") == GLOSSARY["Input wait"]
     assert explain("exposed input wait") == GLOSSARY["Exposed stall"]
+    assert explain("mean step") == explain("Step time, median") == GLOSSARY["Mean and median step"]
+    assert explain("P, median step as it ran") == GLOSSARY["G, D and P"]
     assert explain("Files") is None
