@@ -57,3 +57,8 @@ def texts(app: AppTest) -> str:
     """Return everything that is written on the page."""
     kinds = ("title", "header", "subheader", "markdown", "caption", "error", "info", "code")
     return "\n".join(str(element.value) for kind in kinds for element in app.get(kind))
+
+
+def live_charts(app: AppTest) -> int:
+    """Return how many charts of the page are drawn in place."""
+    return sum(element.proto.component_name == "pipeline_lab_live_chart" for element in app.get("bidi_component"))

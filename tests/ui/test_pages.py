@@ -11,7 +11,7 @@ from pipeline_lab.runs import recorded
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import update_record
 from tests.support.run_folders import make_run, set_state
-from tests.ui.conftest import texts
+from tests.ui.conftest import live_charts, texts
 
 
 @pytest.mark.usefixtures("samples")
@@ -277,7 +277,7 @@ def test_a_working_run_shows_its_progress_and_can_be_stopped(open_page, run_stor
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "step 55 of 200" in str(app.get("progress")[0].proto.text).replace("\\", "")
-    assert len(app.get("bidi_component")) == 2
+    assert live_charts(app) == 2
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
     assert app.button(key="cancel-asked").disabled

@@ -20,7 +20,7 @@ from pipeline_lab.ui.race_view import standing_table
 from tests.support.races import WORDS
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_watched_race
-from tests.ui.conftest import texts
+from tests.ui.conftest import live_charts, texts
 
 TRACE = Path(__file__).parents[1] / "data" / "python_between_steps.xplane.pb"
 THREE = RaceOptions(name="three", arms=(BASELINE.options, OPTIMISED.options, BASELINE.options))
@@ -77,7 +77,7 @@ def test_a_working_race_shows_its_standing_and_can_be_stopped(open_page, run_sto
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert "Racing: 16 rounds in 32 s of at most 10 min" in app.get("progress")[0].proto.text.replace("\\", "")
-    assert len(app.get("bidi_component")) == 1
+    assert live_charts(app) == 1
     assert "| optimised | faster |" in texts(app)
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()

@@ -8,7 +8,7 @@ from pipeline_lab.tuning.result import read_tuning
 from pipeline_lab.ui.origin import read_origin
 from tests.support.run_folders import make_run, set_state
 from tests.support.worlds import make_search
-from tests.ui.conftest import texts
+from tests.ui.conftest import live_charts, texts
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_working_search_shows_what_was_tried_and_can_be_stopped(open_page, run
     assert not app.exception
     assert "20 s of 10 min 00 s spent on 2 runs and races." in texts(app)
     assert "Of 36 configurations" in texts(app)
-    assert len(app.get("bidi_component")) == 1
+    assert live_charts(app) == 1
     app.button(key="cancel").click().run()
     assert folder.cancel_flag.exists()
 
