@@ -34,10 +34,10 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
     seen, saved_s, drawn = "", 0.0, 0
     while True:
         is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
+        inputs = fingerprint(folder.path)  # before they are read: a window may land meanwhile
         has_new = fold.add_new(saved.save_progress)
-        inputs = fingerprint(folder.path)
         is_due = time.monotonic() - saved_s >= SAVE_EVERY_S
-        if inputs != seen and (has_new or is_due or not is_live):
+        if has_new or (inputs != seen and (is_due or not is_live)):
             diagnosis = fold.diagnose()
             saved.save(diagnosis, inputs)
             seen, saved_s = inputs, time.monotonic()

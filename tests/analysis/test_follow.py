@@ -46,6 +46,26 @@ def test_each_window_is_folded_when_it_lands(tmp_path: Path, monkeypatch: pytest
     assert saved.progress is None
 
 
+def test_a_window_that_lands_while_the_one_before_is_read_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
+    saved = SavedDiagnosis(folder.path)
+    analyse = follow_module.RunFold.add_new
+
+    def slowly(fold: follow_module.RunFold, *args: object) -> bool:
+        has_new = analyse(fold, *args)
+        if fold.captures == 1:  # the job ends meanwhile
+            write_window(folder, 1)
+            set_state(folder, RunState.DONE)
+        return has_new
+
+    monkeypatch.setattr(follow_module.RunFold, "add_new", slowly)
+    follow(folder, saved, lambda _: None)
+    assert steps_saved(saved) == 6
+    assert saved.is_fresh
+
+
 def test_a_working_run_has_a_timeline_that_is_made_anew_when_its_captures_have_doubled(tmp_path: Path):
     folder = write_run(tmp_path / "run", windows=1, state=RunState.RUNNING)
     saved = SavedDiagnosis(folder.path)
