@@ -62,7 +62,7 @@ class Hosts:
         """The host that holds the others back, or None if none does."""
         held_up = tables.ints(self.table, "held_up_ns")
         worst = int(np.argmax(held_up))
-        if held_up[worst] < LEAST_HOLD_UP * self.common_ns:
+        if not held_up[worst] or held_up[worst] < LEAST_HOLD_UP * self.common_ns:
             return None
         return str(self.table.column("host")[worst])
 

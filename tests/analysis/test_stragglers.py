@@ -58,6 +58,10 @@ def test_equal_hosts_have_no_straggler():
     assert side_by_side(a=[FAST] * 4, b=[FAST] * 4).straggler is None
 
 
+def test_steps_without_length_have_no_straggler():
+    assert side_by_side(a=[{}], b=[{}]).straggler is None
+
+
 def test_taking_turns_at_being_last_holds_up_as_well():
     # each is last in two of four steps and costs 2 x 25 of 160 ms
     found = side_by_side(a=[FAST, WAITING] * 2, b=[WAITING, FAST] * 2)
