@@ -176,6 +176,8 @@ def _span_ns(event: dict[str, Any]) -> tuple[int | None, int | None]:
     start, duration = event.get("ts"), event.get("dur", 0)
     if not isinstance(start, int | float) or not isinstance(duration, int | float):
         return None, None
+    if not (abs(start) < LIMIT_NS and abs(duration) < LIMIT_NS):  # of some whole numbers no float holds the sum
+        return None, None
     return _to_ns(start), _to_ns(start + duration)
 
 

@@ -4,6 +4,7 @@ They are parsed some hundred at a time, so that memory stays a small multiple of
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,6 +22,9 @@ PATIENCE = 16
 """Bytes that may be looked at per byte of the file in search of events behind damage."""
 
 _DECODER = json.JSONDecoder(strict=False)
+_FIRST_HALF, _SECOND_HALF = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE_HALF = re.compile(f"{_FIRST_HALF}(?!{_SECOND_HALF})|(?<!{_FIRST_HALF}){_SECOND_HALF}")
+"""Half of a character beyond 16 bits, as where a writer cut a name: no text that can be written down."""
 
 
 class JsonEvents:
@@ -95,9 +99,10 @@ def _parse_batch(data: ByteArray, bounds: IntArray) -> Iterable[dict[str, Any] |
     return (parse(data, at, stop) for at, stop in bounds.tolist())
 
 
-def _decode(text: bytes) -> object:
+def _decode(content: bytes) -> object:
     """Return the value of a JSON text, None if it is none; control characters inside strings are let through."""
+    text = content.decode("utf-8", "replace")
     try:
-        return _DECODER.decode(text.decode("utf-8", "replace"))
+        return _DECODER.decode(_LONE_HALF.sub(r"\\ufffd", text) if "\\u" in text else text)
     except (ValueError, RecursionError):
         return None

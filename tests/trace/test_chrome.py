@@ -79,6 +79,11 @@ def test_unsigned_ids_wrap_as_they_do_in_an_xspace() -> None:
     assert trace.planes[0].lines[0].stats.ints(np.array([0]), "id")[0].tolist() == [-2]
 
 
+def test_a_name_that_was_cut_within_a_character_is_text_all_the_same() -> None:
+    trace = read(encode(event("cut\ud83d", 1, 1), event("whole😀", 1, 1), event("\ude00\ude00", 1, 1)))
+    assert trace.planes[0].names == ("cut\ufffd", "whole😀", "\ufffd\ufffd")
+
+
 def test_a_process_may_be_named_after_its_events() -> None:
     trace = read(
         encode(event("a", 1, 1, pid=1), event("b", 1, 1, pid=2), name_of(1, "/host:CPU"), name_of(2, "/host:CPU"))
@@ -127,9 +132,19 @@ def test_a_lost_quote_costs_the_events_around_it_only() -> None:
     assert trace.salvage is not None
 
 
-@pytest.mark.parametrize("odd", [b'"ts": 1e999', b'"ts": NaN', b'"ts": "soon"', b'"ts": ' + b"9" * 5000, b'"ts": null'])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'"ts": 1e999',
+        b'"ts": NaN',
+        b'"ts": "soon"',
+        b'"ts": ' + b"9" * 400,
+        b'"ts": ' + b"9" * 5000,
+        b'"ts": null',
+    ],
+)
 def test_times_that_are_none_are_left_out(odd: bytes) -> None:
-    data = encode(event("a", 1, 1), event("b", 2, 1)).replace(b'"ts": 2', odd)
+    data = encode(event("a", 1, 1), event("b", 2, 0.5)).replace(b'"ts": 2', odd)
     assert read(data).event_count == 1
 
 
