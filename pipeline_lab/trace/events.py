@@ -114,9 +114,10 @@ def _write_chrome(traces: Iterable[Trace], file: Out) -> int:
             process += 1
             label = " ".join(filter(None, (trace.window, trace.host, plane.name)))
             file.write(_name(process, None, label if trace.window else plane.name))
+            labels = [_label(name, short) for name, short in zip(plane.names, plane.display_names, strict=True)]
             for thread, line in enumerate(plane.lines, 1):
                 file.write(_name(process, thread, line.name))
-                events += _write_line(file, plane, line, f'"pid":{process},"tid":{thread}', shift_ns)
+                events += _write_line(file, line, labels, f'"pid":{process},"tid":{thread}', shift_ns)
     file.write(b"{}]}\n")
     return events
 
@@ -127,8 +128,7 @@ def _name(process: int, thread: int | None, name: str) -> bytes:
     return json.dumps(event).encode() + b",\n"
 
 
-def _write_line(file: Out, plane: Plane, line: Line, place: str, shift_ns: int) -> int:
-    labels = [_label(name, short) for name, short in zip(plane.names, plane.display_names, strict=True)]
+def _write_line(file: Out, line: Line, labels: list[str], place: str, shift_ns: int) -> int:
     for first in range(0, line.count, BATCH_EVENTS):
         rows = slice(first, first + BATCH_EVENTS)
         columns = zip(
@@ -161,6 +161,7 @@ def _replacing(output: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+        Path(name).chmod(0o644)
         Path(name).replace(output)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -97,3 +97,23 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(TraceReadError, match="cannot be written"):
         write_events([], tmp_path / "no/e.parquet")
+
+
+def test_a_file_is_there_for_others_as_a_report_is(tmp_path: Path) -> None:
+    write_events(two_windows(tmp_path), tmp_path / "e.json")
+    assert (tmp_path / "e.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_plane_writes_each_of_its_names_once_however_many_threads_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, texts, dumps = read_xplane(SMALL), list[str](), json.dumps
+
+    def noting(value: object) -> str:
+        texts.extend([value] if isinstance(value, str) else [])
+        return dumps(value)
+
+    monkeypatch.setattr(json, "dumps", noting)
+    write_events([trace], tmp_path / "e.json")
+    names = [pair for plane in trace.planes for pair in zip(plane.names, plane.display_names, strict=True)]
+    assert len(texts) == sum(1 + (name != short) for name, short in names)
