@@ -35,25 +35,18 @@ def read_xplane(path: Path, *, window: str = "") -> Trace:
     return read_bytes(map_path(path), path, window=window)
 
 
-def read_bytes(data: ByteArray, path: Path, *, window: str = "", cut: str = "") -> Trace:
+def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
     """Read a serialised XSpace, salvaging what can be if it is damaged.
 
     Args:
         data: The bytes, mapped or in memory.
         path: Where they came from.
         window: Name of the session folder.
-        cut: Why the bytes are known to be incomplete, as a sentence, or empty.
     """
     try:
-        trace = _read_sound(data, path, window)
-        if trace is None:
-            trace = _read_damaged(data, path, window)
+        return _read_sound(data, path, window) or _read_damaged(data, path, window)
     finally:
         release_pages(data)
-    if cut:
-        lost = trace.salvage.bytes_lost if trace.salvage else 0
-        trace = replace(trace, salvage=Salvage(lost, trace.event_count, cut))
-    return trace
 
 
 def _read_sound(data: ByteArray, path: Path, window: str) -> Trace | None:
