@@ -83,7 +83,9 @@ def _labelled_events(activity: Activity) -> tuple[tuple[str, ...], NDArray[np.bo
     if activity.host is None:
         return (), np.empty(0, np.bool_), _NONE, _NONE, _NONE
     plane_names = activity.host.names
-    texts = np.array([event_names.operation(name) or name for name in plane_names], object).astype(str)
+    texts = np.array(
+        [event_names.operation(name) or name for name in plane_names], object
+    )  # not as long as the longest
     names, label_of_name = np.unique(texts, return_inverse=True)
     may_name = np.zeros(len(names), np.bool_)
     labels, starts, ends = [_NONE], [_NONE], [_NONE]

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.sample_history import LABEL_TABLE, over_steps
-from pipeline_lab.statistics.sampling import even_total_variations, total_variation
+from pipeline_lab.statistics.sampling import even_total_variations
 
 MAX_LABELS = 1000
 
@@ -41,12 +41,13 @@ def measure(labels: pa.Table) -> LabelMix | None:
         return None
     overall = np.bincount(group, examples).astype(np.int64)
     _, batch = np.unique(step, return_inverse=True)
-    in_batches = np.bincount(batch * len(values) + group, examples, minlength=(batch.max() + 1) * len(values))
-    counts = in_batches.reshape(-1, len(values)).astype(np.int64)
-    batch_size = int(np.median(counts.sum(axis=1)))
+    size = np.bincount(batch, examples)
+    expected = (overall / overall.sum())[group]
+    present = np.bincount(batch, np.abs(examples / size[batch] - expected))
+    variation = 0.5 * (present + 1.0 - np.bincount(batch, expected))  # what a batch has none of is missing as a whole
     return LabelMix(
         table=over_steps([str(value) for value in values], step, group, examples, LABEL_TABLE),
         labels=len(values),
-        batch_total_variation=float(np.mean([total_variation(one, overall / overall.sum()) for one in counts])),
-        batch_total_variation_ideal=float(even_total_variations(overall, batch_size).mean()),
+        batch_total_variation=float(variation.mean()),
+        batch_total_variation_ideal=float(even_total_variations(overall, int(np.median(size))).mean()),
     )

@@ -24,6 +24,8 @@ MAD_FACTOR = 6.0
 LEAST_EXCESS = 0.3
 NEIGHBOURS = 31
 """Steps around one whose median is its level."""
+BLOCK = 1 << 14
+"""Steps whose neighbours are sorted at a time; all at once would take most of a kB for each."""
 FEWEST = 10
 """Steps below which nothing is said."""
 
@@ -134,7 +136,11 @@ def local_level(length: IntArray, steps: BoolArray | None = None) -> NDArray[np.
     half = NEIGHBOURS // 2
     padded = np.pad(length.astype(np.float64), half, constant_values=np.nan)
     around = np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS)
-    return np.asarray(np.nanmedian(around if steps is None else around[steps], axis=1))
+    around = around if steps is None else around[steps]
+    level = np.empty(len(around))
+    for first in range(0, len(around), BLOCK):
+        level[first : first + BLOCK] = np.nanmedian(around[first : first + BLOCK], axis=1)
+    return level
 
 
 def is_outlier(length: IntArray) -> BoolArray:

@@ -1,3 +1,6 @@
+import tracemalloc
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -34,3 +37,14 @@ def test_examples_without_labels_have_no_mix():
 
 def test_numbers_that_are_no_classes_are_left_out():
     assert label_mix.measure(labels(*((0, label, 1) for label in range(label_mix.MAX_LABELS + 1)))) is None
+
+
+def test_many_steps_and_many_labels_take_the_memory_of_the_rows_there_are():
+    step = np.arange(20_000)
+    table = pa.table({"step": step, "label": step % 1000, "examples": np.ones(len(step))}).cast(LABELS)
+    tracemalloc.start()
+    try:
+        assert label_mix.measure(table) is not None
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()

@@ -1,5 +1,7 @@
 """Outliers among steps whose lengths can be checked by eye; ms unless a name says otherwise."""
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -53,6 +55,17 @@ def test_a_step_that_waits_far_longer_than_the_others():
     found = job([0] * 20 + [40] + [0] * 20)
     assert rows(found) == [(20, 10, "input_wait", 40)]
     assert (found.looked_at, found.steps_ns // MS, found.excess_ns // MS) == (41, 450, 40)
+
+
+def test_many_steps_take_the_memory_of_a_block():
+    length = np.full(200_000, 10 * MS)
+    length[100_000] *= 10
+    tracemalloc.start()
+    try:
+        assert np.flatnonzero(is_outlier(length)).tolist() == [100_000]
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_warmup_is_left_out():
