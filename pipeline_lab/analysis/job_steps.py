@@ -129,4 +129,5 @@ def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:
 def _examples(samples: pa.Table, measured: IntArray) -> int:
     if not samples.num_rows:
         return 0
-    return int((tables.ints(samples, "step") >= measured.min()).sum())
+    step = tables.ints(samples, "step")  # a job under way notes the examples of a step before the step
+    return int(((step >= measured.min()) & (step <= measured.max())).sum())

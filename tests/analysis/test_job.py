@@ -71,6 +71,11 @@ def test_examples_per_second_need_the_sample_probe():
     assert job_steps.measure(RUN, SAMPLES.empty_table(), EPOCH).examples_per_second is None
 
 
+def test_examples_of_a_step_that_is_not_over_do_not_count_yet():
+    samples = pa.table({"step": [0, 1, 1, 2, 3, 4, 5, 5], "file": [0] * 8, "record": [0] * 8}, schema=SAMPLES)
+    assert job_steps.measure(RUN, samples, EPOCH).examples_per_second == 50.0
+
+
 def test_a_job_in_its_warm_up_has_no_steps_yet():
     with pytest.raises(TraceIncompleteError, match="after the warm-up"):
         job_steps.measure(steps((True, 0, 1, 2, -1)), SAMPLES.empty_table(), EPOCH)
