@@ -23,7 +23,7 @@ from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _READER = re.compile(r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord)")
 _OPENING = re.compile(r"(?:TFRecord|TextLine|FixedLengthRecord)DatasetOp::.*SetupStreamsLocked")
-_EPOCH = re.compile(r"([A-Za-z]*Repeat)\[(\d+)\]")
+_EPOCH = re.compile(r"([A-Za-z]*Repeat)\[(\d{1,18})\]")
 _SLOT = "::Interleave["
 _DATASET = re.compile(r"\w+Dataset\w*:\d+")
 _INDEX = re.compile(r"([A-Za-z]\w*)\[(\d+)\]")

@@ -223,6 +223,12 @@ def test_readers_on_several_threads_are_told_apart_by_their_place():
     assert sampling.reads_by_epoch == ((1, 5), (2, 1))
 
 
+def test_an_epoch_that_no_job_reaches_is_not_counted():
+    name = f"Iterator::Root::ForeverRepeat[{'9' * 5000}]::BatchV2::TFRecord"
+    found = file_reads.analyse(trace(host(line("tf_data_a", *reading(name, 0, 4)))), None)
+    assert (found.total, found.by_epoch) == (2, {})
+
+
 def test_text_files_in_turn_in_one_slot_are_told_apart_by_their_dataset():
     slot = "Iterator::Root::Interleave[0]::FlatMap[0]::TextLine"
     lines = [(slot, 10 * at, 2, {"name": f"TextLineDataset:{number}"}) for at, number in enumerate((5, 5, 5, 9, 9, 12))]

@@ -19,6 +19,8 @@ NO_STAGE = -1
 _INDEX = re.compile(r"\[\d+\]")
 _BRANCHING = ("Zip[", "Concatenate[")
 _INNER = re.compile(r"(\w+)Impl")
+MAX_DEPTH = 200
+"""What lies deeper counts as the stage there; a chain of datasets that are concatenated nests once for each."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def place_of(name: str) -> str | None:
     """Return the path of the stage that an event belongs to; None if the event is no iterator's."""
     if not name.startswith(PREFIX):
         return None
-    parts = name.removeprefix(PREFIX).split("::")
+    parts = name.removeprefix(PREFIX).split("::")[:MAX_DEPTH]
     # A cache's inner iterator is named as if it lay beside the cache that calls it.
     parts = [_INNER.sub(r"\1::\g<0>", part) for part in parts]
     return "::".join(part if part.startswith(_BRANCHING) else _INDEX.sub("", part) for part in parts)

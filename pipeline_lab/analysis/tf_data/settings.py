@@ -21,14 +21,14 @@ SAMPLED_CALLS = 500
 NOT_TOLD = -1
 
 _CREATION_NUMBER = re.compile(r":\d+")
-_SHAPE = re.compile(r"\[([\d,]*)\]")
+_SHAPE = re.compile(r"\[([\d,]{0,100})\]")  # more digits than any shape has would pass what a float can hold
 _BYTES = {
     **dict.fromkeys(("bool", "int8", "uint8"), 1),
     **dict.fromkeys(("int16", "uint16", "half", "bfloat16"), 2),
     **dict.fromkeys(("int32", "uint32", "float"), 4),
     **dict.fromkeys(("int64", "uint64", "double", "complex64"), 8),
 }
-_RAM = re.compile(r"(\d+) out of (\d+)")
+_RAM = re.compile(r"(\d{1,12}) out of (\d+)")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import Activity
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import fold as tf_data
+from pipeline_lab.analysis.tf_data.places import MAX_DEPTH
 from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, StageOrigin, Tally
 from pipeline_lab.analysis.trace_parts import analyse_trace
 from pipeline_lab.trace.sources import open_traces
@@ -163,6 +164,20 @@ def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
         "Root", "Root::Generator", "Root::Generator::Root", "Root::Generator::Root::Batch"
     ]  # fmt: skip
     assert shares(pipeline) == {("Batch", "own work"): 90, ("Generator", "other operations"): 10}
+
+
+def test_of_a_chain_of_a_thousand_concatenations_the_deeper_ones_are_one_stage() -> None:
+    chain = "::".join(["Concatenate[0]"] * 1000)
+    pipeline = analysed(line("python", (WAIT, 0, 100), call(chain, 0, 100), call(f"{chain}::TFRecord", 10, 80)))
+    assert len(pipeline.stages) == MAX_DEPTH
+    assert shares(pipeline) == {("Concatenate", "own work"): 100}
+
+
+def test_numbers_that_no_pipeline_has_are_not_told() -> None:
+    shape = f"[{','.join(['9' * 18] * 20)}]"
+    stats = {"types": "float", "shapes": shape, "ram_usage_megabytes": f"{'9' * 20} out of 1"}
+    pipeline = analysed(line("python", (WAIT, 0, 100), call("", 0, 100, **stats)))
+    assert (stage(pipeline, "Root").bytes_per_element, pipeline.ram_used_bytes) == (None, None)
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("**/*.xplane.pb")), ids=lambda path: path.name)
