@@ -191,10 +191,11 @@ def _add_table(
     event_class = np.array([CLASS_NUMBER[one] for one in of_class], np.uint8)
     hosts = table.column("host").to_pylist()
     devices = table.column("device").to_pylist() if "device" in table.column_names else [_LABELS[kind]] * len(hosts)
-    places = list(zip(hosts, devices, strict=True))
-    for host, device in dict.fromkeys(places):
+    places = {place: number for number, place in enumerate(dict.fromkeys(zip(hosts, devices, strict=True)))}
+    place_of = np.array([places[place] for place in zip(hosts, devices, strict=True)], np.int64)
+    for (host, device), place in places.items():
         number = writer.lane((kind.value, host, device), Lane(kind, "", host, "", device))
-        rows = np.array([place == (host, device) for place in places]).nonzero()[0]
+        rows = np.flatnonzero(place_of == place)
         for layer, inside in enumerate(find_layers(start[rows], end[rows])[0]):
             at = rows[inside]
             writer.add((number, layer), event_class[at], (start[at], (end - start)[at]), name[at])

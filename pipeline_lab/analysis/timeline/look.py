@@ -14,7 +14,7 @@ from pipeline_lab.analysis.timeline.lanes import LaneKind
 MAX_EVENTS = 400_000
 """Events of one stretch of time that are looked at to rank its operations."""
 MAX_NAMES = 200
-_PICK = re.compile(r"(?P<kind>[a-z]+)@(?P<start>-?\d+)|(?P<lane>\d+)\.(?P<layer>\d+)@(?P<at>-?\d+)")
+_PICK = re.compile(r"(?P<kind>[a-z]+)@(?P<start>-?\d{1,18})|(?P<lane>\d{1,9})\.(?P<layer>\d{1,9})@(?P<at>-?\d{1,18})")
 _KINDS = {"gap": LaneKind.DEVICE, "wait": LaneKind.WAITS, "step": LaneKind.STEPS, "window": LaneKind.WINDOWS}
 
 

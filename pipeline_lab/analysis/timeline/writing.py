@@ -70,7 +70,7 @@ class IndexWriter:
         self._folder = folder
         self._lanes: list[Lane] = []
         self._lane_of: dict[tuple[str, ...], int] = {}
-        self._names: dict[str, int] = {}
+        self._names: dict[tuple[str, int], int] = {}
         self._labels: list[str] = []
         self._pieces: dict[tuple[int, int, int], list[_Piece]] = {}
         self._spool_path = folder / "spool.bin"
@@ -88,12 +88,12 @@ class IndexWriter:
         return self._lanes[number]
 
     def name(self, name: str, label: str = "") -> int:
-        """Return the number of an event name."""
-        name = name[:LONGEST_NAME]
-        if name not in self._names:
-            self._names[name] = len(self._names)
+        """Return the number of an event name; of a long one the beginning is kept."""
+        key = name[:LONGEST_NAME], hash(name)
+        if key not in self._names:
+            self._names[key] = len(self._names)
             self._labels.append((label or name)[:LONGEST_NAME])
-        return self._names[name]
+        return self._names[key]
 
     def add(
         self,
@@ -165,7 +165,7 @@ class IndexWriter:
             "end_ns": max(end_ns, default=0),
             "lanes": [asdict(lane) for lane in self._lanes],
             "classes": list(CLASS_NUMBER),
-            "names": list(self._names),
+            "names": [name for name, _ in self._names],
             "labels": self._labels,
             "counts": totals[0].tolist(),
             "totals_ns": totals[1].tolist(),

@@ -97,7 +97,7 @@ def test_links_name_events_by_kind_or_place(index):
     assert pick(index, f"gap@{90 * MS}").duration_ns == 60 * MS, "from one op to the next, the wait within"
     python = lane_of(index, LaneKind.THREAD, "python")
     assert pick(index, f"{python}.0@{150 * MS}").start_ns == 100 * MS
-    for nonsense in ("", "gap", "gap@x", "lane@5", "wait@7", "99.0@5", "1.1"):
+    for nonsense in ("", "gap", "gap@x", "lane@5", "wait@7", "99.0@5", "1.1", f"gap@{'9' * 5000}"):
         assert pick(index, nonsense) is None
 
 
@@ -109,6 +109,18 @@ def test_names_are_found_by_all_their_words_and_events_one_after_another(index):
     assert (first.start_ns, next_named(index, names, first.start_ns).start_ns) == (5 * MS, 105 * MS)
     assert next_named(index, names, 105 * MS) is None
     assert next_named(index, names, 105 * MS, backwards=True).start_ns == 5 * MS
+
+
+def test_long_names_that_begin_alike_stay_two(tmp_path):
+    space = XSpace()
+    python = space.plane("/host:CPU").line("python", line_id=1)
+    above = "Iterator::Root" + "::ForeverRepeat[0]" * 30
+    for number, kind in enumerate(("Map", "BatchV2")):
+        python.event(f"{above}::{kind}", 100 * number, 50, display=f"Iterator::{kind}")
+    path = space.write(tmp_path / "host.xplane.pb")
+    (tmp_path / "index").mkdir()
+    build_index(path, diagnose(path), tmp_path / "index")
+    assert {"Iterator::Map", "Iterator::BatchV2"} <= set(open_index(tmp_path / "index").labels)
 
 
 def test_a_row_is_walked_event_by_event(index):
