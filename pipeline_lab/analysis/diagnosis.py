@@ -66,23 +66,28 @@ def _diagnose_log(source: TraceSource, progress: Progress | None, spread: Spread
     return conclude(described, axis, without_job(sampling))
 
 
-def _read_stored_parts(derived: Sequence[Path]) -> list[TraceParts]:
+def _read_stored_parts(derived: Sequence[Path]) -> tuple[list[TraceParts], list[str]]:
     """Read what TensorFlow derived, session by session; each session folder is a window of its own."""
-    sessions = sorted({path.parent for path in derived})
-    return [
-        replace(read_stored(profile), window=session.name)
-        for session in sessions
-        for profile in read_session([path for path in derived if path.parent == session])
-    ]
+    parts: list[TraceParts] = []
+    errors: list[str] = []
+    for session in sorted({path.parent for path in derived}):
+        try:
+            profiles = read_session([path for path in derived if path.parent == session])
+        except TraceReadError as error:
+            errors.append(str(error))
+        else:
+            parts += [replace(read_stored(profile), window=session.name) for profile in profiles]
+    return parts, errors
 
 
 def _read_parts(source: TraceSource, progress: Progress | None, spread: Spread) -> tuple[list[TraceParts], list[str]]:
     """Analyse every trace of a log; return also why some could not be read, unless that is all of them."""
     if not source.files:
-        return _read_stored_parts(source.derived), []
-    found = analyse_files(source.files, [file.path.name for file in source.files], progress, spread)
-    parts = [each for each in found if not isinstance(each, Unavailable)]
-    errors = [each.reason for each in found if isinstance(each, Unavailable)]
+        parts, errors = _read_stored_parts(source.derived)
+    else:
+        found = analyse_files(source.files, [file.path.name for file in source.files], progress, spread)
+        parts = [each for each in found if not isinstance(each, Unavailable)]
+        errors = [each.reason for each in found if isinstance(each, Unavailable)]
     if not parts:
         raise TraceReadError(errors[0])
     return parts, errors

@@ -23,6 +23,8 @@ from pipeline_lab.analysis.inputs import Progress, is_run, opened_files, window_
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.storage import read_result, write_json, write_result
 from pipeline_lab.analysis.xprof_comparison import CrossCheck
+from pipeline_lab.errors import TraceReadError
+from pipeline_lab.folders import files_below
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
 if TYPE_CHECKING:
@@ -246,11 +248,11 @@ def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Spr
 def fingerprint(path: Path) -> str:
     """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
     path = path.absolute()
-    digest = hashlib.sha256(f"{ANALYSIS_VERSION}\0{path}".encode())
+    digest = hashlib.sha256(os.fsencode(f"{ANALYSIS_VERSION}\0{path}"))
     for file in sorted(_inputs(path)):
         with contextlib.suppress(OSError):
             status = file.stat()
-            digest.update(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+            digest.update(os.fsencode(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"))
     return digest.hexdigest()
 
 
@@ -277,13 +279,15 @@ def _inputs(path: Path) -> list[Path]:
         ]
         return [*window_files(folder), *opened_files(folder), *(table for table in tables if table.exists())]
     if path.is_dir():
-        return [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+        with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
+            return list(files_below(path, TraceReadError))
+        return []
     return [path]
 
 
 def _folders(path: Path) -> list[Path]:
     """Return where the diagnosis may lie, the preferred folder first; the last one can always be made."""
-    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+    key = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
     is_ours = is_run(path) and path.parent != samples_folder()
     own = [RunFolder(path).analysis] if is_ours else []
     return [*own, cache_folder() / "analysis" / key]

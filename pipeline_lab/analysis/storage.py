@@ -177,7 +177,8 @@ def write_json(path: Path, document: Any) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     scratch = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        # names of files may hold what is no text: it becomes an escape, which reads back as what it was
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(document, file, ensure_ascii=False)
         scratch.chmod(0o644)
         scratch.replace(path)

@@ -11,6 +11,7 @@ from pathlib import Path
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.message import DamagedMessageError
 from pipeline_lab.trace.stored_analysis import DerivedProfile
+from pipeline_lab.trace.trace_file import as_text
 from pipeline_lab.units import format_bytes
 
 MAX_BYTES = 8_000_000
@@ -68,7 +69,7 @@ def read_derived(path: Path, data: bytes | None = None) -> DerivedProfile:
         ) from None
     if not reader.found:
         raise TraceReadError(f"{path.name} holds no input pipeline analysis, which TensorFlow 2.2 to 2.8 writes there.")
-    return reader.finish(path, match["host"] or "")
+    return reader.finish(path, as_text(match["host"] or ""))
 
 
 def _read_first(paths: Sequence[Path]) -> DerivedProfile:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import files_below
 from pipeline_lab.trace import derived
-from pipeline_lab.trace.trace_file import FileKind, TraceFile, classify
+from pipeline_lab.trace.trace_file import FileKind, TraceFile, as_text, classify
 
 RUN_RECORD = "run.json"
 EXPECTED = "expected <host>.xplane.pb or <host>.trace.json.gz, a log directory or an archive of these"
@@ -140,7 +140,7 @@ def _trace_file(path: Path, place: Place, kind: FileKind, host: str) -> TraceFil
 
 def _window(folder: Path) -> str:
     """Name a session by its folder: ``train/plugins/profile/2026_01_02`` is ``train/2026_01_02``."""
-    return "/".join(part for part in folder.parts if part not in ("plugins", "profile"))
+    return as_text("/".join(part for part in folder.parts if part not in ("plugins", "profile")))
 
 
 def _choose(files: Iterable[TraceFile]) -> tuple[TraceFile, ...]:

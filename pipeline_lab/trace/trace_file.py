@@ -108,8 +108,13 @@ def classify(path: Path) -> tuple[FileKind, str] | None:
     for pattern, kind in _ENDINGS:
         match = pattern.fullmatch(path.name)
         if match:
-            return kind, match["host"]
+            return kind, as_text(match["host"])
     return None
+
+
+def as_text(name: str) -> str:
+    """Return the name of a file or folder as text; what is no UTF-8 is replaced."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def is_json(data: ByteArray) -> bool:

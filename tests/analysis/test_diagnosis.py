@@ -1,5 +1,6 @@
 """Whole diagnoses of run folders and logs, through the real reader."""
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from pipeline_lab.analysis import later_epochs, tables
 from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
 from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.analysis.trace_parts import analyse_trace
 from pipeline_lab.analysis.verdict import Confidence, VerdictClass
 from pipeline_lab.errors import TraceReadError, Unavailable
@@ -18,6 +20,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane import read_xplane
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace
+from tests.trace.test_derived import analysis, generic_step
 
 RECORDED = Path(__file__).parents[1] / "data"
 MS = 1_000_000
@@ -295,5 +298,30 @@ def test_names_without_events_are_no_pipeline() -> None:
     trace = read_xplane(RECORDED / "small_pipeline.xplane.pb")
     emptied = tuple(replace(plane, lines=()) for plane in trace.planes)
     found = analyse_trace(replace(trace, planes=emptied))
-    assert isinstance(found.tf_data, Unavailable) or not found.tf_data.stages
+    assert isinstance(found.tf_data, Unavailable)
     assert found.reads.total == 0
+
+
+def test_a_damaged_session_of_a_log_without_traces_is_left_out_and_said(tmp_path: Path):
+    whole = analysis(generic_step(0, 10, 4), generic_step(1, 10, 4))
+    for session, content in (("one", whole), ("two", whole[:-1])):
+        folder = tmp_path / "plugins" / "profile" / session
+        folder.mkdir(parents=True)
+        (folder / "host.input_pipeline.pb").write_bytes(content)
+    found = diagnose(tmp_path)
+    assert not isinstance(found.steps, Unavailable)
+    assert (found.source.windows, found.steps.count) == (1, 2)
+    (sentence,) = found.source.unreadable
+    assert sentence.startswith("host.input_pipeline.pb is damaged at byte ")
+    (tmp_path / "plugins" / "profile" / "one" / "host.input_pipeline.pb").unlink()
+    with pytest.raises(TraceReadError, match="is damaged at byte"):
+        diagnose(tmp_path)
+
+
+def test_names_of_files_that_are_no_text_are_read_and_kept(tmp_path: Path):
+    log = tmp_path / os.fsdecode(b"l\xf6g")
+    trace = write_log(log, os.fsdecode(b"w\xf6"), None, host="")
+    trace.rename(trace.with_name(os.fsdecode(b"h\xf6st.xplane.pb")))
+    found = diagnose_saved(log)
+    assert (found.source.hosts, found.source.path) == (("h?st",), str(log))
+    assert diagnose_saved(log).to_json() == found.to_json()

@@ -1,6 +1,7 @@
 """Saved diagnoses: loaded while fresh, missing when stale or damaged, kept elsewhere when the run cannot be written."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_lab import folders
 from pipeline_lab.analysis import saved as saved_module
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.saved import AnalysisProgress, SavedDiagnosis, fingerprint
@@ -69,6 +71,19 @@ def test_a_grown_table_or_a_new_window_makes_it_stale(run: RunFolder):
     (run.profile / "window-0002").mkdir()
     (run.profile / "window-0002" / "host.xplane.pb").write_bytes(b"trace")
     assert saved.load() is None
+
+
+def test_of_a_folder_that_is_no_log_no_more_is_looked_at_than_a_search_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def endless(_: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for number in range(1000):
+            yield str(tmp_path / str(number)), [], ["file"]
+        raise AssertionError("walked on")
+
+    monkeypatch.setattr(folders, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(os, "walk", endless)
+    assert fingerprint(tmp_path)
 
 
 def test_renaming_or_tagging_a_run_does_not_make_it_stale(run: RunFolder):

@@ -114,6 +114,8 @@ def read_threads(host: Plane | None) -> Threads:
         if _is_of_tf_data(host, line, names, roles)
     ]
     places = _find_places(host, found, roles)
+    if not places.places:  # of a damaged file only the names may be left
+        raise TraceIncompleteError(NO_ITERATORS)
     bounds = np.cumsum([0, *(names[roles != Role.NONE].sum() for _, names in found)])
     threads = _empty_threads(tuple(line for line, _ in found), bounds, places)
     on_all_cores(lambda number: _read_thread(threads, number, roles), range(len(found)))
