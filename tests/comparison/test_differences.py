@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.comparison.differences import find_differences, flatten, flatten_options
+from pipeline_lab.comparison.differences import MAX_VALUE_LENGTH, find_differences, flatten, flatten_options
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
 
 BASELINE_OPTIONS, OPTIMISED_OPTIONS = (preset.options.model_dump(mode="json") for preset in (BASELINE, OPTIMISED))
@@ -42,6 +42,22 @@ def test_a_stage_that_occurs_twice_is_numbered() -> None:
 def test_equal_file_sizes_are_written_as_the_options_accept_them() -> None:
     assert flatten({"examples_per_file": [1024] * 8})["examples_per_file"] == "8x1024"
     assert flatten({"examples_per_file": [1000, 2000]})["examples_per_file"] == "[1000, 2000]"
+
+
+def test_long_values_are_cut_where_that_hides_no_difference() -> None:
+    sizes = list(range(1000, 1100))
+    found = options_of({"sizes": sizes}, {"sizes": [1, *sizes]}, {"sizes": sizes})["sizes"]
+    assert [len(value or "") for value in found] == [MAX_VALUE_LENGTH] * 3
+    assert (found[0], (found[1] or "")[:10]) == (found[2], "[1, 1000, ")
+    found = options_of({"sizes": sizes}, {"sizes": [*sizes[:-2], 7, 8]})["sizes"]
+    assert found == ("…, 1095, 1096, 1097, 1098, 1099]", "…, 1095, 1096, 1097, 7, 8]")
+
+
+@given(st.lists(st.text("ab", min_size=195, max_size=420), min_size=2, max_size=4))
+def test_no_difference_of_long_values_is_hidden(values: list[str]) -> None:
+    found = options_of(*({"a": value} for value in values)).get("a", tuple(values))
+    for one, shown in zip(values, found, strict=True):
+        assert [one == each for each in values] == [shown == each for each in found]
 
 
 def test_lists_of_documents_are_compared_entry_by_entry() -> None:
