@@ -80,7 +80,7 @@ class Contest:
         self.budget.costs, self.budget.look_s = read_costs(folder), line.seconds or 0.0
         if self.sampling is None and self.options.start.is_assembled:
             cores = max(1, int(read_record(folder).environment.get("machine_cores") or 1))
-            self.sampling = Sampling(self.options.start, _records(folder), cores)
+            self.sampling = Sampling(self.options.start, _records(folder, self.options.start), cores)
         return folder
 
     def race(self, number: int, arms: Sequence[Configuration], rungs: Sequence[int] = RUNGS) -> None:
@@ -210,10 +210,13 @@ class Contest:
         return (memory_bytes // MEMORY_STEP_BYTES, threads, turned)
 
 
-def _records(folder: RunFolder) -> IntArray | None:
-    """Return the records of each file that a run read, shape (files,); None if they were not counted."""
-    records = [file.records for file in read_files(folder.files)]
-    return np.array(records, dtype=np.int64) if records and all(records) else None
+def _records(folder: RunFolder, options: RunOptions) -> IntArray | None:
+    """Return the records of each file that training reads, shape (files,); None if they were not counted."""
+    files = read_files(folder.files)
+    records = [file.records for file in files[: len(files) - options.training.held_out_files]]
+    if None in records or not any(records):
+        return None
+    return np.array(records, dtype=np.int64) // options.pipeline.views  # there each view is counted
 
 
 def _alone(options: RunOptions, search: TuneOptions) -> RunOptions:

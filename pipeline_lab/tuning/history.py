@@ -127,7 +127,7 @@ class Ended:
         race: That race, or empty.
         predicted: The ratio as the model had it before; None where it was not asked.
         configurations: How many were measured.
-        spent_s: Time of all trials.
+        spent_s: What the trials took of the budget; of those that ran side by side the mean.
         sentence: Why it ended, in words.
         challenger: Who led before it met the start, or was to meet it; the winner, unless the start stays.
     """

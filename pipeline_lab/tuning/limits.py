@@ -84,14 +84,15 @@ class Sampling:
         """
         if self._records is None:
             return None
-        pipeline, buckets, total = options.pipeline, buckets_of(options), int(self._records.sum())
+        pipeline, buckets = options.pipeline, buckets_of(options)
+        total = int(self._records.sum()) * pipeline.views
         batches = max(1, min(BATCHES, 2 * total // pipeline.batch_size))
         orders = [
             predict_order(pipeline, self._records, batches, cores=self._cores, seed=seed, buckets=buckets)
             for seed in SEEDS
         ]
         found = [
-            _badness(measure_mixing(each.batch, each.file, each.record, self._records))
+            _badness(measure_mixing(each.batch, each.file, each.record, each.records))
             for each in orders
             if each is not None and len(each.batch)
         ]

@@ -97,6 +97,11 @@ class Tuning(Displayed):
         return write_command(name_of(self.path.parent / start.run), find_settings(self.options.start, self.winner))
 
     @property
+    def spent_s(self) -> float:
+        """What it spent of its budget, s: of trials that ran side by side the mean, which is known when it has ended."""
+        return self.ended.spent_s if self.ended is not None else sum(trial.seconds or 0.0 for trial in self.trials)
+
+    @property
     def source(self) -> str:
         """The winner's pipeline as Python source."""
         return render_source(self.winner)
@@ -127,7 +132,7 @@ class Tuning(Displayed):
             if ended is None or ended.challenger == START
             else {"configuration": ended.challenger, "met": _met(ended)},
             "configurations": None if ended is None else ended.configurations,
-            "spent_s": sum(trial.seconds or 0.0 for trial in self.trials),
+            "spent_s": self.spent_s,
             "history": [{"step": step.kind, "sentence": describe(step), **asdict(step)} for step in self.steps],
             "trials": [asdict(trial) for trial in self.trials],
         }

@@ -1,22 +1,27 @@
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.pipeline import MapStage
+from pipeline_lab.options.presets import BASELINE, VIEWS_APART
 from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run import RunOptions, set_option
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.tuning.executors.executor import SearchStoppedError
-from pipeline_lab.tuning.history import Profiled, Proposed, Raced
+from pipeline_lab.tuning.contest import Contest
+from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError
+from pipeline_lab.tuning.history import History, Profiled, Proposed, Raced
 from pipeline_lab.tuning.modelling import Model
 from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.search import search
+from pipeline_lab.tuning.trials import Ledger, Trials
 from tests.support.worlds import NAIVE, STEP_MS, KilledError, World, blind, predicted, true_ms, tune_options
+from tests.tuning.test_space import at
 
 
 class Lab:
@@ -236,6 +241,8 @@ def test_machines_share_the_candidates_and_each_race_has_the_leader(lab: Lab) ->
     assert len(first.races) == 3
     assert len({race.arms[0].name for race in list(races(world))[:3]}) == 1
     assert true_ms(found.winner) == best_ms()
+    assert found.ended is not None
+    assert found.to_json()["spent_s"] == found.ended.spent_s < 10.0 * len(world.measured)  # side by side
 
 
 def test_exploring_finds_the_best_without_a_model(lab: Lab) -> None:
@@ -281,3 +288,40 @@ def test_exploring_keeps_the_mixing_and_tries_no_cache(lab: Lab) -> None:
     assert not any(
         "cache" in name or "files at once" in name for name in arms
     )  # the lengths of the files are not known
+
+
+@dataclass
+class CountedWorld(World):
+    """A world whose runs say how many examples each file gave."""
+
+    examples: Sequence[int] = ()
+
+    def _measure(self, options: RunOptions | RaceOptions) -> Finished:
+        finished = super()._measure(options)
+        files = [DataFile(f"/data/{number}", examples, 1) for number, examples in enumerate(self.examples)]
+        write_files(self.store.folder(finished.run_id).files, files)
+        return finished
+
+
+def looked_at(lab: Lab, tmp_path: Path, start: RunOptions, examples: Sequence[int]) -> Contest:
+    """Return a contest after its start has run."""
+    trials = Trials(Ledger(tmp_path / "trials.jsonl"), CountedWorld(lab.store, examples=examples), lambda: False)
+    contest = Contest(TuneOptions(start=start), trials, History(tmp_path / "history.jsonl"), lab.store)
+    contest.run_alone(contest.space.start)
+    return contest
+
+
+def test_a_shuffle_that_covers_all_views_makes_the_reading_order_indifferent(lab: Lab, tmp_path: Path) -> None:
+    sizes, views = VIEWS_APART.options.file_sizes or (), VIEWS_APART.options.pipeline.views
+    examples = [size * views for size in sizes]
+    start = set_option(VIEWS_APART.options, "pipeline.shuffle.buffer_size", str(sum(examples)))
+    sampling = looked_at(lab, tmp_path, start, examples).sampling
+    assert sampling is not None
+    assert not sampling.is_worse(at(start, files_at_once="1"))
+
+
+def test_an_empty_file_is_no_file_that_was_not_counted(lab: Lab, tmp_path: Path) -> None:
+    start = BASELINE.options
+    sampling = looked_at(lab, tmp_path, start, [0, *(start.file_sizes or ())]).sampling
+    assert sampling is not None
+    assert not sampling.is_worse(at(start, files_at_once="4"))
