@@ -215,7 +215,7 @@ def _read_whole(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a stream in one call, which takes half of the time that its batches take one by one."""
     with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
         if not all(_holds(stream.schema, field) for field in schema):
-            return schema.empty_table()
+            return pa.Table.from_batches([], schema)  # `empty_table` imports pandas
         found = stream.read_all()
         found.validate(full=True)  # an offset that leads out of a batch would end the process
         return _fit(found.combine_chunks(), schema)
@@ -232,7 +232,7 @@ def _read_what_is_complete(path: Path, schema: pa.Schema) -> pa.Table:
                     batches.append(_fit(batch, schema))
     except (StopIteration, OSError, pa.ArrowException):
         pass
-    return pa.concat_tables([schema.empty_table(), *batches])
+    return pa.concat_tables([pa.Table.from_batches([], schema), *batches])
 
 
 def _holds(found: pa.Schema, field: pa.Field) -> bool:
