@@ -30,7 +30,7 @@ from pipeline_lab.runs.store import RunFolder, samples_folder
 if TYPE_CHECKING:
     from pipeline_lab.analysis.spreading import Spread
 
-ANALYSIS_VERSION = 39
+ANALYSIS_VERSION = 40
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

@@ -93,12 +93,12 @@ class TuneReport:
 
 
 def _about(tuning: Tuning) -> tuple[tuple[str, str], ...]:
-    options, spent_s = tuning.options, sum(trial.seconds or 0.0 for trial in tuning.trials)
+    options = tuning.options
     return (
         ("Search", tuning.id),
         ("Begun", moment(tuning.record.status.created_s)),
         ("Start", options.start.label),
-        ("Spent", f"{format_duration(spent_s * NS_PER_S)} of {format_duration(options.budget_s * NS_PER_S)}"),
+        ("Spent", f"{format_duration(tuning.spent_s * NS_PER_S)} of {format_duration(options.budget_s * NS_PER_S)}"),
         ("Smallest difference that matters", f"{options.margin_percent:g} %"),
     )
 

@@ -39,9 +39,8 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
 @st.fragment(run_every=live.REDRAW_S)
 def _show_so_far(folder: RunFolder) -> None:
     found = read_tuning(folder)
-    spent_s = sum(trial.seconds or 0.0 for trial in found.trials)
     budget = format_duration(found.options.budget_s * NS_PER_S)
-    st.caption(f"{format_duration(spent_s * NS_PER_S)} of {budget} spent on {len(found.trials)} runs and races.")
+    st.caption(f"{format_duration(found.spent_s * NS_PER_S)} of {budget} spent on {len(found.trials)} runs and races.")
     under_way = [trial.run for trial in found.trials if trial.seconds is None]
     if under_way and st.button("Watch what is being measured", key="tune-watch"):
         links.open_run(under_way[-1])
