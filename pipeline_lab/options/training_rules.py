@@ -6,6 +6,7 @@ from itertools import chain
 from pipeline_lab.options.pipeline import BatchStage, PipelineOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.workload import (
+    FeaturesWorkload,
     GeneratorWorkload,
     ImagesWorkload,
     ModuleWorkload,
@@ -14,6 +15,9 @@ from pipeline_lab.options.workload import (
     SyntheticWorkload,
     WorkloadModel,
 )
+
+_SINGLE_PRECISION = (SparseWorkload, FeaturesWorkload, GeneratorWorkload, SyntheticWorkload)
+"""Workloads whose steps know float32 alone, or compute nothing; what a module of the user's computes is up to it."""
 
 
 def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> None:
@@ -34,6 +38,8 @@ def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline:
 
 
 def _of_the_step(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+    if training.precision != "float32" and isinstance(workload, _SINGLE_PRECISION):
+        yield "training.precision is for the steps of the images, audio and records workloads; leave it at float32"
     if isinstance(workload, ImagesWorkload):
         return
     for name, is_asked in (("xla", training.xla), ("accumulate", training.accumulate > 1)):

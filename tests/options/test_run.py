@@ -195,6 +195,7 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
             "pipeline.stages.4.address: an address is written host:port, such as",
         ),
         ("training.xla", "true", "training.xla is for the step of the images workload"),
+        ("training.precision", "mixed_float16", "training.precision is for the steps of the images, audio and records"),
         ("training.held_out_files", "1", "training: held_out_files are for evaluations; set evaluate_every"),
         ("training.accumulate", "2", "training.accumulate is for the step of the images workload"),
         ("training.replicas", "2", "replicas share the batches of the images and the sparse workload"),
