@@ -13,7 +13,7 @@ PRESETS = {"plain": {}, "parallel": {"calls": 4, "prefetch": 2}}
 
 
 class Digits:
-    """scikit-learn's 1,797 digits, turned and blurred at random; what it is called with can be tuned."""
+    """scikit-learn's 1,797 digits, scaled up and cropped at random; what it is called with can be tuned."""
 
     def __init__(self, batch: int = 64, calls: int = 1, prefetch: int = 0) -> None:
         self.batch, self.calls, self.prefetch = batch, calls, prefetch
@@ -37,6 +37,6 @@ class Digits:
 
 
 def augment(image: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Scale a digit up and flip it at random."""
+    """Scale a digit up and cut a part out of it at random."""
     image = tf.image.resize(image, (64, 64), method="bicubic")
     return tf.image.random_crop(tf.image.resize(image, (40, 40)), (32, 32, 1)), label
