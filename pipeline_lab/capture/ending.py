@@ -1,8 +1,10 @@
 """The end of a watched script: the run says how it came, and the person at the terminal what was found."""
 
 import contextlib
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
@@ -21,6 +23,8 @@ class Ending:
 
     What it says goes to standard error, from a process of its own: the script's streams and memory are left alone.
 
+    The run ends once, and not with a process that the script has forked.
+
     Args:
         recording: The run.
         finish: Writes the window that is open, if any; says whether the script has loaded TensorFlow.
@@ -30,6 +34,7 @@ class Ending:
     def __init__(self, recording: Recording, finish: Callable[[], bool], *, is_quiet: bool) -> None:
         self._recording, self._finish = recording, finish
         self._speaks = recording.is_owner and not is_quiet
+        self._process, self._lock, self._is_over = os.getpid(), threading.RLock(), False
 
     def greet(self) -> None:
         """Say where the recording goes."""
@@ -42,17 +47,29 @@ class Ending:
 
     def by_exit(self, code: int, reason: str = "", details: str = "") -> None:
         """The script ended with that code; ``reason`` is why if it is not 0, ``details`` a traceback."""
-        if details:
-            with contextlib.suppress(OSError):
-                self._recording.log.write(FailureEvent(reason, details))
-        self._end(RunState.FAILED if code else RunState.DONE, reason, code)
+        self._end(RunState.FAILED if code else RunState.DONE, reason, code, details)
 
     def by_interrupt(self) -> None:
         """Somebody pressed Ctrl-C."""
         self._end(RunState.CANCELLED, INTERRUPTED, None)
 
-    def _end(self, state: RunState, reason: str, code: int | None) -> None:
-        saw_tensorflow = self._finish()
+    def _end(self, state: RunState, reason: str, code: int | None, details: str = "") -> None:
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._write_end(state, reason, code, details)
+
+    def _write_end(self, state: RunState, reason: str, code: int | None, details: str) -> None:
+        if details:
+            with contextlib.suppress(OSError):
+                self._recording.log.write(FailureEvent(reason, details))
+        try:
+            saw_tensorflow = self._finish()
+        except KeyboardInterrupt:  # Ctrl-C once more: what is being written is given up
+            self._recording.end(state, reason, code)
+            raise
         if not saw_tensorflow:
             self._recording.note(NO_TENSORFLOW)
         self._recording.end(state, reason, code)

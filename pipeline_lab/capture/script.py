@@ -29,16 +29,26 @@ def run_script(path: str, arguments: list[str]) -> None:
         __loader__=importlib.machinery.SourceFileLoader("__main__", absolute),
     )
     sys.argv[:] = [path, *arguments]
-    sys.path[0] = str(Path(path).resolve().parent)
+    _look_first_in(Path(path).resolve().parent)
     sys.modules["__main__"] = main
     exec(compile(text, absolute, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 (it is what the user asked for)
 
 
 def run_module(name: str, arguments: list[str]) -> None:
-    """Run a module as ``python -m`` would; whatever it raises comes through."""
+    """Run a module as ``python -m`` does, by the function that it calls too; whatever it raises comes through.
+
+    ``runpy.run_module`` takes ``__main__`` away when the module is through, but its threads and exit handlers live on.
+    """
     sys.argv[:] = [name, *arguments]
-    sys.path[0] = str(Path.cwd())
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    _look_first_in(Path.cwd())
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    runpy._run_module_as_main(name)  # type: ignore[attr-defined]  # it has no public name
+
+
+def _look_first_in(folder: Path) -> None:
+    """Search a folder before all others, unless Python was told to search none on its own (``PYTHONSAFEPATH``)."""
+    if not sys.flags.safe_path:
+        sys.path[0] = str(folder)
 
 
 def hide_own_frames() -> None:

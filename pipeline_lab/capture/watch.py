@@ -26,7 +26,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
 from pipeline_lab.units import BYTES_PER_MB
-from pipeline_lab.worker.code_places import explain
+from pipeline_lab.worker.code_places import explain, gist
 
 TAG = "watched"
 POLL_S = 0.05
@@ -156,10 +156,12 @@ def _run(chosen: argparse.Namespace, home: Path, ending: Ending) -> None:
     _tell_of_hard_exits(ending)
     target, arguments = chosen.target[0], chosen.target[1:]
     try:
-        (script.run_module if chosen.module else script.run_script)(target, arguments)
+        _run_to_its_end(script.run_module if chosen.module else script.run_script, target, arguments)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        ending.by_exit(code, f"The script ended with exit code {code}." if code else "")
+        said = "" if code is error.code else gist(error)
+        words = f" after “{said}”" if said else ""
+        ending.by_exit(code, f"The script ended with exit code {code}{words}." if code else "")
         raise
     except KeyboardInterrupt:
         ending.by_interrupt()
@@ -167,8 +169,18 @@ def _run(chosen: argparse.Namespace, home: Path, ending: Ending) -> None:
     except BaseException as error:
         ending.by_exit(1, explain(error, home, "The script"), traceback.format_exc())
         raise
-    _wait_for_threads()
     ending.by_exit(0)
+
+
+def _run_to_its_end(run: Callable[[str, list[str]], None], target: str, arguments: list[str]) -> None:
+    """Run the script, and wait for the threads that it leaves; not after an error, of which it tells at once."""
+    try:
+        run(target, arguments)
+    except SystemExit as error:
+        if not error.code:
+            _wait_for_threads()
+        raise
+    _wait_for_threads()
 
 
 def _home(target: str) -> Path:
@@ -178,24 +190,26 @@ def _home(target: str) -> Path:
 
 def _wait_for_threads() -> None:
     """Wait for the script's own threads, as the interpreter does at its end; those of pools end with it."""
-    pools = sys.modules.get("concurrent.futures.thread")
-    pooled: Any = getattr(pools, "_threads_queues", ())
+    pooled = {*_threads_of("thread", "_threads_queues"), *_threads_of("process", "_threads_wakeups")}
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon and thread not in pooled:
             thread.join()
 
 
+def _threads_of(kind: str, table: str) -> list[Any]:
+    """Return the threads of all pools of a kind, which the interpreter ends before it waits for any other."""
+    return list(getattr(sys.modules.get(f"concurrent.futures.{kind}"), table, ()))
+
+
 def _tell_of_hard_exits(ending: Ending) -> None:
-    """Write what is open before ``os._exit`` ends this process; its forks leave without a word."""
+    """Write what is open before ``os._exit`` ends this process."""
     leave: Callable[[int], NoReturn] = os._exit
-    process = os.getpid()
 
     def leave_in_order(status: int) -> NoReturn:
-        if os.getpid() == process:
-            frame = sys._getframe(1)
-            place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-            with contextlib.suppress(Exception):
-                ending.by_exit(status, f"The script left by os._exit({status}) at {place}.")
+        frame = sys._getframe(1)
+        place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+        with contextlib.suppress(Exception):
+            ending.by_exit(status, f"The script left by os._exit({status}) at {place}.")
         leave(status)
 
     os._exit = leave_in_order

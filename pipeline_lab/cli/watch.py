@@ -39,8 +39,8 @@ def watch(
     if not module and not Path(script).is_file():
         raise OptionsError(f"There is no script {script}; name a Python file, or a module with -m.")
     options = ["--every", str(every), "--seconds", str(seconds)]
-    options += ["--name", name] if name else []
-    options += ["--store", str(store)] if store else []
+    options += [f"--name={name}"] if name else []
+    options += [f"--store={store}"] if store else []
     options += ["--quiet"] if quiet else []
     options += ["-m"] if module else []
     command = module_command("pipeline_lab.capture.watch", *options, script, *(arguments or []))

@@ -37,3 +37,22 @@ def test_a_script_without_tensorflow_is_told(
     assert isinstance(note, NoteEvent)
     assert note.sentence == "This may go wrong."
     assert isinstance(failure, FailureEvent)
+
+
+def test_a_run_ends_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = Recording(RunStore(tmp_path), "train.py", tags=())
+    ending = Ending(recording, lambda: False, is_quiet=False)
+    ending.by_exit(0)
+    ending.by_exit(3, "The script left by os._exit(3) at train.py, line 9.", "Traceback …")
+    assert capsys.readouterr().err == f"pipeline-lab: {NO_TENSORFLOW}\n"
+    assert [type(event) for event in read_events(recording.folder.events)] == [NoteEvent]
+
+
+def test_ctrl_c_once_more_ends_the_run_too(tmp_path: Path) -> None:
+    def finish() -> bool:
+        raise KeyboardInterrupt
+
+    recording = Recording(RunStore(tmp_path), "train.py", tags=())
+    with pytest.raises(KeyboardInterrupt):
+        Ending(recording, finish, is_quiet=True).by_interrupt()
+    assert RunStore(tmp_path).read(recording.folder.id).status.state is RunState.CANCELLED

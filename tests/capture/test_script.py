@@ -1,4 +1,4 @@
-import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +10,13 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
 
 REPORT = """
-import json, sys
-json.dump([__name__, sys.argv, sys.path[0], __file__], sys.stdout)
+import atexit, json, pickle, sys
+
+class Settings:
+    pass
+
+atexit.register(lambda: print(type(pickle.loads(pickle.dumps(Settings())))))
+print(json.dumps([__name__, sys.argv, sys.path[0], __file__]))
 """
 
 
@@ -27,12 +32,15 @@ def _record(tmp_path: Path) -> Any:
     return record
 
 
-def test_a_script_runs_as_python_would_run_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("safe_path", ["", "1"])
+def test_a_script_runs_as_python_would_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe_path: str) -> None:
+    monkeypatch.setenv("PYTHONSAFEPATH", safe_path)
     watched = _watch(tmp_path, "train.py", "--store", "mine", "-m", script=REPORT)
     plain = subprocess.run(
         [sys.executable, "train.py", "--store", "mine", "-m"], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert json.loads(watched.stdout) == json.loads(plain.stdout)
+    assert watched.stdout == plain.stdout
+    assert watched.stdout.endswith("<class '__main__.Settings'>\n")
     assert _record(tmp_path).status.state is RunState.DONE
     assert _record(tmp_path).environment["command"] == "train.py --store mine -m"
 
@@ -45,7 +53,8 @@ def test_a_module_runs_as_python_would_run_it(tmp_path: Path) -> None:
     plain = subprocess.run(
         [sys.executable, "-m", "jobs.train", "a"], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert json.loads(watched.stdout) == json.loads(plain.stdout)
+    assert watched.stdout == plain.stdout
+    assert watched.stdout.endswith("<class '__main__.Settings'>\n")
 
 
 ENDINGS = {
@@ -53,6 +62,7 @@ ENDINGS = {
     "def step(): raise ValueError('at step 37')\nstep()": (1, "train.py, line 2 with ValueError: at step 37"),
     "x = (": (1, "train.py, line 2 with SyntaxError"),
     "import sys; sys.exit(5)": (5, "ended with exit code 5"),
+    "import sys; sys.exit('no data')": (1, "ended with exit code 1 after “no data”"),
     "import os; os._exit(6)": (6, "os._exit(6) at train.py, line 2"),
 }
 
@@ -96,3 +106,61 @@ def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
     _watch(tmp_path, "train.py", script="pass")
     (folder,) = (tmp_path / "store").glob("*-train-py-*")
     assert "ended without TensorFlow" in (folder / "events.jsonl").read_text()
+
+
+def test_a_process_that_the_script_forks_ends_nothing_but_itself(tmp_path: Path) -> None:
+    script = """
+import os, sys
+if os.fork() == 0:
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    watched = _watch(tmp_path, "train.py", script=script)
+    assert watched.stdout == "3\n"
+    assert watched.returncode == 0
+    assert (_record(tmp_path).status.state, _record(tmp_path).status.exit_code) == (RunState.DONE, 0)
+
+
+def test_pools_that_nobody_closes_do_not_hold_the_end(tmp_path: Path) -> None:
+    script = """
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+pools = [ProcessPoolExecutor(1), ThreadPoolExecutor(1)]
+for pool in pools:
+    print(pool.submit(abs, -1).result())
+"""
+    watched = _watch(tmp_path, "train.py", script=script)
+    assert watched.stdout == "1\n1\n"
+    assert _record(tmp_path).status.state is RunState.DONE
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit()"])
+def test_the_run_goes_on_as_long_as_the_threads_of_the_script(tmp_path: Path, end: str) -> None:
+    script = f"""
+import json, pathlib, sys, threading, time
+
+def train():
+    time.sleep(1)  # by then the script itself is over
+    (record,) = pathlib.Path("store").glob("*/run.json")
+    print(json.loads(record.read_text())["status"]["state"])
+
+threading.Thread(target=train).start()
+{end}
+"""
+    watched = _watch(tmp_path, "train.py", script=script)
+    assert watched.stdout == "running\n"
+    assert watched.returncode == 0
+    assert _record(tmp_path).status.state is RunState.DONE
+
+
+def test_ctrl_c_ends_a_script_as_it_would_without_us(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time\nprint('trains', flush=True)\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "pipeline_lab.capture.watch", "--store", str(tmp_path / "store"), "train.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as watched:
+        assert watched.stdout is not None
+        assert watched.stdout.readline() == "trains\n"
+        watched.send_signal(signal.SIGINT)
+        _, errors = watched.communicate(timeout=60)
+    assert watched.returncode == -signal.SIGINT
+    assert errors.endswith("    time.sleep(600)\nKeyboardInterrupt\n")
+    assert _record(tmp_path).status.state is RunState.CANCELLED
