@@ -23,7 +23,7 @@ class ClockWindows:
         length_s: Of one window.
         ceiling_bytes: Memory that one window may add to the process.
         in_step: Open windows at whole multiples of the period since the epoch, so that all processes of a job, on all
-            their machines, record the same moments.
+            their machines, record the same moments, and number them alike.
     """
 
     def __init__(
@@ -87,9 +87,19 @@ class ClockWindows:
         self._due_s = self._next_due()
         try:
             self._recorder.check()
-            self._recorder.open()
+            self._recorder.open(number=self._number())
         except Exception as error:
             self._refused(error)
+
+    def _number(self) -> int | None:
+        """Return the number of the window that opens now; None for the next one.
+
+        Traces of several processes are compared window by window. Where one has begun late, or has missed a window, its
+        next one is not the next of the others: periods since the run began are what all of them count alike.
+        """
+        if not self._in_step:
+            return None
+        return int(time.time() // self._every_s) - int(self._recording.begun_s // self._every_s)
 
     def _next_due(self) -> float:
         """Return when the next window opens, s since the epoch."""

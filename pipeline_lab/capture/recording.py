@@ -11,7 +11,7 @@ from pipeline_lab.capture.place import Place
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.window_recorder import Profiler, WindowRecorder
@@ -28,6 +28,7 @@ class Recording:
     Attributes:
         folder: The whole run.
         own: Where this process writes its tables and events; the same folder for the one that owns the run.
+        begun_s: When the run was begun, s since the epoch; the same for all its processes.
     """
 
     def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], place: Place = ALONE) -> None:
@@ -38,6 +39,7 @@ class Recording:
         self.folder = recorded.begin(store, name, tags=tags) if joined is None else joined
         if self.is_owner and place.size > 1 and not place.rank:
             recorded.announce(store, place.job, self.folder)
+        self.begun_s = read_record(self.folder).status.created_s
         self.own = self.folder if self.is_owner else self.folder.process(place.rank)
         self.own.path.mkdir(parents=True, exist_ok=True)
         self.clock = Clock()
@@ -57,7 +59,9 @@ class Recording:
 
     def windows(self, profiler: Profiler) -> WindowRecorder:
         """Return what records the windows of this process."""
-        return WindowRecorder(self.folder, profiler, self.log, self.clock, process=self.place.label)
+        return WindowRecorder(
+            self.folder, profiler, self.log, self.clock, process=self.place.label, scratch=self.own.scratch
+        )
 
     def describe(self, environment: dict[str, Any]) -> None:
         """Note what the job runs on, beside what is noted already."""

@@ -14,7 +14,7 @@ from typing import Any
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, new_id, update_record, write_record
+from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, update_record, write_record
 
 JOIN_S = 60.0
 """How long a process waits for the first one of its job to begin the run."""
@@ -79,9 +79,7 @@ def join(store: RunStore, job: str, patience_s: float = JOIN_S) -> RunFolder | N
     while True:
         with contextlib.suppress(OSError, StoreError):
             folder = store.folder(place.read_text(encoding="utf-8").strip())
-            # the process that recorded it may live on another machine, where its pid means nothing
-            record = RunRecord.from_json(folder.record.read_text(encoding="utf-8"))
-            if record.status.state.is_live:
+            if read_record(folder).status.state.is_live:  # one whose first process was killed reads as lost
                 return folder
         if time.monotonic() >= deadline_s:
             return None

@@ -84,15 +84,24 @@ class WindowRecorder:
 
     Args:
         process: What tells this process from others that record into the same run; empty where it is the only one.
+        scratch: Where it records, on the disk of the run and its own alone; None for the run's own.
 
     Attributes:
         lock: Held by whoever looks at :attr:`recorded` and then acts on it.
     """
 
     def __init__(
-        self, folder: RunFolder, profiler: Profiler, log: EventLog, clock: Clock, *, process: str = ""
+        self,
+        folder: RunFolder,
+        profiler: Profiler,
+        log: EventLog,
+        clock: Clock,
+        *,
+        process: str = "",
+        scratch: Path | None = None,
     ) -> None:
         self._folder, self._profiler, self._log, self._clock, self._process = folder, profiler, log, clock, process
+        self._scratches = scratch or folder.scratch
         self._memory = ResidentMemory()
         self.lock = threading.RLock()
         self._flusher = ThreadPoolExecutor(1, thread_name_prefix="flush", initializer=lower_own_priority)
@@ -123,21 +132,26 @@ class WindowRecorder:
     def is_flushing(self) -> bool:
         return self._flush is not None and not self._flush.done()
 
-    def open(self, first_step: int | None = None) -> Window:
+    def open(self, first_step: int | None = None, number: int | None = None) -> Window:
         """Open a window.
+
+        Args:
+            first_step: Where steps are counted, the one that comes.
+            number: Of the window, larger than that of the one before; None for the next.
 
         Raises:
             Exception: Whatever the profiler says when it does not start.
         """
         rss_bytes, begun_ns = self._memory.read_bytes(), self._clock.now_ns()
-        scratch = self._scratch(self._count + 1)
+        number = self._count + 1 if number is None else number
+        scratch = self._scratch(number)
         scratch.mkdir(parents=True, exist_ok=True)
         try:
             self._profiler.start(scratch)
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        self._count += 1
+        self._count = number
         started_ns = self._clock.now_ns()
         self._window = Window(self._count, first_step, started_ns, started_ns - begun_ns, rss_bytes, rss_bytes)
         return self._window
@@ -156,7 +170,10 @@ class WindowRecorder:
             if window is None:
                 return
             window.stopped_ns = self._clock.now_ns()
-            self._flush = self._flusher.submit(self._write, window)
+            try:
+                self._flush = self._flusher.submit(self._write, window)
+            except RuntimeError:  # the interpreter is at its end, and starts nothing on threads any more
+                self._write(window)
             window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
 
     def pause(self) -> None:
@@ -246,7 +263,7 @@ class WindowRecorder:
         self._log.write(event)
 
     def _scratch(self, number: int) -> Path:
-        return self._folder.scratch / f"window{self._process}-{number:04d}"
+        return self._scratches / f"window-{number:04d}"
 
 
 def is_taken(error: Exception) -> bool:

@@ -92,6 +92,21 @@ def test_processes_in_step_open_at_whole_multiples_of_the_period(recording: Reco
     windows.finish()
 
 
+def test_processes_in_step_number_their_windows_alike_however_late_one_begins(
+    recording: Recording, now: FakeTime
+) -> None:
+    recording.begun_s = now.now_s = 1003.7
+    early, late = recording.windows(FakeProfiler()), recording.windows(FakeProfiler())
+    windows = _windows(early, recording, in_step=True)
+    _tick(windows, early, now, 1012)
+    windows_of_late = _windows(late, recording, in_step=True)
+    now.now_s = 1020
+    for each, recorder in ((windows, early), (windows_of_late, late)):
+        each.tick()
+        assert recorder.recorded is not None
+        assert recorder.recorded.number == 2
+
+
 def test_a_window_that_fills_the_memory_closes_and_later_ones_are_shorter(recording: Recording, now: FakeTime) -> None:
     recorder = recording.windows(FakeProfiler())
     windows = _windows(recorder, recording)

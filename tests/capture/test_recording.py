@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,8 +6,9 @@ import pytest
 from pipeline_lab.capture.place import Place
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.runs import recorded
+from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.store import RunStore, update_record
 from tests.worker.fakes import FakeProfiler
 
 
@@ -55,3 +57,33 @@ def test_a_process_whose_first_one_never_came_records_a_run_of_its_own(
     assert late.folder.path != earlier.folder.path
     late.end(RunState.DONE)
     assert len(store.runs()) == 2
+
+
+def test_the_first_process_takes_nothing_with_it_that_others_record(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    first, second = (Recording(store, "job", tags=(), place=Place(rank, 2, "job-7")) for rank in (0, 1))
+
+    class Profiler(FakeProfiler):
+        def stop(self, *, save: bool) -> None:
+            super().stop(save=save)
+            first.end(RunState.DONE)
+
+    recorder = second.windows(Profiler())
+    recorder.open()
+    recorder.close()
+    recorder.finish()
+    second.end(RunState.DONE)
+    assert [trace.name for trace in first.folder.windows()[0].iterdir()] == ["host.rank1.xplane.pb"]
+    assert not second.own.scratch.exists()
+
+
+def test_a_run_whose_first_process_was_killed_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded.join, "__defaults__", (0.0,))
+    store = RunStore(tmp_path)
+    killed = Recording(store, "job", tags=(), place=Place(0, 2, "job-7"))
+    somebody_else = replace(this_process(), created_s=0.0)
+    update_record(
+        killed.folder, lambda record: replace(record, status=replace(record.status, supervisor=somebody_else))
+    )
+    late = Recording(store, "job", tags=(), place=Place(1, 2, "job-7"))
+    assert late.folder.path != killed.folder.path

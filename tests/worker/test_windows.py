@@ -1,4 +1,6 @@
 import errno
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from pipeline_lab.worker.windows import StepWindows
 from tests.worker.fakes import TRACE, FakeMemory, FakeProfiler, make_job
 
 MB = 1_000_000
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -218,3 +221,28 @@ def test_a_window_that_is_due_waits_until_the_one_before_has_paid(job: Job) -> N
         windows = StepWindows(options, recorder, job.log, max_cost_share=share)
         assert len({*_run(windows, range(6))} - {NO_WINDOW}) == taken
         windows.finish()
+
+
+AT_THE_END = """
+import atexit, sys
+from pathlib import Path
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.clock import Clock
+from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.window_recorder import WindowRecorder
+from tests.worker.fakes import FakeProfiler
+
+folder = RunFolder(Path(sys.argv[1]))
+recorder = WindowRecorder(folder, FakeProfiler(), EventLog(folder.events), Clock())
+recorder.open()
+atexit.register(recorder.finish)
+atexit.register(recorder.close)
+"""
+
+
+def test_a_window_that_is_open_when_the_interpreter_ends_is_written(tmp_path: Path) -> None:
+    """Threads are no help then: the pool that flushes takes no work any more."""
+    subprocess.run([sys.executable, "-c", AT_THE_END, str(tmp_path)], cwd=ROOT, check=True, timeout=60)
+    assert [event.name for event in read_events(tmp_path / "events.jsonl") if isinstance(event, WindowEvent)] == [
+        "window-0001"
+    ]
