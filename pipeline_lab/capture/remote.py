@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import shutil
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -27,10 +28,17 @@ from pipeline_lab.worker.window_recorder import publish
 
 ELSEWHERE = "the job writes its traces itself, so it must see this store under the same path."
 GONE = "The job at {address} ended, or stopped answering, after {windows}; what was recorded is kept."
+EMPTY = "Window {number} is empty: the job answered, but TensorFlow did nothing in it meanwhile."
+IDLE = (
+    "Somebody listens at {address}, but no window holds anything: see whether that is the job's profiler server, and whether "
+    "the job trains."
+)
 NOBODY = (
     "Nothing answers at {address}; start TensorFlow's profiler server in the job "
     "(`tf.profiler.experimental.server.start(PORT)`), or see whether a firewall is between."
 )
+CONNECT_S = 5.0
+"""A machine that does not take a connection in this time is taken for gone."""
 
 
 def main() -> None:
@@ -75,25 +83,32 @@ class _Series:
         """Record until the series is over; return how it ended.
 
         Raises:
-            CaptureError: Not even the first window came.
+            CaptureError: Nobody answers, or there was nothing to record.
         """
         self._log.write(PhaseEvent("importing"))
         import tensorflow as tf
 
         self._log.write(PhaseEvent("capturing"))
+        recorded = 0
         for number in range(1, self._count + 1):
             begun_s = time.monotonic()
             if self._should_stop():
-                return RunState.CANCELLED, f"Cancelled after {_windows(number - 1)}."
+                return RunState.CANCELLED, f"Cancelled after {_windows(recorded)}."
             try:
                 self._record_window(number)
+                recorded += 1
             except (tf.errors.OpError, RuntimeError) as error:  # which of the two depends on TensorFlow's version
-                if number == 1:
+                if _listens(self._address):  # TensorFlow says the same of a job that did nothing meanwhile
+                    self._log.write(NoteEvent(EMPTY.format(number=number)))
+                elif recorded:
+                    return RunState.DONE, GONE.format(address=self._address, windows=_windows(recorded))
+                else:
                     raise CaptureError(NOBODY.format(address=self._address)) from error
-                return RunState.DONE, GONE.format(address=self._address, windows=_windows(number - 1))
             self._log.write(CaptureProgressEvent(number, self._count))
             while number < self._count and time.monotonic() - begun_s < self._every_s and not self._should_stop():
                 time.sleep(0.1)
+        if not recorded:
+            raise CaptureError(IDLE.format(address=self._address))
         return RunState.DONE, ""
 
     def _record_window(self, number: int) -> None:
@@ -121,6 +136,16 @@ class _Series:
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         self._is_over = True
+
+
+def _listens(address: str) -> bool:
+    """Say whether somebody takes connections at ``HOST:PORT``."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _windows(count: int) -> str:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import shlex
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ class TrainingSession:
         options: The windows.
         first_step: Of the first window.
         max_cost_share: Share of the time that windows may cost; None takes them all.
+
+    Attributes:
+        begun_by: Process and thread.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class TrainingSession:
         first_step: int,
         max_cost_share: float | None,
     ) -> None:
+        _end_those_left_open()
         place = find_place(os.environ)
         self.recording = Recording(open_store(None if store is None else Path(store)), name, tags=(TAG,), place=place)
         gpus = describe_gpus()
@@ -62,6 +67,8 @@ class TrainingSession:
         self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
         self._begun_s = self._reported_s = time.monotonic()
         self._steps, self._is_over = 0, False
+        self.begun_by = _who()
+        _open.append(self)
         atexit.register(self._abandon)
 
     def before_step(self, step: int) -> None:
@@ -100,6 +107,7 @@ class TrainingSession:
     def _close(self) -> None:
         """Write what is open; nothing is recorded afterwards."""
         self._is_over = True
+        _open.remove(self)
         atexit.unregister(self._abandon)
         with self._unharmed():
             self._report()
@@ -120,4 +128,23 @@ class TrainingSession:
         self.recording.log.write(ProgressEvent(self._steps, None, self._reported_s - self._begun_s, None))
 
     def _abandon(self) -> None:
-        self.end(getattr(sys, "last_value", None) or PipelineLabError("the process ended before the training did"))
+        if self.begun_by[0] == os.getpid():  # not at the end of a process that the training has forked
+            self.end(getattr(sys, "last_value", None) or PipelineLabError("the process ended before the training did"))
+
+
+_open: list[TrainingSession] = []
+"""The sessions of this process that have not ended."""
+
+
+def _end_those_left_open() -> None:
+    """End what this thread began before and left without a word, as Keras' ``fit`` leaves its callbacks after an error.
+
+    A window that is still open would keep the profiler from every later training of a notebook.
+    """
+    for session in [each for each in _open if each.begun_by == _who()]:
+        session.end(PipelineLabError("the next training began before this one had ended"))
+
+
+def _who() -> tuple[int, int]:
+    """Name the process and the thread that ask."""
+    return os.getpid(), threading.get_ident()

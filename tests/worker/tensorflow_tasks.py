@@ -5,12 +5,14 @@ One line of JSON per task, ``{"task": name, "arguments": {…}}``, is answered b
 """
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -22,14 +24,18 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.profiler.internal import _pywrap_profiler
 
 from pipeline_lab import explain
+from pipeline_lab.capture import remote
 from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.profile_windows import ProfileWindows
-from pipeline_lab.errors import DataError, OptionsError, PipelineLabError
+from pipeline_lab.capture.profilers import OwnProfiler
+from pipeline_lab.errors import CaptureError, DataError, OptionsError, PipelineLabError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs import recorded
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.runs.tables import EVALUATED, MODEL, TableWriter, read_table
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.checkpoints import Checkpoints
@@ -453,6 +459,83 @@ def stop_recording(store: str) -> tuple[int, str]:
     return taken, windows.run.id
 
 
+def train_again(store: str) -> tuple[str, str]:
+    """Leave a training in the middle of a window, as `fit` does after an error, and train again; return both runs."""
+    left, again = (ProfileWindows(store, steps_per_window=10, every_steps=20, warmup_steps=0) for _ in range(2))
+    left.on_train_begin()
+    left.on_train_batch_begin(0)
+    with again:
+        for _ in again.steps(tf.data.Dataset.range(15)):
+            pass
+    return left.run.id, again.run.id
+
+
+def start_beside_another(folder: str) -> bool:
+    """Ask for a session while TensorFlow has one that its Python knows nothing of, as of its profiler server; then let the
+    job profile itself, and say whether ours was refused."""
+    other, is_refused = _pywrap_profiler.ProfilerSession(), False
+    other.start(f"{folder}/other", {})
+    try:
+        OwnProfiler().start(Path(folder, "ours"))
+    except tf.errors.AlreadyExistsError:
+        is_refused = True
+    del other
+    with tf.profiler.experimental.Profile(f"{folder}/job"):
+        tf.random.normal([8])
+    return is_refused
+
+
+def record_by_address(store: str, job: str) -> tuple[str, str, str]:
+    """Record two windows from a job that `works`, `idles`, `ends` behind the first of them, or is `nowhere`; return how it went."""
+    record, calls = tf.profiler.experimental.client.trace, itertools.count()
+
+    def trace(*arguments: Any, **options: Any) -> None:
+        if job == "ends" and next(calls):
+            raise RuntimeError("UNAVAILABLE: socket closed")
+        record(*arguments, **options)
+
+    def work() -> None:
+        while job != "idles" and not is_over.wait(0.01):
+            tf.random.normal([8])
+
+    is_over = threading.Event()
+    worker = threading.Thread(target=work)
+    worker.start()
+    address = f"localhost:{_free_port()}" if job == "nowhere" else _profiler_server()
+    folder = recorded.begin(RunStore(Path(store)), "capture", tags=())
+    listens = (lambda _: False) if job == "ends" else remote._listens
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with (
+            unittest.mock.patch("tensorflow.profiler.experimental.client.trace", trace),
+            unittest.mock.patch.object(remote, "_listens", listens),
+        ):
+            state, reason = remote._Series(folder, EventLog(folder.events), address, 0.2, 0.3, 2).record()
+    except CaptureError as error:
+        return folder.id, "failed", str(error)
+    finally:
+        is_over.set()
+        worker.join()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return folder.id, state.value, reason
+
+
+@functools.cache
+def _profiler_server() -> str:
+    """Start a profiler server in this process and return its address."""
+    port = _free_port()
+    tf.profiler.experimental.server.start(port)
+    return f"localhost:{port}"
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
 def sample_the_busiest(path: str) -> list[int]:
     """Look at two pipelines in turns, as a training that validates has them; return how many looks found nothing."""
     note_new_iterators()
@@ -504,6 +587,9 @@ TASKS = {
         explain_a_dataset,
         refused_settings,
         stop_recording,
+        train_again,
+        start_beside_another,
+        record_by_address,
     )
 }
 

@@ -20,3 +20,19 @@ def test_a_recording_can_be_stopped_and_the_training_goes_on(ask_tensorflow, tmp
     events = read_events(RunStore(tmp_path).folder(run).events)
     assert [event for event in events if isinstance(event, WindowEvent)]
     assert max(event.steps for event in events if isinstance(event, ProgressEvent)) < STEPS
+
+
+@pytest.mark.tensorflow
+def test_a_training_that_was_left_without_a_word_ends_when_the_next_one_begins(ask_tensorflow, tmp_path: Path):
+    store = RunStore(tmp_path)
+    left, again = ask_tensorflow("train_again", store=str(tmp_path))
+    assert store.read(left).status.state is RunState.FAILED
+    assert "the next training began before this one had ended" in store.read(left).status.reason
+    events = read_events(store.folder(again).events)
+    assert [event.first_step for event in events if isinstance(event, WindowEvent)] == [0]
+
+
+@pytest.mark.tensorflow
+def test_a_session_that_could_not_start_leaves_the_profiler_to_the_job(ask_tensorflow, tmp_path: Path):
+    assert ask_tensorflow("start_beside_another", folder=str(tmp_path)), "the other session goes on"
+    assert list((tmp_path / "job").rglob("*.xplane.pb"))
