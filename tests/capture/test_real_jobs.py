@@ -17,6 +17,7 @@ from pipeline_lab.worker.window_recorder import BUSY
 
 SCRIPT = """
 import sys, time
+import keras
 import tensorflow as tf
 from pipeline_lab.capture import ProfileWindows
 
@@ -38,6 +39,19 @@ train(4)
 tf.profiler.experimental.start("own-logs")
 train(0.2)
 tf.profiler.experimental.stop()
+
+def wait(x):
+    time.sleep(0.3)
+    return x
+
+vectors = tf.data.Dataset.range(10**9).map(lambda x: tf.cast(x, tf.float32) * tf.ones([8, 1])).map(
+    lambda x: (tf.ensure_shape(tf.numpy_function(wait, [x], tf.float32), [8, 1]), x)
+)
+model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
+model.compile(loss="mse")
+board = keras.callbacks.TensorBoard("keras-logs", profile_batch=(3, 14))
+board.summary.scalar = lambda *_, **__: None  # for these TensorBoard itself would have to be installed
+model.fit(vectors, steps_per_epoch=16, verbose=0, callbacks=[board])
 with ProfileWindows(sys.argv[1], steps_per_window=2, every_steps=20, warmup_steps=2) as windows:
     for number, _ in zip(range(60), windows.steps(batches)):
         time.sleep(0.02)
@@ -59,6 +73,10 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     assert re.search(r"The script left by os\._exit\(0\) at train\.py, line \d+", ended.stderr)
     assert "Next:" in ended.stderr
     assert list((tmp_path / "own-logs").rglob("*.xplane.pb")), "the script's own profile"
+    own_steps = analyze(tmp_path / "keras-logs").steps
+    assert isinstance(own_steps, Steps)
+    assert "Profiled batch" in own_steps.marker
+    assert own_steps.count == 12, "the profile of Keras' own callback"
     (watched,) = (record.id for record in store.runs() if record.id != own)
     assert {store.read(run).status.state for run in (own, watched)} == {RunState.DONE}
     for run in (own, watched):
