@@ -153,14 +153,20 @@ threading.Thread(target=train).start()
 
 
 def test_ctrl_c_ends_a_script_as_it_would_without_us(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import time\nprint('trains', flush=True)\ntime.sleep(600)\n")
+    takes_it = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # what was started in the background does not
+    (tmp_path / "train.py").write_text(
+        f"import signal, time\n{takes_it}\nprint('trains', flush=True)\ntime.sleep(600)\n"
+    )
     command = [sys.executable, "-m", "pipeline_lab.capture.watch", "--store", str(tmp_path / "store"), "train.py"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as watched:
         assert watched.stdout is not None
         assert watched.stdout.readline() == "trains\n"
         watched.send_signal(signal.SIGINT)
-        _, errors = watched.communicate(timeout=60)
+        try:
+            _, errors = watched.communicate(timeout=60)
+        finally:
+            watched.kill()
     assert watched.returncode == -signal.SIGINT
     assert errors.endswith("\nKeyboardInterrupt\n")
     assert "pipeline_lab" not in errors
