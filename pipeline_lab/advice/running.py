@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from pipeline_lab.options.base import Parallelism
+from pipeline_lab.fields import Parallelism
 from pipeline_lab.options.pipeline import (
     AugmentStage,
     BatchStage,

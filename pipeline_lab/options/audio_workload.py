@@ -5,9 +5,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import FileSizes, Options
 from pipeline_lab.options.class_folders import check_folder
-from pipeline_lab.options.file_sizes import FileSizes
 
 
 class AudioWorkload(Options):

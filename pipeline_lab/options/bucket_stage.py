@@ -1,21 +1,10 @@
 """Batches of examples that are about as long as each other."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from pipeline_lab.options.base import Options
-from pipeline_lab.options.file_sizes import parse_file_sizes
-
-
-def parse_numbers(value: Any) -> Any:
-    """Read ``"10,20,40"`` into a tuple of numbers; anything else is left to be judged as it is."""
-    if not isinstance(value, str):
-        return (value,) if isinstance(value, int | float) else value
-    try:
-        return tuple(float(part) for part in value.split(","))
-    except ValueError:
-        raise ValueError(f"{value!r} is no list of numbers; write them like 10,20,40") from None
+from pipeline_lab.fields import Options, parse_file_sizes, parse_numbers
 
 
 class BucketStage(Options):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import Options
 from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.options.read_stage import ReadStage

@@ -2,7 +2,7 @@
 
 from pydantic import Field, model_validator
 
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import Options
 
 
 class ProfilingOptions(Options):

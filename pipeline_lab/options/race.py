@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.pipeline import BatchStage, BucketStage, RebatchStage, RepeatStage
 from pipeline_lab.options.run import RunOptions

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import Options
 from pipeline_lab.options.record_features import RecordFeature, format_features, parse_features
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.fields import Options
 from pipeline_lab.options.amount import Amount, amounts_behind
-from pipeline_lab.options.base import Options
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.lengths import check_lengths
 from pipeline_lab.options.older import renew

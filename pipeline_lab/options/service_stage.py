@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import Options
 
 HOST_AND_PORT = r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}"
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lab.options.base import Autotune, Options, Parallelism
+from pipeline_lab.fields import Autotune, Options, Parallelism
 
 
 class ParseStage(Options):

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.base import Options
+from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.run import RunOptions
 

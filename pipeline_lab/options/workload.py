@@ -4,11 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline_lab.fields import FileSizes, Options
 from pipeline_lab.options.audio_workload import AudioWorkload as AudioWorkload
-from pipeline_lab.options.base import Options
 from pipeline_lab.options.class_folders import check_folder
-from pipeline_lab.options.file_sizes import MAX_FILES as MAX_FILES
-from pipeline_lab.options.file_sizes import FileSizes as FileSizes
 from pipeline_lab.options.module_workload import ModuleWorkload as ModuleWorkload
 from pipeline_lab.options.records_workload import RecordsWorkload as RecordsWorkload
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 from pydantic import BaseModel
 
-from pipeline_lab.options.workload import FileSizes
+from pipeline_lab.fields import FileSizes
 from pipeline_lab.ui.draft import Document
 
 Schema = dict[str, Any]

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline_lab.options.workload import MAX_FILES, FeaturesWorkload, ImagesWorkload, SyntheticWorkload
+from pipeline_lab.fields import MAX_FILES
+from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload, SyntheticWorkload
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.options.file_sizes import parse_file_sizes
+from pipeline_lab.fields import parse_file_sizes
 from pipeline_lab.options.pipeline import STAGE_TYPES
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions

@@ -1,0 +1,60 @@
+"""What the models of stages, workloads and options share: their base, and fields that several of them have."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_FILES = 10_000
+
+
+class Options(BaseModel):
+    """Base of every options model: immutable, and an unknown name is an error rather than ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+def _empty_as_none(value: Any) -> Any:
+    return None if isinstance(value, str) and value.strip().lower() in {"", "none", "serial"} else value
+
+
+Autotune = Literal["autotune"]
+
+Parallelism = Annotated[Annotated[int, Field(ge=1, le=1024)] | Autotune | None, BeforeValidator(_empty_as_none)]
+"""How many calls run at once: a number, ``"autotune"``, or None for a serial stage."""
+
+
+def parse_file_sizes(value: Any) -> Any:
+    """Read ``"1000,2000,3000"`` or ``"8x512"`` (eight files of 512) into a tuple of examples per file."""
+    if isinstance(value, int):
+        return (value,)
+    if not isinstance(value, str):
+        return value
+    sizes: list[int] = []
+    for part in value.split(","):
+        match = re.fullmatch(r"\s*(?:(\d{1,9})\s*[x×]\s*)?(\d{1,12})\s*", part)
+        if not match:
+            raise ValueError(f"{part.strip()!r} is no size; write numbers like 1000,2000,3000 or 8x512")
+        count = int(match[1] or 1)
+        if len(sizes) + count > MAX_FILES:
+            raise ValueError(f"more than {MAX_FILES} files")
+        sizes.extend([int(match[2])] * count)
+    return tuple(sizes)
+
+
+FileSizes = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=10_000_000)], ...],
+    BeforeValidator(parse_file_sizes),
+    Field(min_length=1, max_length=MAX_FILES),
+]
+"""Examples in each file; written ``1000,2000,3000`` or ``8x512`` on the command line."""
+
+
+def parse_numbers(value: Any) -> Any:
+    """Read ``"10,20,40"`` into a tuple of numbers; anything else is left to be judged as it is."""
+    if not isinstance(value, str):
+        return (value,) if isinstance(value, int | float) else value
+    try:
+        return tuple(float(part) for part in value.split(","))
+    except ValueError:
+        raise ValueError(f"{value!r} is no list of numbers; write them like 10,20,40") from None
