@@ -98,20 +98,21 @@ class SavedDiagnosis:
             return None
 
     def save(self, diagnosis: Diagnosis, inputs: str) -> None:
-        """Keep a diagnosis.
+        """Keep a diagnosis, and the tables of the one before it for readers that hold its document.
 
         Args:
             diagnosis: What was found.
             inputs: The :func:`fingerprint`, taken before the inputs were read.
         """
         folder = self._writable()
+        before = _tables_of(folder / DOCUMENT)
         tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
         content = write_result(diagnosis, tables)
         document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "tables": tables.name, "diagnosis": content}
         write_json(folder / DOCUMENT, document)
         (folder / _ERROR).unlink(missing_ok=True)
         for old in folder.glob("tables-*"):
-            if old != tables:
+            if old.name not in (tables.name, before):
                 shutil.rmtree(old, ignore_errors=True)
 
     def load_cross_check(self) -> CrossCheck | None:
@@ -217,6 +218,13 @@ class SavedDiagnosis:
                     return folder
         self._folders[-1].mkdir(parents=True, exist_ok=True)
         return self._folders[-1]
+
+
+def _tables_of(document: Path) -> str | None:
+    """Return the name of the folder with a document's tables; None without a document that can be read."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(document.read_text(encoding="utf-8"))["tables"])
+    return None
 
 
 def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Spread | None" = None) -> Diagnosis:

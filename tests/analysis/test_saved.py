@@ -53,11 +53,31 @@ def test_what_was_saved_comes_back_whole(run: RunFolder, diagnosis: Diagnosis):
     assert found.to_json() == diagnosis.to_json()
 
 
-def test_it_lies_in_the_runs_analysis_folder_and_the_old_one_goes(run: RunFolder):
+def test_it_lies_in_the_runs_analysis_folder_and_one_older_generation_is_kept(run: RunFolder):
     keep(run)
+    oldest = set(run.analysis.glob("tables-*"))
     keep(run)
-    assert len(list(run.analysis.glob("tables-*"))) == 1
+    assert len(list(run.analysis.glob("tables-*"))) == 2
+    keep(run)
+    assert len(list(run.analysis.glob("tables-*"))) == 2
+    assert not oldest & set(run.analysis.glob("tables-*"))
     assert (run.analysis / "diagnosis.json").is_file()
+
+
+def test_a_reader_that_holds_the_document_before_still_finds_its_tables(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+):
+    saved, read = keep(run), saved_module.read_result
+
+    def read_late(value: Any, folder: Path) -> Any:
+        monkeypatch.setattr(saved_module, "read_result", read)
+        keep(run)  # between the document and its tables, as while a run is followed
+        return read(value, folder)
+
+    monkeypatch.setattr(saved_module, "read_result", read_late)
+    found = saved.load()
+    assert found is not None
+    assert same(found, results.diagnosis())
 
 
 def test_a_grown_table_or_a_new_window_makes_it_stale(run: RunFolder):
