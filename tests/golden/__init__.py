@@ -1,0 +1,1 @@
+"""What users get, byte for byte: rendered sources, documents, terminal text, reports, help."""
