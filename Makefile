@@ -19,7 +19,7 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadgroup
+	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadgroup --durations=10
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/mkdocs build --strict

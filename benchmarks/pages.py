@@ -17,7 +17,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.browser.conftest import CHROMIUM, CHROMIUM_FLAGS, end_all, serve, settle, visit
+from tests.browser.conftest import CHROMIUM_FLAGS, end_all, serve, settle, visit
+from tests.needs import find_chromium
 
 SAMPLES = Path(__file__).resolve().parents[1] / "profiles" / "samples"
 PAGES = ("Runs", "New run", "Compare", "Race", "Tune", "Help", "Open a log", "Pipeline Lab")
@@ -34,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         folder = Path(scratch)
         fill(folder / "profiles", arguments.runs)
-        page = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS).new_page()
+        page = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS).new_page()
         page.set_default_timeout(300_000)
         try:
             with serve(folder, PIPELINE_LAB_WORKER=f"{sys.executable} -c pass") as server:

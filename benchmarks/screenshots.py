@@ -17,7 +17,8 @@ from playwright.sync_api import Browser, FloatRect, Page, expect, sync_playwrigh
 import pipeline_lab
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_bytes
-from tests.browser.conftest import CHROMIUM, CHROMIUM_FLAGS, end_all, serve, settle, visit
+from tests.browser.conftest import CHROMIUM_FLAGS, end_all, serve, settle, visit
+from tests.needs import find_chromium
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, SAMPLES = ROOT / "docs" / "images", ROOT / "profiles" / "samples"
@@ -77,7 +78,7 @@ def main() -> int:
         try:
             with serve(folder, PIPELINE_LAB_WORKER=f"{sys.executable} -c pass") as server:
                 expect.set_options(timeout=PATIENCE_MS)
-                chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
+                chromium = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS)
                 for shot in SHOTS:
                     if shot.name in wanted:
                         file = IMAGES / f"{shot.name}.webp"

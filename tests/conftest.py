@@ -1,19 +1,40 @@
 """What every test relies on: no traces outside the test's folders, and tools that are there or named."""
 
 import os
-import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
 
-REFERENCE_TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+from tests.needs import REFERENCE_TRACES, describe_left_out, find_missing, is_required
+
 settings.register_profile("no clock", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("no clock")
-SHARED = {"ask_tensorflow": "tensorflow", "server": "app", "browser": "app"}
-"""Fixtures that take long to make, and their group: where tests run in several processes, a group stays in one of them."""
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class Costly(NamedTuple):
+    """What a fixture that takes long to make does to the tests that use it.
+
+    Attributes:
+        marker: Theirs, so that they can be chosen and left out.
+        group: Where tests run in several processes, a group stays in one of them and shares what was made.
+    """
+
+    marker: str
+    group: str
+
+
+COSTLY = {
+    "ask_tensorflow": Costly("tensorflow", "tensorflow"),
+    "server": Costly("server", "app"),
+    "browser": Costly("browser", "app"),
+}
+pytest_plugins = ["pytester"]
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+"""How many tests were left out, by the marker of what they need."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,32 +54,59 @@ def compare_golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None
     return compare
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist looks for the groups in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if any("browser" in item.fixturenames for item in items) and not any(map(shutil.which, BROWSERS)):
-        pytest.exit(
-            "The browser tests need Chromium: `apt-get update && apt-get install -y chromium` "
-            "(or leave them out with -m 'not browser').",
-            returncode=2,
-        )
+def pytest_configure(config: pytest.Config) -> None:
+    """Share compiled loops over events between processes and runs of the tests: compiling them takes half a minute."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "compiled"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
-        for group in {SHARED[name] for name in SHARED if name in item.fixturenames}:
-            item.add_marker(pytest.mark.xdist_group(group))
-    if REFERENCE_TRACES.is_dir() or "CI" in os.environ:
-        return
-    without = [item for item in items if item.get_closest_marker("reference_traces")]
-    if without:
-        print(
-            f"\n{len(without)} tests left out: the reference captures are not beside this clone ({REFERENCE_TRACES})."
-        )
-        config.hook.pytest_deselected(items=without)
-        items[:] = [item for item in items if item not in without]
+        for found in {COSTLY[name] for name in COSTLY if name in item.fixturenames}:
+            item.add_marker(found.marker)
+            item.add_marker(pytest.mark.xdist_group(found.group))
+    yield  # -m chooses, and pytest-xdist looks for the groups
+    if not is_required():
+        _leave_out(config, items)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = find_missing()
+    lacking = {id(item): marker for item in items for marker in missing if item.get_closest_marker(marker)}
+    if lacking:
+        config.stash[LEFT_OUT] = dict(Counter(lacking.values()))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in lacking])
+        items[:] = [item for item in items if id(item) not in lacking]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, need in find_missing().items() if is_required() else ():
+        if item.get_closest_marker(marker):
+            pytest.fail(f"{need}.", pytrace=False)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that reports what this one left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker of pytest-xdist has left out; each of them collects all tests."""
+    if found := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[LEFT_OUT] = found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in describe_left_out(config.stash.get(LEFT_OUT, {})):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture
 def reference_traces() -> Path:
-    """The folder of real captures; in CI its absence is a failure."""
-    assert REFERENCE_TRACES.is_dir(), f"reference captures are missing: {REFERENCE_TRACES}"
+    """The folder of real captures."""
     return REFERENCE_TRACES
 
 

@@ -22,11 +22,11 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
+from tests.needs import find_chromium
 from tests.support.run_folders import make_run
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
-CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -63,12 +63,6 @@ FOCUSED = """() => {
 PATIENCE_MS = 60_000
 """Other things run on the same machine; a test that passes does not wait that long."""
 expect.set_options(timeout=PATIENCE_MS)
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if Path(item.path).parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.browser)
 
 
 @dataclass(frozen=True)
@@ -181,7 +175,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def browser(playwright) -> Iterator[Browser]:
-    found = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
+    found = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS)
     yield found
     found.close()
 
