@@ -24,8 +24,9 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 BATCH = 16
 COMPUTE_MS = 15.0

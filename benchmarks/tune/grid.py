@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pipeline_lab.options.pipeline import BatchStage, MapStage, PipelineOptions, PrefetchStage, ReadStage, RepeatStage
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.tuning.space import Space, make_space
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 START = RunOptions(
     name="naive",

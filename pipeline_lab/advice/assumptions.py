@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from pipeline_lab.advice.measured import Measured
-from pipeline_lab.advice.running import FUNCTIONS, full_cache
+from pipeline_lab.advice.running import full_cache
 from pipeline_lab.advice.workloads import CONSTANT_STEPS, function_ms
 from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.clip_lengths import examples_sent
 from pipeline_lab.units import format_percent
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 BUSY_SHARE = 0.2
 """Part of the cores that others may use before it is worth a word."""
@@ -50,7 +51,7 @@ def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
         yield "The training step is taken to grow with the batch."
     elif examples_sent(before) != examples_sent(after):
         yield "The training step is taken to grow with what it is sent, padding included."
-    for stage in sorted(FUNCTIONS):
+    for stage in sorted(FUNCTION_STAGES):
         if _sees_batches(old, stage) != _sees_batches(new, stage) and not function_ms(stage, after.workload):
             yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."
     if full_cache(after) is not None and full_cache(before) is None:

@@ -6,12 +6,13 @@ from functools import partial
 from pipeline_lab.advice.edits import Stages, edit_stages, with_cache
 from pipeline_lab.advice.footprint import amount_behind, example_bytes
 from pipeline_lab.advice.proposals import CAREFUL, SAFE, Case, Proposal, Rule
-from pipeline_lab.advice.running import FUNCTIONS, full_cache
+from pipeline_lab.advice.running import full_cache
 from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.options.pipeline import AugmentStage, Stage, ViewsStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 PART_STAGES = (FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage)
 FITS_SHARE = 0.8
@@ -27,9 +28,9 @@ def cache(case: Case) -> Iterator[Proposal]:
     kept = [
         stage
         for stage, size in zip(stages, sizes, strict=True)
-        if stage.stage in FUNCTIONS and size is None and not is_random(stage, case.options)
+        if stage.stage in FUNCTION_STAGES and size is None and not is_random(stage, case.options)
     ]
-    first_random = next((stage for stage in stages if stage.stage in FUNCTIONS and stage not in kept), None)
+    first_random = next((stage for stage in stages if stage.stage in FUNCTION_STAGES and stage not in kept), None)
     if first_random is not None:
         kept = [stage for stage in kept if stages.index(stage) < stages.index(first_random)]
     in_memory, on_disk = (_cached(case.options, kept, where) for where in ("memory", "file"))
@@ -64,7 +65,7 @@ def smaller_shuffle_elements(case: Case) -> Iterator[Proposal]:
     """Shuffle records before they are decoded."""
     stages, sizes = case.options.pipeline.stages, example_bytes(case.options, case.measured)
     for index, stage in enumerate(stages):
-        before = [at for at in range(1, index) if stages[at].stage in FUNCTIONS]
+        before = [at for at in range(1, index) if stages[at].stage in FUNCTION_STAGES]
         if stage.stage != "shuffle" or not before or any(each.stage in _FIXED for each in stages[before[0] : index]):
             continue
         small, large = sizes[before[0] - 1], sizes[index]

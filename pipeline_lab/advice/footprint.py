@@ -3,14 +3,15 @@
 import math
 
 from pipeline_lab.advice.measured import Measured
-from pipeline_lab.advice.running import FUNCTIONS, running_stages
+from pipeline_lab.advice.running import running_stages
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.pipeline import CacheStage, RepeatStage, ShuffleStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.element_size import elements_behind
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
-TRANSFORMS = FUNCTIONS | {"read"}
+TRANSFORMS = FUNCTION_STAGES | {"read"}
 """Stages behind which an example has another size."""
 NO_SIZE = "The size of an example is not known where {stage} stands; record a run to have it measured."
 NO_RECORDS = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline_lab.advice.running import FUNCTIONS, Machine, full_cache, running_stages
+from pipeline_lab.advice.running import Machine, full_cache, running_stages
 from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute
 from pipeline_lab.advice.visits import examples_behind
 from pipeline_lab.advice.workloads import function_ms, sleeps
@@ -17,9 +17,10 @@ from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.results import Diagnosis, Results
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 ELSEWHERE = "Workers of tf.data service did the work, and what they took was not measured; record a run without the service stage."
 OWN_PIPELINE = (
@@ -228,7 +229,7 @@ def _busy_share(
 
 def _has_function(stage: str, options: RunOptions) -> bool:
     reads_by_function = function_ms("read", options.workload) > 0 or isinstance(options.workload, GeneratorWorkload)
-    return stage in FUNCTIONS or (stage == "read" and reads_by_function)
+    return stage in FUNCTION_STAGES or (stage == "read" and reads_by_function)
 
 
 def idle_ms(cost: StageCost, options: RunOptions) -> float:

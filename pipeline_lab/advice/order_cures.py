@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from pipeline_lab.advice.cache_rules import is_random
 from pipeline_lab.advice.edits import Stages, edit_stages, set_pipeline, set_stage, with_cache
-from pipeline_lab.advice.running import FUNCTIONS
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.finding import Finding
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 Cure = Callable[[RunOptions, int], RunOptions | None]
 
@@ -46,7 +46,7 @@ def _cache_early(options: RunOptions, index: int) -> RunOptions | None:
         return None
     kept: list[str] = []
     for each, size in zip(options.pipeline.stages, options.pipeline.batch_sizes, strict=True):
-        if each.stage in FUNCTIONS:
+        if each.stage in FUNCTION_STAGES:
             if size is not None or is_random(each, options):
                 break
             kept.append(each.stage)

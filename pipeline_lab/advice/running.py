@@ -18,10 +18,9 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import OWN_STAGES, SyntheticWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
-FUNCTIONS = frozenset(stage for stages in OWN_STAGES.values() for stage in stages)
-"""Stages that call a function of the workload for each element."""
 AHEAD_PER_FILE = 9
 """Records that a parallel interleave holds for each open file (seen with TensorFlow 2.21)."""
 MOST_MAPPED_BATCHES = 16
@@ -127,7 +126,7 @@ def _running(
         return RunningStage(
             index, stage, calls, works_ahead=True, held_examples=opened * AHEAD_PER_FILE, uses_pool=True
         )
-    if stage.stage in FUNCTIONS:
+    if stage.stage in FUNCTION_STAGES:
         written: Parallelism = getattr(stage, "num_parallel_calls", None)
         if written is None and pipeline.tensorflow_rewrites and (ran_parallel or _is_made_parallel(stage, options)):
             written = "autotune"

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from pipeline_lab.advice.edits import Document, edit_stages, set_pipeline, set_stage, set_workload, with_whole_batches
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
-from pipeline_lab.advice.running import FUNCTIONS, RunningStage
+from pipeline_lab.advice.running import RunningStage
 from pipeline_lab.advice.terms import ORDER, TURNS
 from pipeline_lab.options.pipeline import BatchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.units import NS_PER_MS, format_duration
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 CALLS = (2, 4, 8, 16, 32)
 MATTERS_SHARE = 0.1
@@ -80,7 +81,7 @@ def any_order(case: Case) -> Iterator[Proposal]:
 def whole_batches(case: Case) -> Iterator[Proposal]:
     """Put batch before the functions, so that each call sees many examples."""
     sizes = case.options.pipeline.batch_sizes
-    single = [stage for stage in case.running if stage.stage.stage in FUNCTIONS and not sizes[stage.index]]
+    single = [stage for stage in case.running if stage.stage.stage in FUNCTION_STAGES and not sizes[stage.index]]
     if not single or any(stage.is_skipped for stage in single):
         return
     names = [stage.stage.stage for stage in single]
@@ -136,7 +137,7 @@ def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) 
 
 
 def _can_be_parallel(case: Case, stage: RunningStage) -> bool:
-    if stage.stage.stage in FUNCTIONS:
+    if stage.stage.stage in FUNCTION_STAGES:
         return getattr(stage.stage, "num_parallel_calls", None) != "autotune"
     if isinstance(stage.stage, BatchStage):
         return stage.stage.num_parallel_calls != "autotune"

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
-from pipeline_lab.advice.running import FUNCTIONS
 from pipeline_lab.advice.stage_costs import StageCost
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import BatchStage, BucketStage, Stage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload, WorkloadModel
 from pipeline_lab.pipeline.clip_lengths import examples_sent
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 _HOW_IT_RUNS = frozenset({"num_parallel_calls", "deterministic"})
 _NEEDS_MEASURING = frozenset({"snapshot", "save", "unbatch", "rebatch", "bucket_by_sequence_length", "service"})
@@ -89,12 +91,12 @@ def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float,
     return Change(device_only_ms * larger, between, cpu_ms * larger)
 
 
-def computes_on_a_core(workload: WorkloadModel) -> bool:
+def computes_on_a_core(workload: Workload) -> bool:
     """Say whether the time that a workload sets for its step keeps a core busy."""
     return isinstance(workload, SyntheticWorkload) and workload.work == "spin"
 
 
-def function_ms(stage: str, workload: WorkloadModel) -> float:
+def function_ms(stage: str, workload: Workload) -> float:
     """Return the time per example that a workload's own numbers set for a stage, ms; 0 where none do."""
     if isinstance(workload, SyntheticWorkload):
         if stage == "map":
@@ -106,12 +108,12 @@ def function_ms(stage: str, workload: WorkloadModel) -> float:
     return 0.0
 
 
-def makes_in_line(workload: WorkloadModel) -> bool:
+def makes_in_line(workload: Workload) -> bool:
     """Say whether a generator makes its examples itself, if the workload is one."""
     return not isinstance(workload, GeneratorWorkload) or workload.producer == "in_line"
 
 
-def order_ms(stage: str, workload: WorkloadModel, examples: float, held_examples: float) -> float:
+def order_ms(stage: str, workload: Workload, examples: float, held_examples: float) -> float:
     """Return what it takes to hand on so many examples in order where some of them are known to be slow, ms.
 
     One slow record in ``tail_every`` keeps the others waiting until it is done, unless that many may wait beside it.
@@ -121,7 +123,7 @@ def order_ms(stage: str, workload: WorkloadModel, examples: float, held_examples
     return examples / workload.tail_every * workload.tail_ms * min(1.0, workload.tail_every / held_examples)
 
 
-def sleeps(workload: WorkloadModel) -> bool:
+def sleeps(workload: Workload) -> bool:
     """Say whether the times that a workload sets pass without a core."""
     return isinstance(workload, SyntheticWorkload) and workload.work == "sleep"
 
@@ -143,15 +145,15 @@ def changed_ms(cost: StageCost, before: RunOptions, after: RunOptions, *, exampl
         return new_ms + beside_ms * calls / (_yields(cost.stage, after.workload) * examples_per_call)
     saved = VECTORISED_SAVES_MS.get(cost.stage, 0.0)
     if cost.examples_per_call > 1:
-        single_ms = cost.ms_per_example + (saved if cost.stage in FUNCTIONS else 0.0)
+        single_ms = cost.ms_per_example + (saved if cost.stage in FUNCTION_STAGES else 0.0)
     else:
         single_ms = cost.ms_per_example
-    if examples_per_call == 1 or cost.stage not in FUNCTIONS:
+    if examples_per_call == 1 or cost.stage not in FUNCTION_STAGES:
         return single_ms
     return max(VECTORISED_LEAST * single_ms, single_ms - saved)
 
 
-def _yields(stage: str, workload: WorkloadModel) -> int:
+def _yields(stage: str, workload: Workload) -> int:
     """Return the examples that one call of a Python generator makes."""
     return workload.examples_at_once if stage == "read" and isinstance(workload, GeneratorWorkload) else 1
 
@@ -161,9 +163,9 @@ def _unknown_function(before: RunOptions, after: RunOptions) -> str | None:
     old = {stage.stage: stage for stage in before.pipeline.stages}
     for stage in after.pipeline.stages:
         known = old.get(stage.stage)
-        if known is None and stage.stage in FUNCTIONS | _NEEDS_MEASURING:
+        if known is None and stage.stage in FUNCTION_STAGES | _NEEDS_MEASURING:
             return f"The run had no {stage.stage} stage, so its cost is not known; record a run that has one."
-        if known is not None and stage.stage in FUNCTIONS:
+        if known is not None and stage.stage in FUNCTION_STAGES:
             unknown = sorted(set(_changed(known.model_dump(), stage.model_dump())) - _HOW_IT_RUNS)
             if unknown:
                 return _not_from(stage.stage, unknown)
@@ -186,5 +188,5 @@ def _changed(old: dict[str, object], new: dict[str, object]) -> list[str]:
     return [name for name in new if old.get(name) != new[name]]
 
 
-def _number(workload: WorkloadModel, name: str) -> float:
+def _number(workload: Workload, name: str) -> float:
     return float(getattr(workload, name, 0.0))

@@ -10,7 +10,6 @@ from pipeline_lab.analysis.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.lives import predict_run, reachable_examples
 from pipeline_lab.runs.events import Event, read_events
 from pipeline_lab.runs.files import DataFile, read_files, read_tables
@@ -18,6 +17,7 @@ from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, OUTPUTS, PADDING, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.written import WrittenPipeline, read_written
+from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,5 @@
 """Presets about clips of different lengths: the same ones in each, put together in three ways."""
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import (
     BatchStage,
     BucketStage,
@@ -13,6 +12,7 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.preset import Preset
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.workloads.audio import AudioWorkload
 
 
 def _preset(name: str, question: str, batching: BatchStage | BucketStage) -> Preset:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ViewsStage
-from pipeline_lab.options.workload import ImagesWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
 
 
 def image_sizes(workload: ImagesWorkload, pipeline: PipelineOptions) -> tuple[int, ...]:

@@ -2,15 +2,10 @@
 
 import math
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import BatchStage, BucketStage, PipelineOptions
-from pipeline_lab.options.records_workload import RecordsWorkload
-from pipeline_lab.options.workload import SyntheticWorkload, WorkloadModel
-
-
-def has_varied_lengths(workload: WorkloadModel) -> bool:
-    """Say whether the examples of a workload differ in length."""
-    return isinstance(workload, AudioWorkload) or (isinstance(workload, SyntheticWorkload) and workload.varied_lengths)
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.workload import Workload
 
 
 def boundaries_in_frames(stage: BucketStage, workload: AudioWorkload) -> tuple[int, ...]:
@@ -18,13 +13,13 @@ def boundaries_in_frames(stage: BucketStage, workload: AudioWorkload) -> tuple[i
     return tuple(math.ceil(each * workload.sample_rate_hz / workload.frame_samples) for each in stage.boundaries_s)
 
 
-def check_lengths(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
+def check_lengths(workload: Workload, pipeline: PipelineOptions) -> None:
     """Refuse ways of batching that do not suit the lengths of the examples.
 
     Raises:
         ValueError: One of them is used.
     """
-    if has_varied_lengths(workload) or (
+    if workload.has_varied_lengths or (
         isinstance(workload, RecordsWorkload) and workload.has_varied_features and not pipeline.is_vectorised("parse")
     ):
         _check_varied(workload, pipeline)
@@ -44,7 +39,7 @@ def _modes(pipeline: PipelineOptions) -> list[str]:
     return [stage.mode for stage in pipeline.stages if isinstance(stage, BatchStage)]
 
 
-def _check_varied(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
+def _check_varied(workload: Workload, pipeline: PipelineOptions) -> None:
     for stage, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True):
         if stage.stage in ("parse", "map") and size is not None:
             raise ValueError(f"records of different lengths are taken apart one by one; put {stage.stage} before batch")
@@ -61,7 +56,7 @@ def _check_varied(workload: WorkloadModel, pipeline: PipelineOptions) -> None:
         )
 
 
-def _check_bucket(stage: BucketStage, workload: WorkloadModel) -> None:
+def _check_bucket(stage: BucketStage, workload: Workload) -> None:
     if not isinstance(workload, AudioWorkload):
         raise ValueError(
             f"bucket_by_sequence_length sorts clips by their seconds, and the {workload.kind} workload has none; use batch"

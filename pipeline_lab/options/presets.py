@@ -27,14 +27,12 @@ from pipeline_lab.options.training_presets import (
     keras_fit,
     random_shards,
 )
-from pipeline_lab.options.workload import (
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-    WorkloadModel,
-)
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 _AUGMENT = AugmentStage(pad=4, crop=32, flip=True, rotate_degrees=15, cutout=8, normalise=True)
 _PARALLEL_AUGMENT = _AUGMENT.model_copy(update={"num_parallel_calls": "autotune"})
@@ -47,7 +45,7 @@ _MIX = ShuffleStage(buffer_size=1000)
 _IMAGES = ImagesWorkload(data="digits", image_size=32, examples_per_file=(1024,) * 8)
 
 
-def _preset(name: str, question: str, workload: WorkloadModel, pipeline: PipelineOptions) -> Preset:
+def _preset(name: str, question: str, workload: Workload, pipeline: PipelineOptions) -> Preset:
     return Preset(name, question, RunOptions(name=name, workload=workload, pipeline=pipeline))
 
 

@@ -20,15 +20,8 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.setting import set_in
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.options.training_rules import check_training
-from pipeline_lab.options.workload import (
-    AudioWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    ModuleWorkload,
-    RecordsWorkload,
-    Workload,
-)
 from pipeline_lab.options.workload_rules import check_workload
+from pipeline_lab.workloads.registry import AnyWorkload
 
 SCHEMA_VERSION = 1
 
@@ -39,7 +32,7 @@ class RunOptions(Options):
     schema_version: Literal[1] = 1
     name: str = Field("", max_length=200)
     """What people call the run; the preset's name when it came from one."""
-    workload: Workload
+    workload: AnyWorkload
     pipeline: PipelineOptions = PipelineOptions()
     training: TrainingOptions = TrainingOptions()
     profiling: ProfilingOptions = ProfilingOptions()
@@ -78,21 +71,8 @@ class RunOptions(Options):
     @property
     def file_sizes(self) -> tuple[int, ...] | None:
         """Examples in each file or generator that trains, or None for the user's own data."""
-        sizes, held_out = self._all_file_sizes, self.training.held_out_files
+        sizes, held_out = self.workload.file_sizes, self.training.held_out_files
         return sizes[:-held_out] if sizes and held_out else sizes
-
-    @property
-    def _all_file_sizes(self) -> tuple[int, ...] | None:
-        workload = self.workload
-        if isinstance(workload, GeneratorWorkload):
-            return workload.examples_per_generator
-        if isinstance(workload, AudioWorkload):
-            return workload.clips_per_class if workload.data == "tones" else None
-        if isinstance(workload, ModuleWorkload | RecordsWorkload) or (
-            isinstance(workload, ImagesWorkload) and not workload.is_made
-        ):
-            return None
-        return workload.examples_per_file
 
     @property
     def amounts(self) -> tuple[Amount, ...] | None:

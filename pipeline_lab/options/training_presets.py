@@ -16,7 +16,8 @@ from pipeline_lab.options.pipeline import (
 from pipeline_lab.options.preset import Preset
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
 def in_graph_loop() -> Preset:

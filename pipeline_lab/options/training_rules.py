@@ -5,22 +5,20 @@ from itertools import chain
 
 from pipeline_lab.options.pipeline import BatchStage, PipelineOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import (
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    ModuleWorkload,
-    RecordsWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-    WorkloadModel,
-)
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.module import ModuleWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 _SINGLE_PRECISION = (SparseWorkload, FeaturesWorkload, GeneratorWorkload, SyntheticWorkload)
 """Workloads whose steps know float32 alone, or compute nothing; what a module of the user's computes is up to it."""
 
 
-def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> None:
+def check_training(training: TrainingOptions, workload: Workload, pipeline: PipelineOptions) -> None:
     """Refuse training that does not fit.
 
     Raises:
@@ -37,7 +35,7 @@ def check_training(training: TrainingOptions, workload: WorkloadModel, pipeline:
         raise ValueError(trouble)
 
 
-def _of_the_step(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+def _of_the_step(training: TrainingOptions, workload: Workload) -> Iterator[str]:
     if training.precision != "float32" and isinstance(workload, _SINGLE_PRECISION):
         yield "training.precision is for the steps of the images, audio and records workloads; leave it at float32"
     if isinstance(workload, ImagesWorkload):
@@ -47,7 +45,7 @@ def _of_the_step(training: TrainingOptions, workload: WorkloadModel) -> Iterator
             yield f"training.{name} is for the step of the images workload; leave it out"
 
 
-def _of_outputs(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+def _of_outputs(training: TrainingOptions, workload: Workload) -> Iterator[str]:
     if training.keep_outputs_of_step is None:
         return
     if isinstance(workload, GeneratorWorkload | SyntheticWorkload):
@@ -68,7 +66,7 @@ def _of_micro_batches(training: TrainingOptions, pipeline: PipelineOptions) -> I
         )
 
 
-def _of_replicas(training: TrainingOptions, workload: WorkloadModel, pipeline: PipelineOptions) -> Iterator[str]:
+def _of_replicas(training: TrainingOptions, workload: Workload, pipeline: PipelineOptions) -> Iterator[str]:
     if training.replicas == 1:
         return
     if not isinstance(workload, ImagesWorkload | SparseWorkload):
@@ -81,7 +79,7 @@ def _of_replicas(training: TrainingOptions, workload: WorkloadModel, pipeline: P
         yield "each batch is divided among the replicas, which prefetch_to_device does not know; use prefetch"
 
 
-def _of_the_data(training: TrainingOptions, workload: WorkloadModel) -> Iterator[str]:
+def _of_the_data(training: TrainingOptions, workload: Workload) -> Iterator[str]:
     if training.page_cache == "cold" and isinstance(workload, GeneratorWorkload):
         yield "generators read no file that could be cold; set training.page_cache to warm"
     if training.held_out_files and isinstance(workload, GeneratorWorkload | ModuleWorkload):

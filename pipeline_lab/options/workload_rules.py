@@ -1,24 +1,21 @@
 """What of the pipeline and the training a workload has no use for, or cannot do without."""
 
 from pipeline_lab.options.image_size import image_sizes
-from pipeline_lab.options.module_workload import CODE_DECIDES
 from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import (
-    OWN_STAGES,
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    ModuleWorkload,
-    RecordsWorkload,
-    WorkloadModel,
-)
 from pipeline_lab.units import format_bytes
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.module import CODE_DECIDES, ModuleWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+from pipeline_lab.workloads.workload import Workload
 
 LARGEST_PROTOBUF_BYTES = 2**31 - 1
 
 
-def check_workload(workload: WorkloadModel, pipeline: PipelineOptions, training: TrainingOptions) -> None:
+def check_workload(workload: Workload, pipeline: PipelineOptions, training: TrainingOptions) -> None:
     """Refuse what does not fit the workload.
 
     Raises:
@@ -39,12 +36,12 @@ def check_workload(workload: WorkloadModel, pipeline: PipelineOptions, training:
             _check_module(workload, pipeline, training)
 
 
-def _check_stages(workload: WorkloadModel, kinds: set[str]) -> None:
+def _check_stages(workload: Workload, kinds: set[str]) -> None:
     """Refuse stages that the workload has no function for, and require the one that decodes its records."""
-    if not kinds and not isinstance(workload, ModuleWorkload):
+    if not kinds and not workload.is_code:
         raise ValueError(f"the {workload.kind} workload needs a pipeline with stages, from read to batch")
-    own = OWN_STAGES[workload.kind]
-    wrong = sorted(kinds & {stage for stages in OWN_STAGES.values() for stage in stages if stage not in own})
+    own = workload.own_stages
+    wrong = sorted(kinds & FUNCTION_STAGES.difference(own))
     if wrong:
         has = f"its own are {' and '.join(own)}" if own else "it has none of its own"
         raise ValueError(f"{' and '.join(wrong)} does not fit the {workload.kind} workload: {has}; remove it")

@@ -3,9 +3,11 @@
 from typing import TypeAlias
 
 from pipeline_lab.options.pipeline import BatchStage, BucketStage, RebatchStage, UnbatchStage
-from pipeline_lab.options.workload import AudioWorkload, GeneratorWorkload, Workload
 from pipeline_lab.pipeline.audio_code import bucket_line
 from pipeline_lab.pipeline.code import assign_call, parallel_arguments
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.workload import Workload
 
 BatchingStage: TypeAlias = BatchStage | BucketStage | UnbatchStage | RebatchStage
 

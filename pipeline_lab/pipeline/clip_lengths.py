@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.pipeline import BatchStage, BucketStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.statistics.record_stream import IntArray
+from pipeline_lab.workloads.audio import AudioWorkload
 
 DRAWN = 20_000
 """Clips that a prediction draws."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.pipeline import (
     AugmentStage,
@@ -15,18 +14,16 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import (
-    FLOAT_BYTES,
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    ModuleWorkload,
-    RecordsWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-    WorkloadModel,
-)
 from pipeline_lab.pipeline.clip_lengths import frames_of, predict_padding
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.module import ModuleWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import FLOAT_BYTES, Workload
 
 CHANNELS = 3
 ID_BYTES = 8
@@ -72,7 +69,7 @@ def _walk(options: RunOptions) -> Iterator[Element]:
         yield element
 
 
-def _behind(stage: Stage, workload: WorkloadModel, element: Element, pixels_bytes: int) -> Element:
+def _behind(stage: Stage, workload: Workload, element: Element, pixels_bytes: int) -> Element:
     """Return what a stage makes of an element's examples."""
     match stage, workload:
         case ParseStage() | ViewsStage() | AugmentStage(), ImagesWorkload():

@@ -4,10 +4,10 @@ The tables lie beside the files: ``vectors.npy``, or ``vectors-00000-of-00004.np
 """
 
 from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
-from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.pipeline.code import Code, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.features import FeaturesWorkload
 
 _PARSE = '''
 def parse(record: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -5,10 +5,10 @@ the generator's number × 2⁴⁰ + its own.
 """
 
 from pipeline_lab.options.pipeline import ReadStage
-from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.code import Code, assign_call, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.generator import GeneratorWorkload
 
 AHEAD = 2
 """Examples that each worker may be ahead: one in the making, one that waits."""

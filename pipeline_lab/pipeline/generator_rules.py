@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.units import format_bytes
+from pipeline_lab.workloads.generator import GeneratorWorkload
 
 HAND_OVER_MS = 0.2
 HAND_OVER_MS_PER_MB = 7.0

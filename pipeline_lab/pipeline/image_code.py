@@ -5,11 +5,11 @@ feature names enter as literals.
 """
 
 from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
-from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.code import Code, quote, wanted
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS, folder_parse_code, parse_code
 from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.images import ImagesWorkload
 
 _ROTATE = '''
 def rotate(image: tf.Tensor) -> tf.Tensor:

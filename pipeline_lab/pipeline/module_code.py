@@ -1,9 +1,9 @@
 """The source of a workload that a module of the user's makes: what is imported, and what it is called with."""
 
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.pipeline.code import INDENT, quote
 from pipeline_lab.pipeline.ending_code import ending_lines
+from pipeline_lab.workloads.module import ModuleWorkload
 
 _DOCSTRING = '"""Build the dataset anew; which files it reads, and where it caches, is its own affair."""'
 

@@ -16,11 +16,13 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import AudioWorkload, FeaturesWorkload, ImagesWorkload
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk
 from pipeline_lab.units import format_bytes, format_count
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
 
 
 def _frozen_augmentation(options: RunOptions) -> Iterator[Finding]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import BatchStage, BucketStage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.clip_lengths import predict_padding
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
 from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_percent
+from pipeline_lab.workloads.audio import AudioWorkload
 
 MUCH_PADDING_PERCENT = 25.0
 

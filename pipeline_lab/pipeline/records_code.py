@@ -1,11 +1,10 @@
 """The function of the records workload: an Example becomes its features, by their names."""
 
 from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
-from pipeline_lab.options.record_features import RecordFeature
-from pipeline_lab.options.records_workload import RecordsWorkload
 from pipeline_lab.pipeline.code import INDENT, Code, quote, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.records import RecordFeature, RecordsWorkload
 
 _TYPES = {"int64": "tf.int64", "float32": "tf.float32", "bytes": "tf.string"}
 

@@ -19,13 +19,13 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.lives import life_steps, predict_run, reachable_examples
 from pipeline_lab.pipeline.part_code import PartStage
 from pipeline_lab.pipeline.store_code import StoreStage
 from pipeline_lab.units import format_bytes, format_count, format_percent
+from pipeline_lab.workloads.features import FeaturesWorkload
 
 LARGE_CONSTANT_BYTES = 50_000_000
 """A constant of 328 MB took 75 s and 5 GB before the first batch (measured with TensorFlow 2.21)."""

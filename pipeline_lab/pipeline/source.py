@@ -22,17 +22,6 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import (
-    AssembledWorkload,
-    AudioWorkload,
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    ModuleWorkload,
-    RecordsWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-)
 from pipeline_lab.pipeline.audio_code import audio_source
 from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
@@ -48,6 +37,15 @@ from pipeline_lab.pipeline.sparse_code import sparse_source
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
 from pipeline_lab.pipeline.synthetic_code import synthetic_source
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.module import ModuleWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 
 def render_source(options: RunOptions, *, probe: bool = False) -> str:
@@ -73,11 +71,10 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
 
 def needs_probe(options: RunOptions) -> bool:
     """Say whether the records carry no id of their own, so that only a rewritten reader can tell their origin."""
-    workload = options.workload
-    return isinstance(workload, RecordsWorkload) or (isinstance(workload, ImagesWorkload) and workload.data == "files")
+    return options.workload.needs_probe
 
 
-def _workload_source(workload: AssembledWorkload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
+def _workload_source(workload: Workload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
     read = pipeline.stages[0]
     assert isinstance(read, ReadStage)
     match workload:
@@ -95,6 +92,8 @@ def _workload_source(workload: AssembledWorkload, pipeline: PipelineOptions, *, 
             return generator_source(generator, read)
         case SyntheticWorkload() as synthetic:
             return synthetic_source(synthetic, pipeline, read)
+        case _:
+            raise AssertionError(workload.kind)
 
 
 def _header(workload: WorkloadSource) -> list[str]:

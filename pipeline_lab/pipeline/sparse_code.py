@@ -1,10 +1,10 @@
 """The function of the sparse workload: a record becomes one sparse tensor per feature, a label and an id."""
 
 from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
-from pipeline_lab.options.workload import SparseWorkload
 from pipeline_lab.pipeline.code import Code
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.sparse import SparseWorkload
 
 _PARSE = '''
 def parse(record: tf.Tensor) -> dict[str, tf.Tensor | tf.SparseTensor]:

@@ -4,10 +4,10 @@ A record is `element_bytes` long, or up to that where lengths vary: eight bytes 
 """
 
 from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.pipeline.code import Code, assign_call, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 _IMPORT_SLEEP = "from tensorflow.python.data.experimental.ops.testing import sleep"
 

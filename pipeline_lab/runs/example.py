@@ -7,7 +7,7 @@ of the lists ``bytes_list = 1``, ``float_list = 2``, ``int64_list = 3``, each ``
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline_lab.options.record_features import Kind
+from pipeline_lab.workloads.records import Kind
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _KINDS: dict[int, Kind] = {1: "bytes", 2: "float32", 3: "int64"}

@@ -16,10 +16,10 @@ from pipeline_lab.options.pipeline import (
     RepeatStage,
     ShuffleStage,
 )
-from pipeline_lab.options.record_features import MAX_FEATURES, RecordFeature, format_features, parse_features
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
 from pipeline_lab.runs.tfrecord import read_records
+from pipeline_lab.workloads.records import MAX_FEATURES, RecordFeature, format_features, parse_features
 
 LOOKED_AT = 50
 """Records of each file that are looked at."""

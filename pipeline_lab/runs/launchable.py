@@ -6,11 +6,12 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pipeline_lab.errors import DataError, OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, RecordsWorkload
 from pipeline_lab.runs.found_features import check_depth
 from pipeline_lab.runs.room import check_room
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.module import ModuleWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
 
 
 def check_launchable(options: RunOptions) -> None:

@@ -2,9 +2,9 @@
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.units import format_bytes
+from pipeline_lab.workloads.features import FeaturesWorkload
 
 
 def check_room(options: RunOptions) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload, parse_arguments
 from pipeline_lab.options.pipeline import AugmentStage, MapStage, ParseStage, PipelineOptions, PrefetchStage, ReadStage
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.workloads.module import ModuleWorkload, parse_arguments
 
 Document: TypeAlias = dict[str, Any]
 

@@ -8,9 +8,9 @@ from itertools import product
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.closest import did_you_mean
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.tuning.knobs import Knob, argument_knob, find_knobs
+from pipeline_lab.workloads.module import ModuleWorkload
 
 MAX_CONFIGURATIONS = 20_000
 """More are not looked at: naming fewer values in ``only`` makes a space smaller."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from pipeline_lab.comparison.racing import find_arm
 from pipeline_lab.errors import OptionsError, RunFailedError
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.tune import read_tune_options
 from pipeline_lab.runs.launcher import cancel, wait
@@ -16,6 +15,7 @@ from pipeline_lab.tuning.knobs import write_argument
 from pipeline_lab.tuning.launching import launch_tune, resume_tune
 from pipeline_lab.tuning.own_functions import options_of_function
 from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.workloads.module import ModuleWorkload
 
 
 def tune(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
-from pipeline_lab.options.record_features import RecordFeature, format_features
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ON_REQUEST, OWN_STAGES, WORKLOAD_TYPES
 from pipeline_lab.runs.found_features import suggest_label
+from pipeline_lab.workloads.records import RecordFeature, format_features
+from pipeline_lab.workloads.registry import FUNCTION_STAGES, WORKLOADS
 
 Document = dict[str, Any]
 
@@ -107,18 +107,19 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     if draft.document["workload"]["kind"] == kind:
         return draft
     training = {**draft.document["training"], **TrainingOptions().model_dump(mode="json", include={*_OF_SOME_STEPS})}
-    workload = WORKLOAD_TYPES[kind]().model_dump(mode="json")
+    workload = WORKLOADS[kind]().model_dump(mode="json")
     document = {**draft.document, "workload": workload, "training": training}
     fresh = max(draft.stage_keys, default=-1) + 1
-    own_kinds = [stage for stage in OWN_STAGES[kind] if stage not in ON_REQUEST]
-    if kind == "module":  # brings a dataset of its own
+    own_kinds = [stage for stage in WORKLOADS[kind].own_stages if stage not in WORKLOADS[kind].optional_stages]
+    if WORKLOADS[kind].is_code:  # brings a dataset of its own
         return replace(draft, document=document).with_stages([], ())
     if not draft.stages:
         fitting = [_suited(default_stage(stage), kind) for stage in ("read", *own_kinds, "batch", "prefetch")]
         return replace(draft, document=document).with_stages(fitting, tuple(range(fresh, fresh + len(fitting))))
-    special = {stage for stages in OWN_STAGES.values() for stage in stages}
-    place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in special), 1)
-    kept = [pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in special]
+    place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in FUNCTION_STAGES), 1)
+    kept = [
+        pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in FUNCTION_STAGES
+    ]
     own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(own_kinds)]
     if kind in _OF_VARIED_LENGTH:  # its examples are decoded one by one
         place = min(place, next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place))
@@ -152,7 +153,7 @@ def stages_to_offer(draft: Draft) -> list[str]:
     batches = () if "unbatch" in present or not present.intersection(_BATCHES) else _BATCHES
     single = {*(stage for stage in SINGLE_STAGES if stage in present), *batches}
     kind = draft.document["workload"]["kind"]
-    foreign = {stage for stages in OWN_STAGES.values() for stage in stages}.difference(OWN_STAGES[kind])
+    foreign = FUNCTION_STAGES.difference(WORKLOADS[kind].own_stages)
     foreign |= {"rebatch"} if kind in _OF_VARIED_LENGTH else {"bucket_by_sequence_length"}
     return [stage for stage in STAGE_TYPES if stage not in foreign | single]
 

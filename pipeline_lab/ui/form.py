@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pipeline_lab.options.module_workload import CODE_DECIDES
 from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import WORKLOAD_TYPES
 from pipeline_lab.ui import own_code, record_features, state
 from pipeline_lab.ui.draft import (
     Document,
@@ -26,6 +24,8 @@ from pipeline_lab.ui.fields import edit_field, edit_fields, schema_of
 from pipeline_lab.ui.icons import labelled
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import format_percent
+from pipeline_lab.workloads.module import CODE_DECIDES
+from pipeline_lab.workloads.registry import WORKLOADS
 
 
 def edit_draft(draft: Draft) -> Draft:
@@ -56,8 +56,8 @@ def _edit_workload(draft: Draft, key: str) -> Document:
         if kind and kind != workload["kind"]:
             state.keep(change_workload(draft, kind))
             st.rerun()
-        st.caption(escape(WORKLOAD_TYPES[workload["kind"]].__doc__ or ""))
-        edited = edit_fields(WORKLOAD_TYPES[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
+        st.caption(escape(WORKLOADS[workload["kind"]].__doc__ or ""))
+        edited = edit_fields(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
         if workload["kind"] == "records":
             record_features.show(draft, edited, key)
         return edited
@@ -65,7 +65,7 @@ def _edit_workload(draft: Draft, key: str) -> Document:
 
 def _offered(present: str) -> list[str]:
     """Return the workloads to choose from; code of the user's only where the app may run it."""
-    return [kind for kind in WORKLOAD_TYPES if kind != "module" or kind == present or own_code.is_allowed()]
+    return [kind for kind in WORKLOADS if kind != "module" or kind == present or own_code.is_allowed()]
 
 
 def _edit_pipeline(draft: Draft, key: str) -> Document:

@@ -7,8 +7,8 @@ import. No link and no opened file may name code, allowed or not.
 import os
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.workloads.module import ModuleWorkload
 
 VARIABLE = "PIPELINE_LAB_ALLOW_CODE"
 

@@ -5,12 +5,12 @@ import contextlib
 import streamlit as st
 
 from pipeline_lab.errors import DataError, StoreError
-from pipeline_lab.options.record_features import RecordFeature, parse_features
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.found_features import infer_features
 from pipeline_lab.ui import contents, server_paths, state
 from pipeline_lab.ui.draft import Document, Draft, with_features
 from pipeline_lab.ui.text import escape
+from pipeline_lab.workloads.records import RecordFeature, parse_features
 
 
 def show(draft: Draft, workload: Document, key: str) -> None:

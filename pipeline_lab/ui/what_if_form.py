@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from pipeline_lab.advice.edits import edit_stages, set_pipeline, set_stage, set_workload, with_cache, with_whole_batches
-from pipeline_lab.advice.running import FUNCTIONS
 from pipeline_lab.advice.workloads import KNOWN_TIMES
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.pipeline import BatchStage, CacheStage, PrefetchStage, ReadStage, ShuffleStage
 from pipeline_lab.options.run import RunOptions, set_options
 from pipeline_lab.ui.fields import label_of
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 AUTOTUNE, SERIAL, DEFAULT, NONE = "autotune", "serial", "default", "none"
 CALLS: tuple[int | str, ...] = (SERIAL, 2, 4, 8, 16, 32, AUTOTUNE)
@@ -67,7 +67,7 @@ def _stage_sliders(options: RunOptions, key: str) -> list[Edit]:
         if isinstance(stage, ReadStage):
             if stage.mode != "sample" and len(options.file_sizes or (0, 0)) > 1:
                 edits.append(_reading(options, stage, name))
-        elif stage.stage in FUNCTIONS:
+        elif stage.stage in FUNCTION_STAGES:
             now = getattr(stage, "num_parallel_calls", None)
             edits.append(
                 _field(index, "num_parallel_calls", f"Parallel calls of {stage.stage}", CALLS, now, SERIAL, name)
@@ -192,7 +192,11 @@ def _cache(options: RunOptions, key: str) -> Edit:
 def _single(options: RunOptions) -> list[str]:
     """Return the functions that see one example at a time."""
     stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
-    return [stage.stage for stage, size in zip(stages, sizes, strict=True) if stage.stage in FUNCTIONS and size is None]
+    return [
+        stage.stage
+        for stage, size in zip(stages, sizes, strict=True)
+        if stage.stage in FUNCTION_STAGES and size is None
+    ]
 
 
 def _around(size: int) -> tuple[int | str, ...]:

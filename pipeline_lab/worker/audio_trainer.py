@@ -9,10 +9,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.worker.optimizer import make_optimizer
 from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.workloads.audio import AudioWorkload
 
 HIDDEN_UNITS = (64, 64)
 """Of the layers that every frame goes through."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.runs.events import NoteEvent, ProgressEvent
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job import Job
@@ -13,6 +12,7 @@ from pipeline_lab.worker.memory import ResidentMemory
 from pipeline_lab.worker.recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.steps import TakenStep
 from pipeline_lab.worker.windows import StepWindows
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 PROGRESS_PERIOD_NS = NS_PER_S // 2
 PROGRESS_SHARE = 200

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.workloads.features import FeaturesWorkload
 
 
 class FeaturesTrainer(OneDeviceTrainer):

@@ -25,13 +25,13 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.errors import OwnCodeError
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.launchable import no_such_module
 from pipeline_lab.worker.code_places import below
 from pipeline_lab.worker.own_errors import FirstBatch, Tell, errors_told
 from pipeline_lab.worker.pipeline_module import import_pipeline
+from pipeline_lab.workloads.module import ModuleWorkload
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.pipeline import CacheStage, ShuffleStage, SnapshotStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.block_load import BlockLoad, LoadMeter
 from pipeline_lab.worker.job import Job
@@ -29,6 +28,7 @@ from pipeline_lab.worker.recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.steps import Steps
 from pipeline_lab.worker.trainer import Trainer
 from pipeline_lab.worker.window_recorder import NO_WINDOW, WindowRecorder
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 FIRST_STEPS = 2
 """Steps that compile; the first batch also waits for a full shuffle buffer."""

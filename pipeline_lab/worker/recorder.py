@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.options.lengths import has_varied_lengths
-from pipeline_lab.options.workload import GeneratorWorkload
 from pipeline_lab.runs.tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.steps import TakenStep
 from pipeline_lab.worker.trainer import Batch, Trainer
+from pipeline_lab.workloads.generator import GeneratorWorkload
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -50,7 +49,7 @@ class StepRecorder:
         self._steps = TableWriter(job.folder.steps, STEPS)
         self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
         self._labels = TableWriter(job.folder.labels, LABELS) if has_ids else None
-        is_padded = has_ids and has_varied_lengths(job.options.workload)
+        is_padded = has_ids and job.options.workload.has_varied_lengths
         self._padding = TableWriter(job.folder.padding, PADDING) if is_padded else None
         workload = job.options.workload
         has_names = has_ids and isinstance(workload, GeneratorWorkload) and workload.ids == "strings"

@@ -10,11 +10,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.options.record_features import RecordFeature
-from pipeline_lab.options.records_workload import RecordsWorkload
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.worker.optimizer import make_optimizer
 from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.workloads.records import RecordFeature, RecordsWorkload
 
 HIDDEN_UNITS = 64
 MOST_VALUES = 256

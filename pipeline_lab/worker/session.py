@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.options.workload import Workload
 from pipeline_lab.pipeline.source import has_files_of_its_own
 from pipeline_lab.runs.events import NoteEvent
 from pipeline_lab.runs.files import DataFile, write_files
@@ -42,6 +41,7 @@ from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
 from pipeline_lab.worker.windows import StepWindows
 from pipeline_lab.worker.written_pipeline import describe_written
+from pipeline_lab.workloads.workload import Workload
 
 _KEPT: list[Any] = []
 

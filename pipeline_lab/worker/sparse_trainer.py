@@ -10,9 +10,9 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import SparseWorkload
 from pipeline_lab.worker.placement import PlacedTrainer, Placement
 from pipeline_lab.worker.trainer import Batch
+from pipeline_lab.workloads.sparse import SparseWorkload
 
 HIDDEN_UNITS = 64
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.options.workload import GeneratorWorkload, SyntheticWorkload
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 HASHED_BYTES = 100_000
 MATRIX_SIZE = 2048

@@ -3,18 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import (
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    ModuleWorkload,
-    RecordsWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-)
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.audio_trainer import AudioTrainer
 from pipeline_lab.worker.data.images import KNOWN_CLASSES
@@ -26,6 +16,14 @@ from pipeline_lab.worker.records_trainer import RecordsTrainer
 from pipeline_lab.worker.sparse_trainer import SparseTrainer
 from pipeline_lab.worker.timers import GpuTimer, HostTimer, step_times
 from pipeline_lab.worker.trainer import Trainer
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.module import ModuleWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
 def make_trainer(

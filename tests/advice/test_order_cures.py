@@ -7,8 +7,8 @@ import pytest
 from pipeline_lab.advice.order_cures import CURES, cure
 from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.workloads.images import ImagesWorkload
 
 READ, PARSE, AUGMENT, SHUFFLE, REPEAT, CACHE = (
     {"stage": name} for name in ("read", "parse", "augment", "shuffle", "repeat", "cache")

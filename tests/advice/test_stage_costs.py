@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline_lab.advice.running import FUNCTIONS
 from pipeline_lab.advice.stage_costs import ITERATORS, StageCost, attribute
 from pipeline_lab.analysis.live_model import StageWork
 from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.measured import options
 
 MS = 1_000_000
@@ -48,7 +49,7 @@ def by_stage(costs: Sequence[StageCost]) -> dict[str, float]:
 
 
 def test_every_stage_is_known_or_a_function():
-    assert set(STAGE_TYPES) <= {"read", *FUNCTIONS, *ITERATORS}
+    assert set(STAGE_TYPES) <= {"read", *FUNCTION_STAGES, *ITERATORS}
 
 
 def test_each_iterator_goes_to_its_stage_and_what_is_left_to_the_reader():

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.run import read_options
+from pipeline_lab.workloads.audio import AudioWorkload
 
 READ, PARSE = {"stage": "read"}, {"stage": "parse"}
 PADDED = {"stage": "batch", "mode": "padded_batch", "size": 4}

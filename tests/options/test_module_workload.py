@@ -1,12 +1,12 @@
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload, parse_arguments
 from pipeline_lab.options.own import own_options, with_preset
 from pipeline_lab.options.race import read_race_options
 from pipeline_lab.options.run import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.workloads.module import ModuleWorkload, parse_arguments
 
 OPTIONS = own_options("package.module:make", "/home/me/it's", "fast")
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.record_features import RecordFeature, format_features, parse_features
 from pipeline_lab.options.run import read_options
+from pipeline_lab.workloads.records import RecordFeature, format_features, parse_features
 
 NAMES = st.text(st.characters(exclude_characters=",", exclude_categories=["C", "Z"]), min_size=1, max_size=20)
 FEATURES = st.builds(

@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline_lab.fields import MAX_FILES
-from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload, SyntheticWorkload
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
 @pytest.mark.parametrize(

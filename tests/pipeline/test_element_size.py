@@ -8,8 +8,10 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload, ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.element_size import elements_behind
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
 def test_an_image_grows_from_jpeg_to_pixels_to_floats_to_a_batch() -> None:

@@ -28,9 +28,11 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import FeaturesWorkload, GeneratorWorkload, ImagesWorkload
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
 from tests.support.option_strategies import RUN_OPTIONS
 
 READ, PARSE, AUGMENT, CACHE = ReadStage(), ParseStage(num_parallel_calls=2), AugmentStage(), CacheStage()

@@ -26,8 +26,10 @@ from pipeline_lab.options.pipeline import (
 )
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
-from pipeline_lab.options.workload import ImagesWorkload, RecordsWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.source import needs_probe, render_source
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.records import RecordsWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.option_strategies import RUN_OPTIONS
 
 GOLDEN = Path(__file__).parent / "golden"

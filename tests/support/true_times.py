@@ -4,7 +4,7 @@ import numpy as np
 
 from pipeline_lab.options.pipeline import BatchStage, MapStage, PipelineOptions, PrefetchStage, ReadStage, RepeatStage
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import SyntheticWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.races import PlantedArm
 
 CORES = 2

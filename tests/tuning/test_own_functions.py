@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning import tune as tuning
 from pipeline_lab.tuning.own_functions import WRAPPER, find_target, options_of_function
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.worker.own_dataset import OwnDataset
+from pipeline_lab.workloads.module import ModuleWorkload
 
 ROOT = str(Path(__file__).parents[2])
 

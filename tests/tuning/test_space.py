@@ -3,7 +3,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.module_workload import ModuleWorkload
 from pipeline_lab.options.own import own_options
 from pipeline_lab.options.pipeline import (
     BatchStage,
@@ -19,6 +18,7 @@ from pipeline_lab.pipeline.finding import Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.tuning.knobs import find_knobs, write_argument
 from pipeline_lab.tuning.space import START, Space, make_space
+from pipeline_lab.workloads.module import ModuleWorkload
 from tests.support.worlds import NAIVE, SMALL
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.record_features import parse_features
 from pipeline_lab.options.run import read_options
 from pipeline_lab.ui.draft import (
     add_stage,
@@ -15,6 +14,7 @@ from pipeline_lab.ui.draft import (
     start_draft,
     with_features,
 )
+from pipeline_lab.workloads.records import parse_features
 
 
 def kinds(draft) -> list[str]:

@@ -5,8 +5,9 @@ from pipeline_lab.fields import parse_file_sizes
 from pipeline_lab.options.pipeline import STAGE_TYPES
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.ui.fields import label_of, write_file_sizes
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
 @given(st.lists(st.integers(1, 9999), min_size=1, max_size=50))

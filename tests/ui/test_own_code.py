@@ -2,13 +2,13 @@
 
 import pytest
 
-from pipeline_lab.options.module_workload import parse_arguments
 from pipeline_lab.options.own import own_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import own_code
 from pipeline_lab.ui.fields import write_arguments
+from pipeline_lab.workloads.module import parse_arguments
 from tests.support.run_folders import set_state
 from tests.ui.conftest import texts
 

@@ -9,7 +9,6 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.padding import Padding
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.options.pipeline import (
     BatchStage,
     BucketStage,
@@ -25,6 +24,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.lives import predict_run
 from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.data.wav import write_wav
+from pipeline_lab.workloads.audio import AudioWorkload
 from tests.worker.test_audio_files import SILENCE
 
 pytestmark = pytest.mark.tensorflow

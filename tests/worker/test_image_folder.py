@@ -10,8 +10,8 @@ import pytest
 from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage, Stage
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.worker.data.record_id import record_id
+from pipeline_lab.workloads.images import ImagesWorkload
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, int64s, strings
 

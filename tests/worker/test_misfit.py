@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.options.records_workload import RecordsWorkload
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
+from pipeline_lab.workloads.records import RecordsWorkload
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 

@@ -23,15 +23,13 @@ from pipeline_lab.options.pipeline import (
     Stage,
 )
 from pipeline_lab.options.run import RunOptions, read_options, set_option
-from pipeline_lab.options.workload import (
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-    Workload,
-)
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, record_id
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 pytestmark = pytest.mark.tensorflow
 

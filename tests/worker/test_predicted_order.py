@@ -23,13 +23,13 @@ from pipeline_lab.options.pipeline import (
     UnbatchStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import (
     ReadingOrder,
 )
 from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 pytestmark = pytest.mark.tensorflow
 

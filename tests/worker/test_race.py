@@ -26,7 +26,6 @@ from pipeline_lab.options.pipeline import (
 from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload, SyntheticWorkload
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.events import FailureEvent, PhaseEvent, RaceEvent, read_events
 from pipeline_lab.runs.files import read_files
@@ -34,6 +33,8 @@ from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
 from pipeline_lab.runs.tables import BLOCKS, SAMPLES, STEPS, read_table
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 pytestmark = pytest.mark.tensorflow
 

@@ -18,7 +18,6 @@ from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.runs.events import (
     CalibrationEvent,
     FailureEvent,
@@ -32,6 +31,7 @@ from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from pipeline_lab.runs.tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.workloads.images import ImagesWorkload
 from tests.worker.fakes import make_folder
 
 pytestmark = pytest.mark.tensorflow

@@ -30,9 +30,12 @@ from pipeline_lab.options.pipeline import (
     ViewsStage,
 )
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import ImagesWorkload, SparseWorkload, SyntheticWorkload, Workload
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.worker.data.record_id import record_id
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 pytestmark = pytest.mark.tensorflow
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from pipeline_lab import __version__
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.workload import AudioWorkload, ImagesWorkload
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
 
 
 class MachinesDifferError(PipelineLabError):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.audio_workload import AudioWorkload
 from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.pipeline.clip_lengths import clip_lengths_s
 from pipeline_lab.runs.files import DataFile
@@ -18,6 +17,7 @@ from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.class_folders import files_in
 from pipeline_lab.worker.data.wav import SAMPLE_BYTES, check_wav, write_wav
 from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.workloads.audio import AudioWorkload
 
 LOWEST_PITCH, HIGHEST_PITCH = 0.05, 0.45
 """Of the classes' tones, in cycles per sample; from half a cycle on they could not be told apart."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.options.workload import FeaturesWorkload
 from pipeline_lab.runs.files import DataFile
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.workloads.features import FeaturesWorkload
 
 WORDS_OF_AN_IMAGE = 16
 EXAMPLE_BYTES = 96

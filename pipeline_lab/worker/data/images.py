@@ -11,11 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.workload import ImagesWorkload
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.class_folders import files_in
 from pipeline_lab.worker.data.record_id import record_id
+from pipeline_lab.workloads.images import ImagesWorkload
 
 KNOWN_CLASSES = {"digits": 10, "cifar10": 10}
 """Of data that come with their labels."""

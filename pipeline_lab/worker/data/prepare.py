@@ -8,18 +8,6 @@ from pathlib import Path
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.audio_workload import AudioWorkload
-from pipeline_lab.options.record_features import RecordFeature
-from pipeline_lab.options.workload import (
-    AssembledWorkload,
-    FeaturesWorkload,
-    GeneratorWorkload,
-    ImagesWorkload,
-    RecordsWorkload,
-    SparseWorkload,
-    SyntheticWorkload,
-    Workload,
-)
 from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
 from pipeline_lab.runs.files import DataFile
@@ -34,12 +22,20 @@ from pipeline_lab.worker.data.synthetic import synthetic_recipe
 from pipeline_lab.worker.data.user_files import find_user_files
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.features import FeaturesWorkload
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.records import RecordFeature, RecordsWorkload
+from pipeline_lab.workloads.sparse import SparseWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from pipeline_lab.workloads.workload import Workload
 
 SEARCH_S = 60.0
 """The search for the record behind an error ends after this time; then TensorFlow's own words have to do."""
 
 
-def prepare_files(workload: AssembledWorkload, log: EventLog, stop: StopRequest) -> list[DataFile]:
+def prepare_files(workload: Workload, log: EventLog, stop: StopRequest) -> list[DataFile]:
     """Return the files that a workload reads; the lab's own are made on first use. Generators stand for files.
 
     Raises:
@@ -73,7 +69,7 @@ def find_tables(workload: Workload, files: Sequence[DataFile]) -> list[DataFile]
     return features.find_tables(workload, Path(files[0].path).parent) if isinstance(workload, FeaturesWorkload) else []
 
 
-def _recipe(workload: ImagesWorkload | AudioWorkload | SparseWorkload | FeaturesWorkload | SyntheticWorkload) -> Recipe:
+def _recipe(workload: Workload) -> Recipe:
     match workload:
         case FeaturesWorkload():
             return features.features_recipe(workload)
@@ -85,6 +81,8 @@ def _recipe(workload: ImagesWorkload | AudioWorkload | SparseWorkload | Features
             return sparse_recipe(workload)
         case SyntheticWorkload():
             return synthetic_recipe(workload)
+        case _:
+            raise AssertionError(workload.kind)
 
 
 class _SearchEndedError(Exception):

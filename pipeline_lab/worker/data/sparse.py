@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.options.workload import SparseWorkload
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.record_id import record_id
+from pipeline_lab.workloads.sparse import SparseWorkload
 
 VALUE_BYTES = 3
 FEATURE_BYTES = 24

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.options.workload import SyntheticWorkload
 from pipeline_lab.worker.data.cache import Recipe
 from pipeline_lab.worker.data.record_id import record_id
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 ID_BYTES = 8
 

@@ -2,11 +2,11 @@
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from pipeline_lab.fields import Options
+from pipeline_lab.workloads.workload import Workload
 
 _TARGET = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
@@ -63,7 +63,7 @@ CODE_DECIDES = (
 """Training options that the user's own code stands in for."""
 
 
-class ModuleWorkload(Options):
+class ModuleWorkload(Workload):
     """Take the dataset and the training step from a Python module of your own; its code runs with your rights."""
 
     kind: Literal["module"] = "module"
@@ -77,6 +77,9 @@ class ModuleWorkload(Options):
     """What it is called with: ``batch=64, shuffle=false``."""
     first_batch_s: float = Field(300.0, gt=0, le=86_400)
     """The job fails when its first batch takes longer, s."""
+
+    is_code: ClassVar = True
+    has_files: ClassVar = False
 
     @field_validator("target")
     @classmethod

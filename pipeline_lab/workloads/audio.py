@@ -1,15 +1,15 @@
 """Clips of different lengths."""
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lab.fields import FileSizes, Options
-from pipeline_lab.options.class_folders import check_folder
+from pipeline_lab.fields import FileSizes
+from pipeline_lab.workloads.workload import Workload, check_folder
 
 
-class AudioWorkload(Options):
+class AudioWorkload(Workload):
     """Train a small network on clips of different lengths, WAV files in a subfolder for each class."""
 
     kind: Literal["audio"] = "audio"
@@ -29,12 +29,23 @@ class AudioWorkload(Options):
     classes: int = Field(10, ge=2, le=100_000)
     """For ``data = folder``: outputs of the network, at least as many as there are subfolders."""
 
+    own_stages: ClassVar = ("parse",)
+    step_options: ClassVar = frozenset({"precision"})
+
     @model_validator(mode="after")
     def _fields_fit(self) -> "AudioWorkload":
         check_folder(self.data, self.folder)
         if self.longest_s < self.shortest_s:
             raise ValueError(f"the longest clips ({self.longest_s:g} s) are shorter than the shortest; raise longest_s")
         return self
+
+    @property
+    def file_sizes(self) -> tuple[int, ...] | None:
+        return self.clips_per_class if self.data == "tones" else None
+
+    @property
+    def has_varied_lengths(self) -> bool:
+        return True
 
     @property
     def mean_clip_s(self) -> float:

@@ -1,0 +1,55 @@
+"""Captions of images, and the vector of each image: stored with every caption, or once in a table."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pipeline_lab.fields import FileSizes
+from pipeline_lab.workloads.workload import FLOAT_BYTES, Workload
+
+
+class FeaturesWorkload(Workload):
+    """Train on captions of images, each with the vector of its image: stored with every caption, or once in a table."""
+
+    kind: Literal["features"] = "features"
+    examples_per_file: FileSizes = (1000,) * 4
+    captions_per_image: int = Field(20, ge=1, le=10_000)
+    """Captions that share one image, and so one vector; they lie far apart in the data."""
+    vector_size: int = Field(4096, ge=1, le=1_000_000)
+    """Numbers in an image's vector, four bytes each."""
+    layout: Literal["replicated", "lookup", "constant", "variable", "sharded"] = "lookup"
+    """``replicated``: the vector in every caption's record. In the others a record holds the image's number:
+    ``lookup``: the table stays on disk, memory-mapped; ``constant``: it is part of the pipeline's graph; ``variable``:
+    it is one variable; ``sharded``: several variables. Without a `lookup` stage the training step reads the variables."""
+    table_shards: int = Field(4, ge=2, le=1000)
+    """sharded: files and variables that the table is split into."""
+    caption_words: int = Field(12, ge=1, le=1000)
+    vocabulary_size: int = Field(10_000, ge=2, le=10_000_000)
+    """Different words."""
+    embedding_size: int = Field(64, ge=1, le=4096)
+    """Length of the vectors that captions and images are compared by."""
+
+    own_stages: ClassVar = ("parse", "lookup")
+
+    @property
+    def file_sizes(self) -> tuple[int, ...]:
+        return self.examples_per_file
+
+    @property
+    def images(self) -> int:
+        """Different images, and rows of the table."""
+        return -(-sum(self.examples_per_file) // self.captions_per_image)
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.vector_size * FLOAT_BYTES
+
+    @property
+    def table_bytes(self) -> int:
+        """Size of the table that holds each image's vector once."""
+        return self.images * self.vector_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """What of the table has to fit into memory."""
+        return self.table_bytes if self.layout in ("constant", "variable", "sharded") else 0

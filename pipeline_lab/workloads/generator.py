@@ -1,0 +1,37 @@
+"""Examples that Python makes on the fly."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pipeline_lab.fields import FileSizes
+from pipeline_lab.workloads.workload import Workload
+
+
+class GeneratorWorkload(Workload):
+    """Train on examples that Python makes on the fly (`from_generator`); nothing is read from files."""
+
+    kind: Literal["generator"] = "generator"
+    examples_per_generator: FileSizes = (8000,)
+    """Examples of each generator; the read stage visits generators as it would visit files."""
+    examples_at_once: int = Field(1, ge=1, le=100_000)
+    """Examples that a generator yields at a time; more than one is a batch made in Python, rebatched by `batch`."""
+    example_ms: float = Field(0.1, ge=0, le=60_000)
+    """Python's work on each example, ms; only one thread of a process at a time can do it."""
+    producer: Literal["in_line", "threads", "processes"] = "in_line"
+    """Who makes the examples: the generator itself, threads, or processes, which hand them over through a queue."""
+    workers: int = Field(2, ge=1, le=256)
+    """Threads or processes of each generator."""
+    ids: Literal["numbers", "strings"] = "numbers"
+    """strings: every example also carries a name that says nothing, as records of a database do; it comes back with the
+    example in the run's `names.arrows`."""
+    element_bytes: int = Field(1024, ge=8, le=100_000_000)
+    """Payload of one example, bytes."""
+    compute_ms: float = Field(10.0, ge=0, le=600_000)
+    """Time of the training step on one batch, ms."""
+
+    has_files: ClassVar = False
+
+    @property
+    def file_sizes(self) -> tuple[int, ...]:
+        return self.examples_per_generator

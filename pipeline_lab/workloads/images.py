@@ -1,0 +1,54 @@
+"""Images in TFRecord files, or in a folder with a subfolder for each class."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline_lab.fields import FileSizes
+from pipeline_lab.workloads.workload import Workload, check_folder
+
+
+class ImagesWorkload(Workload):
+    """Train a small residual network on images in TFRecord files, or in a folder."""
+
+    kind: Literal["images"] = "images"
+    data: Literal["digits", "cifar10", "random", "files", "folder"] = "digits"
+    """``digits``: scikit-learn's 1,797 real digits, scaled up; ``cifar10``: 50,000 photographs, downloaded by Keras;
+    ``random``: noise images; ``files``: your TFRecords; ``folder``: your JPEG and PNG files, a subfolder for each class."""
+    image_size: int = Field(32, ge=8, le=1024)
+    """Height and width of the images as they leave `parse`, pixels; your own are scaled to it."""
+    examples_per_file: FileSizes = (512,) * 8
+    pattern: str | None = Field(None, max_length=4096)
+    """For ``data = files``: a glob of TFRecord files that hold `image` (encoded) and `label` (int64)."""
+    folder: str | None = Field(None, max_length=4096)
+    """For ``data = folder``: where the subfolders lie."""
+    image_feature: str = Field("image", min_length=1, max_length=200)
+    label_feature: str = Field("label", min_length=1, max_length=200)
+    classes: int = Field(10, ge=2, le=100_000)
+    """Outputs of the network: more than the largest label, at least as many as there are subfolders."""
+
+    own_stages: ClassVar = ("parse", "views", "augment")
+    optional_stages: ClassVar = frozenset({"views"})
+    step_options: ClassVar = frozenset({"precision", "xla", "accumulate", "replicas"})
+
+    @model_validator(mode="after")
+    def _places_fit_the_data(self) -> "ImagesWorkload":
+        check_folder(self.data, self.folder)
+        if self.data == "files" and not self.pattern:
+            raise ValueError("data = files needs a pattern, such as /data/train-*.tfrecord")
+        if self.data != "files" and self.pattern:
+            raise ValueError(f"a pattern only applies to data = files, not to data = {self.data}; remove one of them")
+        return self
+
+    @property
+    def file_sizes(self) -> tuple[int, ...] | None:
+        return self.examples_per_file if self.is_made else None
+
+    @property
+    def needs_probe(self) -> bool:
+        return self.data == "files"
+
+    @property
+    def is_made(self) -> bool:
+        """Say whether the lab writes the records, with an id in each."""
+        return self.data in ("digits", "cifar10", "random")
