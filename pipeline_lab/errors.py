@@ -11,6 +11,10 @@ class PipelineLabError(Exception):
     """A problem that the user can act on; its text is one full sentence."""
 
 
+class ArgumentError(PipelineLabError):
+    """A function was given something of a kind that it does not take."""
+
+
 class OptionsError(PipelineLabError):
     """Options contradict each other or hold a value that is not allowed."""
 

@@ -30,6 +30,7 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import pipeline_lab") == set()
+    assert loaded_by("from pipeline_lab import analyze, compare, explain, open_trace, race, run, tune") == set()
 
 
 def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
@@ -39,7 +40,7 @@ def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
 
 
 def test_launching_needs_no_tensorflow() -> None:
-    assert loaded_by("from pipeline_lab import run") == {"pydantic"}
+    assert loaded_by("from pipeline_lab.runs.launcher import launch") == {"pydantic"}
 
 
 def test_diagnosing_a_log_loads_only_what_reads_it() -> None:

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.predict.plan import Change, Plan
-from pipeline_lab import analyze
+from pipeline_lab import analyze, race, run
 from pipeline_lab.advice.what_if import Measured, Prediction, measure_run, predict
-from pipeline_lab.comparison.racing import race
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.options.run import read_options
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.run import run
 from pipeline_lab.runs.store import RunStore
 
 

@@ -12,17 +12,6 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder
 
 
-def analyze(path: str | Path) -> Diagnosis:
-    """Diagnose a run, a log directory, a trace file or an archive, and say what to try.
-
-    Raises:
-        TraceReadError: There is nothing that can be read as a trace, and no run either.
-    """
-    from pipeline_lab.analysis.diagnosis import diagnose  # loads the reader's compiled code
-
-    return advise(diagnose(path))
-
-
 def advise(diagnosis: Diagnosis) -> Diagnosis:
     """Fill in what to try next; a diagnosis that has suggestions already stays as it is."""
     if diagnosis.verdict.suggestions:

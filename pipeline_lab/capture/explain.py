@@ -1,4 +1,4 @@
-"""Say what limits any dataset: its graph is read and labelled, a short run is recorded and diagnosed."""
+"""Record some batches of any dataset: its graph is read and labelled, and a short run is recorded."""
 
 import shutil
 import sys
@@ -10,14 +10,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from pipeline_lab.advice.advising import analyze
-from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import open_store
+from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.code_places import explain as name_failure
 from pipeline_lab.worker.device import Device, describe_gpus
@@ -34,27 +32,16 @@ WINDOWS = 4
 STEPS_PER_WINDOW = 5
 
 
-def explain(
-    dataset: tf.data.Dataset,
-    step: Callable[[Any], Any] | None = None,
-    *,
-    steps: int = 100,
-    store: str | Path | None = None,
-    name: str = "dataset",
-) -> Diagnosis:
-    """Take some batches of a dataset in this process, and say which stage limits it and why.
-
-    The result shows itself in a notebook. It is kept as a run like any other:
-
-        from pipeline_lab import explain
-
-        explain(dataset, train_step)
+def record_dataset(
+    dataset: tf.data.Dataset, step: Callable[[Any], Any] | None, *, steps: int, store: RunStore, name: str
+) -> RunFolder:
+    """Take some batches of a dataset in this process, and record them as a run.
 
     Args:
         dataset: Yields batches; it is only read.
         step: What is done with each batch; None takes batches as fast as they come.
         steps: Batches to take, beside a few before them and some to time pipeline and step apart.
-        store: Folder of the runs; None for the store that the command line and the app use too.
+        store: Where to keep the run.
         name: Of the run.
 
     Raises:
@@ -64,13 +51,13 @@ def explain(
     """
     if not isinstance(dataset, tf.data.Dataset):
         raise OptionsError(f"explain takes a tf.data.Dataset, not an object of type {type(dataset).__name__}.")
+    if step is not None and not callable(step):
+        raise OptionsError(f"The step is a function of a batch, not an object of type {type(step).__name__}.")
     options = _options(name, steps)
     gpus = describe_gpus()
     device = Device(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
     environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, gpus)}
-    folder = recorded.begin(
-        open_store(None if store is None else Path(store)), name, tags=(TAG,), environment=environment
-    )
+    folder = recorded.begin(store, name, tags=(TAG,), environment=environment)
     job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
     given = SimpleNamespace(make_dataset=lambda: dataset, step=step)
     pipeline = OwnPipeline(Path.cwd(), given, FirstBatch(None, Path.cwd(), lambda _: None), given.make_dataset)
@@ -88,7 +75,7 @@ def explain(
         shutil.rmtree(folder.scratch, ignore_errors=True)
         let_go()
     recorded.end(folder, RunState.DONE)
-    return analyze(folder.path)
+    return folder
 
 
 def _options(name: str, steps: int) -> RunOptions:

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline_lab import __version__
 from pipeline_lab.cli.analyze import analyze
 from pipeline_lab.cli.app import app as serve_app
 from pipeline_lab.cli.capture import capture
@@ -24,6 +23,7 @@ from pipeline_lab.cli.tune import tune
 from pipeline_lab.cli.watch import watch
 from pipeline_lab.cli.what_if import what_if
 from pipeline_lab.errors import OptionsError, PipelineLabError
+from pipeline_lab.version import __version__
 
 FAILED, WRONG_USAGE = 1, 2
 

@@ -36,7 +36,7 @@ def compare(
 ) -> None:
     """Compare recorded runs with a baseline: what differs in options, then in what was measured."""
     from pipeline_lab.comparison.gate import decide_gate, parse_percent
-    from pipeline_lab.comparison.opening import compare as compare_recorded
+    from pipeline_lab.comparison.opening import compare_recorded
 
     limit = None if fail_if_slower is None else parse_percent(fail_if_slower)
     with messages().status(f"Reading {len(candidates) + 1} runs …"):

@@ -16,7 +16,7 @@ from pipeline_lab.runs.store import RunFolder, read_record
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
 
 
-def compare(baseline: Recorded, *candidates: Recorded, store: Path | None = None) -> Comparison:
+def compare_recorded(baseline: Recorded, *candidates: Recorded, store: Path | None = None) -> Comparison:
     """Compare recorded runs or logs with a baseline.
 
     Args:

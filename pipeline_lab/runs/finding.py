@@ -1,11 +1,12 @@
 """Find what the user names: a file, a folder, or a run by its id."""
 
 import contextlib
+from os import PathLike
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError, TraceReadError
 from pipeline_lab.options.closest import did_you_mean
-from pipeline_lab.runs.store import find_store, open_store
+from pipeline_lab.runs.store import RunStore, find_store, open_store
 
 LONGEST_NAME = 200
 """Of a longer word nobody takes a part for a run's id."""
@@ -19,7 +20,7 @@ def name_of(path: Path) -> str:
     return str(path)
 
 
-def find_path(what: str | Path, store: Path | None = None) -> Path:
+def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -> Path:
     """Return the absolute path of a file, a folder, or the run of that id.
 
     Raises:
@@ -28,7 +29,7 @@ def find_path(what: str | Path, store: Path | None = None) -> Path:
     with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
         if Path(what).exists():
             return Path(what).absolute()
-    opened = find_store(store)
+    opened = store if isinstance(store, RunStore) else find_store(store)
     try:
         return opened.folder(str(what)).path
     except StoreError:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline_lab.errors import StoreError
+from pipeline_lab.errors import RunFailedError, StoreError
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.events import Event, EventReader
@@ -19,7 +19,7 @@ from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 if TYPE_CHECKING:
     from pipeline_lab.options.race import RaceOptions
 
-__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "launch_race", "position", "wait"]
+__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "launch_race", "position", "wait", "wait_for_end"]
 
 FOLLOW_S = 0.25
 
@@ -144,4 +144,24 @@ def wait(folder: RunFolder) -> RunRecord:
     record = read_record(folder)
     for update in follow(folder):
         record = update.record
+    return record
+
+
+def wait_for_end(folder: RunFolder, what: str) -> RunRecord:
+    """Wait until a run is done and return its record; an interrupt cancels it.
+
+    Args:
+        folder: Of the run.
+        what: What an error calls it, such as ``Race``.
+
+    Raises:
+        RunFailedError: It failed or was lost; the text says why.
+    """
+    try:
+        record = wait(folder)
+    except KeyboardInterrupt:
+        cancel(folder)
+        raise
+    if record.status.state in (RunState.FAILED, RunState.LOST):
+        raise RunFailedError(f"{what} {folder.id} failed: {record.status.reason}")
     return record

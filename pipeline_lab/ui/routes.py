@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from pipeline_lab import __version__
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.ui import exports, uploads
 from pipeline_lab.ui.timeline import routes as timeline
+from pipeline_lab.version import __version__
 
 PREFIX = "/api/lab"
 DRAWING_LIBRARY = f"{PREFIX}/plotly.js"

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab import __version__
 from pipeline_lab.runs.machine import usable_cores, usable_memory_bytes
+from pipeline_lab.version import __version__
 
 
 def describe_environment(device: str | None, gpus: list[dict[str, Any]]) -> dict[str, Any]:

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lab import tune
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning import tune as tuning
+from pipeline_lab.tuning import launching
 from pipeline_lab.tuning.own_functions import WRAPPER, find_target, options_of_function
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.worker.own_dataset import OwnDataset
@@ -46,13 +47,13 @@ def test_texts_that_are_tried_stay_texts(monkeypatch: pytest.MonkeyPatch, tmp_pa
         launched.append(options)
         raise LaunchedError
 
-    monkeypatch.setattr(tuning, "launch_tune", launch)
+    monkeypatch.setattr(launching, "launch_tune", launch)
     with pytest.raises(LaunchedError):
-        tuning.tune(make_batches, store=RunStore(tmp_path), only={"calls": [4, "4", "/a,b", "fast"]})
+        tune(make_batches, store=RunStore(tmp_path), only={"calls": [4, "4", "/a,b", "fast"]})
     assert launched[0].only == {"calls": ("4", '"4"', '"/a,b"', "fast")}
     for values, said in (([Path("/a")], "can be tried with numbers, texts"), (4, "only")):
         with pytest.raises(OptionsError, match=said):
-            tuning.tune(make_batches, store=RunStore(tmp_path), only={"calls": values})
+            tune(make_batches, store=RunStore(tmp_path), only={"calls": values})
 
 
 def test_a_class_is_a_workload_itself() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pipeline_lab import tune
 from pipeline_lab.options.run import set_options
 from pipeline_lab.tuning.history import Profiled, Proposed
-from pipeline_lab.tuning.tune import tune
 from tests.support.lab import Lab
 from tests.support.true_times import NAIVE
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pipeline_lab import __version__
 from pipeline_lab.errors import DataError, PipelineLabError
 from pipeline_lab.options.run import RunOptions
+from pipeline_lab.version import __version__
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.images import ImagesWorkload
 
