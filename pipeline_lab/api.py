@@ -153,7 +153,7 @@ def race(
     """
     from pipeline_lab.comparison.race import read_race
     from pipeline_lab.comparison.racing import choose_race
-    from pipeline_lab.runs.launcher import launch_race, wait_for_end
+    from pipeline_lab.runs.launcher import launch, wait_for_end
 
     opened = _open_store(store)
     options = choose_race(
@@ -171,7 +171,7 @@ def race(
         timeout_s=timeout_s,
         predicted_ratios=predicted_ratios,
     )
-    folder = launch_race(opened, options)
+    folder = launch(opened, options)
     wait_for_end(folder, "Race")
     return read_race(folder)
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 
 from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.runs.launcher import create_race
+from pipeline_lab.runs.launcher import create_run
 from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, update_record
@@ -24,7 +24,7 @@ def run_forked(store: RunStore, options: RaceOptions) -> RunFolder:
     from pipeline_lab.worker import race_session  # noqa: F401, the forks find it imported
     from pipeline_lab.worker.run_job import leave, run_job
 
-    folder = create_race(store, options)
+    folder = create_run(store, options)
     _change(folder, RunState.STARTING)
     process = os.fork()
     if process == 0:

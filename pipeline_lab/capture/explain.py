@@ -15,7 +15,7 @@ from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.store import RunFolder, RunStore, end_run
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.code_places import explain as name_failure
 from pipeline_lab.worker.device import Device, describe_gpus
@@ -64,17 +64,17 @@ def record_dataset(
     try:
         build_and_train(job, device, pipeline, [], [])
     except KeyboardInterrupt:
-        recorded.end(folder, RunState.CANCELLED, "Interrupted; what was recorded is kept.")
+        end_run(folder, RunState.CANCELLED, "Interrupted; what was recorded is kept.")
         raise
     except BaseException as error:
         sentence = name_failure(error, Path.cwd(), "The dataset or the step")
         job.log.write(FailureEvent(sentence, "".join(traceback.format_exception(error))))
-        recorded.end(folder, RunState.FAILED, sentence)
+        end_run(folder, RunState.FAILED, sentence)
         raise
     finally:
         shutil.rmtree(folder.scratch, ignore_errors=True)
         let_go()
-    recorded.end(folder, RunState.DONE)
+    end_run(folder, RunState.DONE)
     return folder
 
 

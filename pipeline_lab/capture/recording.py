@@ -11,7 +11,7 @@ from pipeline_lab.capture.place import Place
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.window_recorder import Profiler, WindowRecorder
@@ -78,7 +78,7 @@ class Recording:
             return
         if self.place.size > 1:
             recorded.forget(self._store, self.place.job)
-        recorded.end(self.folder, state, reason, exit_code)
+        end_run(self.folder, state, reason, exit_code)
 
 
 class Sampler:

@@ -16,11 +16,10 @@ from pathlib import Path
 from types import FrameType
 
 from pipeline_lab.errors import CaptureError, PipelineLabError
-from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
 from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, update_record
+from pipeline_lab.runs.store import RunFolder, end_run, update_record
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.clock import Clock
 from pipeline_lab.worker.event_log import EventLog
@@ -54,13 +53,13 @@ def main() -> None:
     log = EventLog(folder.events)
     try:
         state, reason = _Series(folder, log, chosen.address, chosen.seconds, chosen.every, chosen.windows).record()
-        recorded.end(folder, state, reason)
+        end_run(folder, state, reason)
     except PipelineLabError as error:
-        recorded.end(folder, RunState.FAILED, str(error), 1)
+        end_run(folder, RunState.FAILED, str(error), 1)
         sys.exit(1)
     except BaseException as error:
         log.write(FailureEvent(f"The capture stopped with {type(error).__name__}: {error}.", traceback.format_exc()))
-        recorded.end(folder, RunState.FAILED, f"The capture stopped with {type(error).__name__}.", 1)
+        end_run(folder, RunState.FAILED, f"The capture stopped with {type(error).__name__}.", 1)
         raise
     finally:
         shutil.rmtree(folder.scratch, ignore_errors=True)

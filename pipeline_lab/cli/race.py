@@ -59,7 +59,7 @@ def race(
     from pipeline_lab.comparison.race import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm
     from pipeline_lab.options.own import own_options
-    from pipeline_lab.runs.launcher import launch_race
+    from pipeline_lab.runs.launcher import launch
     from pipeline_lab.runs.store import open_store
 
     opened = open_store(store)
@@ -74,7 +74,7 @@ def race(
         max_seconds=seconds,
     )
     with stop_requests() as requests:
-        folder = launch_race(opened, chosen)
+        folder = launch(opened, chosen)
         record = follow_run(folder, requests)
     check_end(folder, record)
     found = read_race(folder)

@@ -108,12 +108,12 @@ def _race(
     from pipeline_lab.cli.race import check_end
     from pipeline_lab.comparison.race import read_race
     from pipeline_lab.errors import Unavailable
-    from pipeline_lab.runs.launcher import launch_race
+    from pipeline_lab.runs.launcher import launch
     from pipeline_lab.runs.store import open_store
 
     known = None if isinstance(measured, Unavailable) else measured
     with stop_requests() as requests:
-        folder = launch_race(open_store(store), plan_race_of(told, [changed], known))
+        folder = launch(open_store(store), plan_race_of(told, [changed], known))
         record = follow_run(folder, requests)
     check_end(folder, record)
     return read_race(folder)

@@ -12,14 +12,14 @@ from pipeline_lab.runs.events import Event, EventReader
 from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.queue import runs_before
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.runtime import module_command, runtime_folder, start_detached
+from pipeline_lab.runs.runtime import module_command, runtime_folder, start_process
 from pipeline_lab.runs.spare import ensure_spare, hand_over
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race import RaceOptions
 
-__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "launch_race", "position", "wait", "wait_for_end"]
+__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "position", "wait", "wait_for_end"]
 
 FOLLOW_S = 0.25
 
@@ -39,73 +39,45 @@ class Update:
     runs_before: int | None
 
 
-def launch(store: RunStore, options: RunOptions) -> RunFolder:
-    """Start a job and return at once; it goes on when the caller ends.
+def launch(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
+    """Start a job or a race and return at once; it goes on when the caller ends.
 
     Raises:
-        OptionsError: The job is bound to fail; see :func:`~pipeline_lab.runs.launchable.check_launchable`.
+        OptionsError: A job is bound to fail; see :func:`~pipeline_lab.runs.launchable.check_launchable`.
         StoreError: The store cannot be written, or no process can be started.
     """
-    check_launchable(options)
+    for job in (options,) if isinstance(options, RunOptions) else options.arms:
+        check_launchable(job)
     runtime_folder()  # its trouble is the caller's to see, before there is a run
-    return _start(create_run(store, options))
+    folder = create_run(store, options)
+    if not hand_over(folder.path):
+        start_process(folder, module_command("pipeline_lab.runs.supervisor", str(folder.path)))
+    return folder
 
 
-def launch_race(store: RunStore, options: "RaceOptions") -> RunFolder:
-    """Start a race and return at once; it goes on when the caller ends.
-
-    Raises:
-        OptionsError: An arm is bound to fail.
-        StoreError: The store cannot be written, or no process can be started.
-    """
-    for arm in options.arms:
-        check_launchable(arm)
-    runtime_folder()
-    return _start(create_race(store, options))
-
-
-def create_run(store: RunStore, options: RunOptions) -> RunFolder:
-    """Write the folder of a run as its worker finds it.
+def create_run(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
+    """Write the folder of a run or a race as its worker finds it.
 
     Raises:
         StoreError: The store cannot be written.
     """
-    folder = store.create(options, render_source(options))
-    _write_sources(folder, options)
-    return folder
+    if isinstance(options, RunOptions):
+        return store.create(options, render_source(options), lambda folder: _write_probed(folder, options))
+    sources = [render_source(arm) for arm in options.arms]
+
+    def write_arms(folder: RunFolder) -> None:
+        for number, (arm, source) in enumerate(zip(options.arms, sources, strict=True)):
+            own = folder.arm(number)
+            own.path.mkdir(parents=True)
+            own.source.write_text(source, encoding="utf-8")
+            _write_probed(own, arm)
+
+    return store.create(options, sources[0], write_arms)
 
 
-def create_race(store: RunStore, options: "RaceOptions") -> RunFolder:
-    """Write the folder of a race as its worker finds it.
-
-    Raises:
-        StoreError: The store cannot be written.
-    """
-    folder = store.create(options, render_source(options.arms[0]))
-    for number, arm in enumerate(options.arms):
-        _write_sources(folder.arm(number), arm)
-    return folder
-
-
-def _start(folder: RunFolder) -> RunFolder:
-    """Hand the folder to a worker."""
-    try:
-        if not hand_over(folder.path):
-            with folder.log.open("ab") as log:
-                start_detached(module_command("pipeline_lab.runs.supervisor", str(folder.path)), log)
-    except OSError as error:
-        raise StoreError(f"Cannot start the run {folder.id}: {error.strerror}.") from None
-    return folder
-
-
-def _write_sources(folder: RunFolder, options: RunOptions) -> None:
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        folder.source.write_text(render_source(options), encoding="utf-8")
-        if options.profiling.sample_probe and needs_probe(options):
-            folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"Cannot write the run {folder.id}: {error.strerror}.") from None
+def _write_probed(folder: RunFolder, options: RunOptions) -> None:
+    if options.profiling.sample_probe and needs_probe(options):
+        folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
 
 
 def cancel(folder: RunFolder) -> None:

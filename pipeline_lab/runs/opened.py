@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from pipeline_lab.errors import StoreError
 from pipeline_lab.folders import files_below
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, update_record, write_record
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
 
 TAG = "log"
 UNKEPT_S = 24 * 3600.0
@@ -97,19 +97,13 @@ def adopt(store: RunStore, arrival: Path, name: str) -> RunFolder:
     Raises:
         StoreError: The store cannot be written.
     """
-    now_s = time.time()
-    folder = RunFolder(store.root / new_id(name, now_s))
-    status = RunStatus(RunState.DONE, created_s=now_s)
-    record = RunRecord(folder.id, name.strip()[:200] or "log", status, tags=(TAG,))
-    try:
-        folder.path.mkdir(parents=True)
+
+    def take(folder: RunFolder) -> None:
         arrival.rename(folder.opened)
         folder.unkept.touch()
-        write_record(folder, record)
-    except OSError as error:
-        shutil.rmtree(folder.path, ignore_errors=True)
-        raise StoreError(f"Cannot write to the run store {store.root}: {error.strerror}.") from None
-    return folder
+
+    status = RunStatus(RunState.DONE, created_s=time.time())
+    return store.add(RunRecord("", name.strip()[:200] or "log", status, tags=(TAG,)), take)
 
 
 def note_reading(folder: RunFolder, problem: str) -> None:

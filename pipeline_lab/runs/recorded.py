@@ -1,4 +1,4 @@
-"""Runs that somebody's own job records into, rather than a worker of ours: how they begin, are joined, and end.
+"""Runs that somebody's own job records into, rather than a worker of ours: how they begin and are joined.
 
 The recording process is the run's supervisor, so a job that is killed leaves a run that reads as lost.
 """
@@ -7,14 +7,13 @@ import contextlib
 import hashlib
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, new_id, read_record, update_record, write_record
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
 JOIN_S = 60.0
 """How long a process waits for the first one of its job to begin the run."""
@@ -26,35 +25,9 @@ def begin(store: RunStore, name: str, *, tags: tuple[str, ...], environment: dic
     Raises:
         StoreError: The store is locked, or cannot be written.
     """
-    store.check_unlocked()
     now_s = time.time()
-    folder = RunFolder(store.root / new_id(name, now_s))
     status = RunStatus(RunState.RUNNING, created_s=now_s, started_s=now_s, supervisor=this_process())
-    record = RunRecord(folder.id, name.strip()[:200] or "job", status, environment=environment or {}, tags=tags)
-    try:
-        folder.path.mkdir(parents=True)
-        write_record(folder, record)
-    except OSError as error:
-        raise StoreError(
-            f"Cannot write to the run store {store.root} ({error.strerror}); free some space, or choose another one "
-            "with --store or PIPELINE_LAB_STORE."
-        ) from None
-    return folder
-
-
-def end(folder: RunFolder, state: RunState, reason: str = "", exit_code: int | None = None) -> None:
-    """Write down how a recorded run ended; a run that was deleted meanwhile is left alone."""
-
-    def over(record: RunRecord) -> RunRecord:
-        if not record.status.state.is_live:
-            return record
-        status = record.status.change(state, reason=reason, ended_s=time.time(), supervisor=None, exit_code=exit_code)
-        return replace(record, status=status)
-
-    with contextlib.suppress(StoreError):
-        update_record(folder, over)
-    with contextlib.suppress(OSError):  # who records trains as well, and goes on
-        folder.cancel_flag.unlink(missing_ok=True)
+    return store.add(RunRecord("", name.strip()[:200] or "job", status, environment=environment or {}, tags=tags))
 
 
 def announce(store: RunStore, job: str, folder: RunFolder) -> None:

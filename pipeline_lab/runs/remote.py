@@ -4,10 +4,9 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.errors import OptionsError
 from pipeline_lab.runs import recorded
-from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.runtime import module_command, start_detached
+from pipeline_lab.runs.runtime import module_command, start_process
 from pipeline_lab.runs.store import RunFolder, RunStore
 
 TAG = "captured"
@@ -58,14 +57,7 @@ def launch_capture(store: RunStore, capture: RemoteCapture) -> RunFolder:
     folder = recorded.begin(store, f"capture {capture.address}", tags=(TAG,), environment=environment)
     numbers = {"--seconds": capture.length_s, "--every": capture.every_s, "--windows": capture.windows}
     options = [part for name, value in numbers.items() for part in (name, str(value))]
-    try:
-        with folder.log.open("ab") as log:
-            start_detached(
-                module_command("pipeline_lab.capture.remote", *options, str(folder.path), capture.address), log
-            )
-    except OSError as error:
-        recorded.end(folder, RunState.FAILED, f"The capture could not start: {error.strerror}.")
-        raise StoreError(f"Cannot start the capture: {error.strerror}.") from None
+    start_process(folder, module_command("pipeline_lab.capture.remote", *options, str(folder.path), capture.address))
     return folder
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import RunFolder, end_run
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _PR_SET_PDEATHSIG = 1
@@ -83,6 +85,20 @@ def start_detached(command: list[str], log: IO[bytes] | int = subprocess.DEVNULL
         start_new_session=True,
         check=False,
     )
+
+
+def start_process(folder: RunFolder, command: list[str]) -> None:
+    """Start the process that brings a run to its end; where none can be started, the run says so.
+
+    Raises:
+        StoreError: No process can be started.
+    """
+    try:
+        with folder.log.open("ab") as log:
+            start_detached(command, log)
+    except OSError as error:
+        end_run(folder, RunState.FAILED, f"No process could be started for it: {error.strerror}.")
+        raise StoreError(f"Cannot start a process for the run {folder.id}: {error.strerror}.") from None
 
 
 def die_with_parent() -> Callable[[], None]:

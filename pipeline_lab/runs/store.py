@@ -34,98 +34,70 @@ BEGIN_S = 300.0
 RESERVE_BYTES = 64 * 1024
 
 
+class _Inside:
+    """The name of something inside a run folder."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+
+    def __get__(self, folder: "RunFolder", _owner: type) -> Path:
+        return folder.path.joinpath(*self._parts)
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """Names of everything inside one run folder."""
 
     path: Path
 
+    record = _Inside("run.json")
+    source = _Inside("pipeline.py")
+    """The pipeline's source as exported."""
+    probed_source = _Inside("pipeline.probed.py")
+    """The source with the sample probe written in; only for records that do not carry their own ids."""
+    events = _Inside("events.jsonl")
+    steps = _Inside("steps.arrows")
+    samples = _Inside("samples.arrows")
+    evaluated = _Inside("evaluated.arrows")
+    """The examples of the evaluation passes."""
+    outputs = _Inside("outputs.arrows")
+    """What the model made of each example of a chosen step."""
+    names = _Inside("names.arrows")
+    """The names that the examples carry, where they have any."""
+    labels = _Inside("labels.arrows")
+    padding = _Inside("padding.arrows")
+    """How much of each batch is padding, where examples differ in length."""
+    resources = _Inside("resources.arrows")
+    model = _Inside("model.arrows")
+    """What tf.data's own model says about the training pipeline."""
+    written = _Inside("written.json")
+    """The stages of the pipeline as it was written."""
+    files = _Inside("files.json")
+    blocks = _Inside("blocks.arrows")
+    """The blocks of a race."""
+    trials = _Inside("trials.jsonl")
+    """The runs and races of a search, each with how it ended."""
+    history = _Inside("history.jsonl")
+    """What a search did and why, step by step."""
+    log = _Inside("worker.log")
+    """What the worker wrote to its standard streams."""
+    cancel_flag = _Inside("cancel")
+    reserve = _Inside(".reserve")
+    """Disk space that is given up so that the end of a run can be written to a full disk."""
+    opened = _Inside("opened")
+    """The log that this run was opened from, as it came; only in runs that were not recorded here."""
+    unkept = _Inside(".unkept")
+    """Lies in an opened run until somebody decides to keep it."""
+    lock = _Inside(".lock")
+    scratch = _Inside(".scratch")
+    """For files in the making (a window being flushed, a cache); may be deleted when the run is over."""
+    profile = _Inside("plugins", "profile")
+    analysis = _Inside("analysis")
+    """Cached results; may be deleted."""
+
     @property
     def id(self) -> str:
         return self.path.name
-
-    @property
-    def record(self) -> Path:
-        return self.path / "run.json"
-
-    @property
-    def source(self) -> Path:
-        """The pipeline's source as exported."""
-        return self.path / "pipeline.py"
-
-    @property
-    def probed_source(self) -> Path:
-        """The source with the sample probe written in; only for records that do not carry their own ids."""
-        return self.path / "pipeline.probed.py"
-
-    @property
-    def events(self) -> Path:
-        return self.path / "events.jsonl"
-
-    @property
-    def steps(self) -> Path:
-        return self.path / "steps.arrows"
-
-    @property
-    def samples(self) -> Path:
-        return self.path / "samples.arrows"
-
-    @property
-    def evaluated(self) -> Path:
-        """The examples of the evaluation passes."""
-        return self.path / "evaluated.arrows"
-
-    @property
-    def outputs(self) -> Path:
-        """What the model made of each example of a chosen step."""
-        return self.path / "outputs.arrows"
-
-    @property
-    def names(self) -> Path:
-        """The names that the examples carry, where they have any."""
-        return self.path / "names.arrows"
-
-    @property
-    def labels(self) -> Path:
-        return self.path / "labels.arrows"
-
-    @property
-    def padding(self) -> Path:
-        """How much of each batch is padding, where examples differ in length."""
-        return self.path / "padding.arrows"
-
-    @property
-    def resources(self) -> Path:
-        return self.path / "resources.arrows"
-
-    @property
-    def model(self) -> Path:
-        """What tf.data's own model says about the training pipeline."""
-        return self.path / "model.arrows"
-
-    @property
-    def written(self) -> Path:
-        """The stages of the pipeline as it was written."""
-        return self.path / "written.json"
-
-    @property
-    def files(self) -> Path:
-        return self.path / "files.json"
-
-    @property
-    def blocks(self) -> Path:
-        """The blocks of a race."""
-        return self.path / "blocks.arrows"
-
-    @property
-    def trials(self) -> Path:
-        """The runs and races of a search, each with how it ended."""
-        return self.path / "trials.jsonl"
-
-    @property
-    def history(self) -> Path:
-        """What a search did and why, step by step."""
-        return self.path / "history.jsonl"
 
     def arm(self, number: int) -> "RunFolder":
         """Return the part of a race that belongs to one arm: its sources, files, steps, samples, model and scratch."""
@@ -134,48 +106,6 @@ class RunFolder:
     def process(self, rank: int) -> "RunFolder":
         """Return the part of a run that one of several processes wrote: its events and tables; the first one's is the run."""
         return RunFolder(self.path / "processes" / str(rank))
-
-    @property
-    def log(self) -> Path:
-        """What the worker wrote to its standard streams."""
-        return self.path / "worker.log"
-
-    @property
-    def cancel_flag(self) -> Path:
-        return self.path / "cancel"
-
-    @property
-    def reserve(self) -> Path:
-        """Room on the disk that is given up so that the end of a run can be written to a full one."""
-        return self.path / ".reserve"
-
-    @property
-    def opened(self) -> Path:
-        """The log that this run was opened from, as it came; only in runs that were not recorded here."""
-        return self.path / "opened"
-
-    @property
-    def unkept(self) -> Path:
-        """Lies in an opened run until somebody decides to keep it."""
-        return self.path / ".unkept"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / ".lock"
-
-    @property
-    def scratch(self) -> Path:
-        """For files in the making (a window being flushed, a cache); may be deleted when the run is over."""
-        return self.path / ".scratch"
-
-    @property
-    def profile(self) -> Path:
-        return self.path / "plugins" / "profile"
-
-    @property
-    def analysis(self) -> Path:
-        """Cached results; may be deleted."""
-        return self.path / "analysis"
 
     def window(self, name: str) -> Path:
         return self.profile / name
@@ -252,30 +182,55 @@ class RunStore:
     def is_sample(self, run_id: str) -> bool:
         return self.samples is not None and self.folder(run_id).path.parent == self.samples
 
-    def create(self, options: "RunOptions | RaceOptions | TuneOptions", source: str) -> RunFolder:
+    def create(
+        self,
+        options: "RunOptions | RaceOptions | TuneOptions",
+        source: str,
+        write_more: Callable[[RunFolder], None] = lambda _: None,
+    ) -> RunFolder:
         """Make the folder of a new run, race or search, in state queued.
 
-        A race's source is that of its baseline, a search's that of the best it knows.
+        Args:
+            options: Of the run.
+            source: Of its pipeline; a race's is that of its baseline, a search's that of the best it knows.
+            write_more: Writes what else belongs to a new folder.
+
+        Raises:
+            StoreError: The store is locked or cannot be written, or the disk is full.
+        """
+
+        def write(folder: RunFolder) -> None:
+            folder.reserve.write_bytes(b"\0" * RESERVE_BYTES)
+            folder.source.write_text(source, encoding="utf-8")
+            write_more(folder)
+
+        status = RunStatus(RunState.QUEUED, created_s=time.time())
+        return self.add(RunRecord("", options.label, status, options=options.model_dump(mode="json")), write)
+
+    def add(self, record: RunRecord, write: Callable[[RunFolder], None] = lambda _: None) -> RunFolder:
+        """Make the folder of a new run; nothing of it stays behind where something cannot be written.
+
+        Args:
+            record: Of the run, without its id.
+            write: Writes what must be there before the record, which makes the folder a run.
 
         Raises:
             StoreError: The store is locked or cannot be written, or the disk is full.
         """
         self.check_unlocked()
-        now_s = time.time()
-        folder = RunFolder(self.root / new_id(options.label, now_s))
-        status = RunStatus(RunState.QUEUED, created_s=now_s)
-        record = RunRecord(folder.id, options.label, status, options=options.model_dump(mode="json"))
+        folder = RunFolder(self.root / new_id(record.name, record.status.created_s))
         try:
             folder.path.mkdir(parents=True)
-            folder.reserve.write_bytes(b"\0" * RESERVE_BYTES)
-            folder.source.write_text(source, encoding="utf-8")
-            write_record(folder, record)
-        except OSError as error:
+            write(folder)
+            write_record(folder, replace(record, id=folder.id))
+        except BaseException as error:
             shutil.rmtree(folder.path, ignore_errors=True)
-            raise StoreError(
-                f"Cannot write to the run store {self.root} ({error.strerror}); free some space, or choose another "
-                "one with --store or PIPELINE_LAB_STORE."
-            ) from None
+            if isinstance(error, OSError):
+                raise StoreError(
+                    f"Cannot write to the run store {self.root} ({error.strerror}); free some space, or choose another "
+                    "one with --store or PIPELINE_LAB_STORE."
+                ) from None
+            raise
         return folder
 
     def update(self, run_id: str, change: Callable[[RunRecord], RunRecord]) -> RunRecord:
@@ -403,6 +358,26 @@ def update_record(folder: RunFolder, change: Callable[[RunRecord], RunRecord]) -
             return record
     except OSError as error:
         raise StoreError(f"Cannot write {folder.record}: {error.strerror}.") from None
+
+
+def end_run(folder: RunFolder, state: RunState, reason: str = "", exit_code: int | None = None) -> None:
+    """Write down how a run ended, unless it is over; a run that was deleted meanwhile is left alone.
+
+    The reserve makes room for it on a full disk.
+    """
+
+    def over(record: RunRecord) -> RunRecord:
+        if not record.status.state.is_live:
+            return record
+        status = record.status.change(state, reason=reason, ended_s=time.time(), supervisor=None, exit_code=exit_code)
+        return replace(record, status=status)
+
+    with contextlib.suppress(OSError):  # who records trains as well, and goes on
+        folder.reserve.unlink(missing_ok=True)
+    with contextlib.suppress(StoreError):  # the folder is gone, or somebody filled the reserve: it will read as lost
+        update_record(folder, over)
+    with contextlib.suppress(OSError):
+        folder.cancel_flag.unlink(missing_ok=True)
 
 
 def _find_loss(folder: RunFolder, status: RunStatus) -> str:

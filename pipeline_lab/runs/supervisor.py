@@ -20,7 +20,7 @@ from pipeline_lab.runs.ending import Ending, count_oom_kills, explain_exit, expl
 from pipeline_lab.runs.processes import explain_loss, this_process
 from pipeline_lab.runs.queue import MeasurementLock, Turn
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, update_record
+from pipeline_lab.runs.store import RunFolder, end_run, update_record
 from pipeline_lab.runs.worker_process import POLL_S, WorkerProcess
 
 GRACE_S = 8.0
@@ -36,7 +36,7 @@ def main() -> None:
             with contextlib.closing(MeasurementLock()) as lock:
                 supervise(folder, lock)
     except (StoreError, OSError) as error:
-        _write_end(folder, _unwatchable(error))
+        _end(folder, _unwatchable(error))
 
 
 def claim(folder: RunFolder) -> bool:
@@ -72,7 +72,7 @@ def supervise(
         ending = _unwatchable(error)
     finally:
         watch.leave_nothing_behind()
-    _write_end(folder, ending)
+    _end(folder, ending)
 
 
 @dataclass(frozen=True)
@@ -175,19 +175,8 @@ def _too_long(limit: TimeLimit) -> str:
     )
 
 
-def _write_end(folder: RunFolder, ending: Ending) -> None:
-    """Write the end into the record; the reserve makes room for it on a full disk."""
-
-    def end(record: RunRecord) -> RunRecord:
-        status = record.status.change(
-            ending.state, reason=ending.reason, ended_s=time.time(), supervisor=None, exit_code=ending.exit_code
-        )
-        return replace(record, status=status)
-
-    folder.reserve.unlink(missing_ok=True)
-    with contextlib.suppress(StoreError):  # the folder is gone, or somebody filled the reserve: it will read as lost
-        update_record(folder, end)
-    folder.cancel_flag.unlink(missing_ok=True)
+def _end(folder: RunFolder, ending: Ending) -> None:
+    end_run(folder, ending.state, ending.reason, ending.exit_code)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from pipeline_lab.options.tune import read_tune_options
 from pipeline_lab.runs.ending import Ending
 from pipeline_lab.runs.events import PhaseEvent, format_event
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.recorded import end
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record
 from pipeline_lab.runs.supervisor import claim
 from pipeline_lab.tuning.executors.choice import open_executor
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
@@ -49,7 +48,7 @@ def main() -> None:
     signs.listen()
     ending = _bring_to_its_end(folder, signs)
     _keep_source(folder)  # before the end: who sees it also sees the winner's source
-    end(folder, ending.state, ending.reason, ending.exit_code)
+    end_run(folder, ending.state, ending.reason, ending.exit_code)
 
 
 def _bring_to_its_end(folder: RunFolder, signs: StopSigns) -> Ending:

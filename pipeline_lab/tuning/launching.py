@@ -9,7 +9,7 @@ from pipeline_lab.options.tune import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
-from pipeline_lab.runs.runtime import module_command, runtime_folder, start_detached
+from pipeline_lab.runs.runtime import module_command, runtime_folder, start_process
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.tuning.trials import Ledger
@@ -91,9 +91,5 @@ def _waiting(record: RunRecord) -> RunRecord:
 
 
 def _start(folder: RunFolder) -> RunFolder:
-    try:
-        with folder.log.open("ab") as log:
-            start_detached(module_command("pipeline_lab.tuning", str(folder.path)), log)
-    except OSError as error:
-        raise StoreError(f"Cannot start the search {folder.id}: {error.strerror}.") from None
+    start_process(folder, module_command("pipeline_lab.tuning", str(folder.path)))
     return folder

@@ -6,7 +6,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.runs.launcher import launch_race
+from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, state
 from pipeline_lab.ui.forecast import Forecast
@@ -61,7 +61,7 @@ def _race(store: RunStore, options: RunOptions, cured: RunOptions, forecast: For
     from pipeline_lab.advice.forecasts import plan_race_of
 
     try:
-        race = launch_race(store, plan_race_of(options, [cured], None if forecast is None else forecast.measured))
+        race = launch(store, plan_race_of(options, [cured], None if forecast is None else forecast.measured))
     except PipelineLabError as error:
         st.error(escape(str(error)))
     else:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.runs.launcher import launch_race
+from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links
@@ -58,7 +58,7 @@ def show(store: RunStore, found: Forecast, options: RunOptions) -> None:
         from pipeline_lab.advice.forecasts import plan_race
 
         try:
-            race = launch_race(store, plan_race(found.measured, [options]))
+            race = launch(store, plan_race(found.measured, [options]))
         except PipelineLabError as error:
             st.error(escape(str(error)))
         else:

@@ -12,7 +12,7 @@ from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
 from pipeline_lab.options.run import RunOptions, read_options
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.finding import name_of
-from pipeline_lab.runs.launcher import launch_race
+from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import contents, leave, links, what_if_form
 from pipeline_lab.ui.text import escape, prose
@@ -105,7 +105,7 @@ def _show_buttons(store: RunStore, measured: Measured, chosen: RunOptions, is_ch
             help="The run's options against these; the prediction is kept with the race.",
         ):
             try:
-                race = launch_race(store, plan_race(measured, [leave.check(chosen)]))
+                race = launch(store, plan_race(measured, [leave.check(chosen)]))
             except PipelineLabError as error:
                 st.error(escape(str(error)))
             else:

@@ -6,7 +6,7 @@ from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import recorded, remote
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.remote import RemoteCapture
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.store import RunFolder, RunStore, end_run
 from tests.cli.support import call
 from tests.support import results
 from tests.support.lab import Lab
@@ -15,7 +15,7 @@ from tests.support.lab import Lab
 def _plant(monkeypatch: pytest.MonkeyPatch, state: RunState, reason: str) -> None:
     def launch(store: RunStore, chosen: RemoteCapture) -> RunFolder:
         folder = recorded.begin(store, f"capture {chosen.address}", tags=())
-        recorded.end(folder, state, reason)
+        end_run(folder, state, reason)
         SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
         return folder
 

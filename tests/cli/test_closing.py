@@ -8,7 +8,7 @@ from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.cli.closing import close, main
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.store import RunStore, end_run
 from tests.support import results
 
 
@@ -16,7 +16,7 @@ def test_a_recording_ends_with_its_place_the_next_commands_and_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = recorded.begin(RunStore(tmp_path), "train.py", tags=())
-    recorded.end(folder, RunState.FAILED, "The script left by os._exit(3) at train.py, line 7.", 3)
+    end_run(folder, RunState.FAILED, "The script left by os._exit(3) at train.py, line 7.", 3)
     SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
     close(folder)
     out, err = capsys.readouterr()

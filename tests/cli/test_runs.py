@@ -8,6 +8,7 @@ from pipeline_lab.analysis.saved import SavedDiagnosis
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import end_run
 from tests.cli.support import call
 from tests.support import results
 from tests.support.lab import Lab
@@ -51,7 +52,7 @@ def test_a_run_is_shown_with_its_options(lab: Lab) -> None:
 
 def test_steps_that_nobody_counted_are_not_0(lab: Lab) -> None:
     folder = recorded.begin(lab.store, "train.py", tags=("watched",))
-    recorded.end(folder, RunState.DONE)
+    end_run(folder, RunState.DONE)
     shown = partial(call, "runs", "show", folder.id, "--store", lab.store.root)
     assert re.search(r"Steps +not counted", shown().stdout)
     assert json.loads(shown("--json").stdout)["steps"] is None

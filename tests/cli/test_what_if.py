@@ -95,7 +95,7 @@ def test_a_run_that_can_predict_nothing_races_all_the_same(lab: Lab, monkeypatch
         asked.append(race)
         return make_race(store, PlantedArm([10.0] * 30), PlantedArm([5.0] * 30), options=race)
 
-    monkeypatch.setattr(launcher, "launch_race", launch)
+    monkeypatch.setattr(launcher, "launch", launch)
     folder = make_measured_run(lab.store)
     folder.model.unlink()
     arguments = (

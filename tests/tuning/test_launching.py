@@ -7,6 +7,7 @@ import pytest
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import SPARSE
 from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.runs import runtime
 from pipeline_lab.runs.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -77,7 +78,7 @@ def test_a_trial_that_outlives_its_killed_search_is_not_measured_again(
 def test_a_resumed_search_measures_again_what_was_cancelled_or_failed_last_and_tells_no_old_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "start_detached", lambda _command, _log: None)
+    monkeypatch.setattr(runtime, "start_detached", lambda _command, _log: None)
     monkeypatch.setattr(launching, "CLAIM_S", 0.0)
     store = RunStore(tmp_path)
     folder = make_search(store, RunState.CANCELLED, stops_after=2)

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipeline_lab.runs import launcher, store
+from pipeline_lab.runs import launcher, runtime, store
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import analyses, background
 from pipeline_lab.ui.server import SCRIPT
@@ -16,7 +16,7 @@ def run_store(tmp_path, monkeypatch) -> RunStore:
     """Return an empty store that the app uses too; it has no samples, and launches start no process."""
     monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path / "profiles"))
     monkeypatch.setattr(store, "samples_folder", lambda: None)
-    monkeypatch.setattr(launcher, "start_detached", lambda *_: None)
+    monkeypatch.setattr(runtime, "start_detached", lambda *_: None)
     monkeypatch.setattr(launcher, "hand_over", lambda _: False)
     monkeypatch.setattr(background, "ensure_spare", lambda _: None)
     monkeypatch.setattr(analyses, "follow", lambda _: None)

@@ -1,6 +1,6 @@
 """Record a running job from the app."""
 
-from pipeline_lab.runs import recorded, remote
+from pipeline_lab.runs import recorded, runtime
 from pipeline_lab.ui import analyses, server_paths
 from tests.support import results
 from tests.ui.conftest import texts
@@ -15,7 +15,7 @@ def _ask(app, address, windows=3):
 
 def test_a_capture_is_started_and_its_page_opens(open_page, run_store, monkeypatch):
     commands = []
-    monkeypatch.setattr(remote, "start_detached", lambda command, _log: commands.append(command))
+    monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command))
     app = _ask(open_page("upload"), "trainer:6009")
     assert not app.exception
     (record,) = run_store.runs()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline_lab.runs import runtime
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.tuning import launching
 from pipeline_lab.tuning.result import read_tuning
@@ -15,7 +16,7 @@ from tests.ui.conftest import live_charts, texts
 def started(monkeypatch):
     """Let searches be launched without a process; return the commands that would have been started."""
     commands = []
-    monkeypatch.setattr(launching, "start_detached", lambda command, _log: commands.append(command))
+    monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command))
     monkeypatch.setattr(launching, "CLAIM_S", 0.0)
     return commands
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.race import RaceOptions
 from pipeline_lab.options.run import RunOptions
-from pipeline_lab.runs.launcher import cancel, launch, launch_race
+from pipeline_lab.runs.launcher import cancel, launch
 from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -52,7 +51,7 @@ class LocalExecutor:
             folder = self._find(trial.begun_as)
             if folder is None:
                 try:
-                    folder = _launch(self._store, trial.options)
+                    folder = launch(self._store, trial.options)
                 except OptionsError as error:  # it does not fit into this machine, for one
                     watch.ended(trial, Finished("", platform.node(), 0.0, str(error)))
                     continue
@@ -80,10 +79,6 @@ class LocalExecutor:
         except StoreError:
             return None
         return None if state in (RunState.LOST, RunState.CANCELLED) else folder
-
-
-def _launch(store: RunStore, options: RunOptions | RaceOptions) -> RunFolder:
-    return launch_race(store, options) if isinstance(options, RaceOptions) else launch(store, options)
 
 
 def _finish(folder: RunFolder, should_stop: Callable[[], bool]) -> Finished:

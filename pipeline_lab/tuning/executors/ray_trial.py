@@ -19,7 +19,7 @@ from typing import Any
 
 from pipeline_lab.options.race import RaceOptions, read_race_options
 from pipeline_lab.options.run import RunOptions, read_options
-from pipeline_lab.runs.launcher import create_race, create_run
+from pipeline_lab.runs.launcher import create_run
 from pipeline_lab.runs.machine import core_numbers, keep_to_cores
 from pipeline_lab.runs.runtime import child_environment, die_with_parent, module_command, runtime_folder
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -132,6 +132,6 @@ def unpack(archive: bytes, store: RunStore, run_id: str) -> RunFolder:
 
 def _create(store: RunStore, document: dict[str, Any]) -> RunFolder:
     if document.get("kind") == RaceOptions.model_fields["kind"].default:
-        return create_race(store, read_race_options(document))
+        return create_run(store, read_race_options(document))
     options: RunOptions = read_options(document)
     return create_run(store, options)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs.launcher import launch_race
+from pipeline_lab.runs.launcher import launch
 from pipeline_lab.ui import cache, links, race_form
 from pipeline_lab.ui.text import escape
 
@@ -24,4 +24,4 @@ if len(arms) < 2:
 elif problem:
     st.error(f"Not ready to race. {escape(problem)}")
 if st.button("Start the race", type="primary", disabled=options is None, key="race-start") and options:
-    links.open_run(launch_race(store, options).id)
+    links.open_run(launch(store, options).id)
