@@ -1,21 +1,9 @@
 """What an input-bound verdict blames: a stage of the pipeline, and why that stage is slow."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from pipeline_lab.analysis.causes import InputCause
 from pipeline_lab.analysis.verdict import Evidence
-
-
-class InputCause(StrEnum):
-    """Why the next batch is not there in time."""
-
-    SOURCE = "source"
-    UNDER_PARALLEL = "under-parallel"
-    POOL_BOUND = "pool-bound"
-    CPU_BOUND = "cpu-bound"
-    ORDERING = "ordering"
-    PYTHON_BOUND = "python-bound"
-    NO_OVERLAP = "no-overlap"
 
 
 @dataclass(frozen=True)

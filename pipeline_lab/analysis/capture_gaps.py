@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.gap_tables import GAP_TABLE
 from pipeline_lab.analysis.intervals import IntArray
 

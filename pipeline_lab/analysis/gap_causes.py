@@ -1,33 +1,17 @@
 """Why nothing ran on a device: every idle moment is given to exactly one cause.
 
-The causes are tried in the order of :class:`GapCause`; a moment belongs to the first that holds. A named host
+The causes are tried in the order of :class:`pipeline_lab.analysis.causes.GapCause`; a moment belongs to the first that holds. A named host
 operation counts only where its events fill at least half of the gap.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.gap_operations import GapOperations, find_operations
 from pipeline_lab.analysis.intervals import EMPTY, IntArray, complement, intersect, subtract, union
-
-
-class GapCause(StrEnum):
-    """Why a device idled, in the order in which the causes are tried."""
-
-    CAPTURE_GAP = "capture_gap"
-    INPUT_WAIT = "input_wait"
-    HOST_TO_DEVICE = "host_to_device"
-    COMPILE = "compile"
-    COLLECTIVE = "collective"
-    HOST_OPERATION = "host_operation"
-    CHECKPOINT = "checkpoint"
-    DISPATCH = "dispatch"
-    PYTHON = "python"
-    UNKNOWN = "unknown"
-
 
 FILLING_SHARE = 0.5
 """A host operation names a gap when its events fill at least this share of it."""

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.causes import GapCause
 
 GAP_TABLE = pa.schema(
     [

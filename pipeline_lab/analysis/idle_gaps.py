@@ -11,8 +11,8 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import HOST_COMPUTE, Activity, Device
 from pipeline_lab.analysis.capture_gaps import find_capture_gaps
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.gap_causes import Attribution, attribute
-from pipeline_lab.analysis.gap_causes import GapCause as GapCause
 from pipeline_lab.analysis.gap_tables import BUSY_TABLE as BUSY_TABLE
 from pipeline_lab.analysis.gap_tables import GAP_TABLE as GAP_TABLE
 from pipeline_lab.analysis.gap_tables import MIXED_TABLE as MIXED_TABLE

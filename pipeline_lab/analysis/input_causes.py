@@ -7,8 +7,9 @@ with a planted cause were set on (``benchmarks/verdict``, set ``tune``), within 
 
 from collections.abc import Callable
 
-from pipeline_lab.analysis.blame import Blame, InputCause
+from pipeline_lab.analysis.blame import Blame
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.causes import InputCause
 from pipeline_lab.analysis.input_facts import LEAST_CORES, InputFacts, gather
 from pipeline_lab.analysis.input_gains import overlap_gain, parallel_gain, times_as_many
 from pipeline_lab.analysis.results import Results

@@ -7,11 +7,11 @@ highly input-bound).
 from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_findings import is_machine_busy
 from pipeline_lab.analysis.stragglers import follow_last
-from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.errors import Unavailable
 
 MODERATE_PERCENT = 5.0

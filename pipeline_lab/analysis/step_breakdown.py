@@ -8,25 +8,13 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import Activity
-from pipeline_lab.analysis.gap_causes import GapCause, attribute
+from pipeline_lab.analysis.causes import GapCause, StepPart
+from pipeline_lab.analysis.gap_causes import attribute
 from pipeline_lab.analysis.intervals import IntArray, length_within, subtract, union_of
 from pipeline_lab.analysis.steps import NO_STEPS, Steps
 from pipeline_lab.errors import TraceIncompleteError
 
-PARTS = (
-    "input_wait_ns",
-    "host_to_device_ns",
-    "device_compute_ns",
-    "device_copy_ns",
-    "collective_ns",
-    "compile_ns",
-    "checkpoint_ns",
-    "host_operation_ns",
-    "dispatch_ns",
-    "host_compute_ns",
-    "python_ns",
-    "other_ns",
-)
+PARTS = tuple(part.column for part in StepPart)
 """The parts of a step, in the order in which charts stack them."""
 
 PARTS_TABLE = pa.schema(
@@ -41,23 +29,13 @@ PARTS_TABLE = pa.schema(
 )
 """One row per recorded step."""
 
-_IDLE_PARTS = {
-    "input_wait_ns": GapCause.INPUT_WAIT,
-    "host_to_device_ns": GapCause.HOST_TO_DEVICE,
-    "compile_ns": GapCause.COMPILE,
-    "checkpoint_ns": GapCause.CHECKPOINT,
-    "host_operation_ns": GapCause.HOST_OPERATION,
-    "dispatch_ns": GapCause.DISPATCH,
-    "python_ns": GapCause.PYTHON,
-    "other_ns": GapCause.UNKNOWN,
-}
+_IDLE_PARTS = {part.column: part.cause for part in StepPart if part.cause is not None}
 _OTHER_CAUSES = {
-    GapCause.COLLECTIVE: "collective_ns",
-    GapCause.HOST_OPERATION: "host_operation_ns",
-    GapCause.CHECKPOINT: "checkpoint_ns",
-    GapCause.PYTHON: "python_ns",
-    GapCause.UNKNOWN: "other_ns",
+    part.cause: part.column
+    for part in (StepPart.COLLECTIVE, StepPart.HOST_OPERATION, StepPart.CHECKPOINT, StepPart.PYTHON, StepPart.OTHER)
+    if part.cause is not None
 }
+"""What is idle time of no class of its own."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

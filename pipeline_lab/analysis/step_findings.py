@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
@@ -21,18 +22,7 @@ BUSY_MACHINE_PERCENT = 50.0
 MAX_NAMES = 5
 
 PART_NAMES = {
-    "input_wait": "waiting for input",
-    "host_to_device": "copying input to the device",
-    "device_compute": "device compute",
-    "device_copy": "copies on the device",
-    "collective": "collectives",
-    "compile": "tracing and compiling",
-    "checkpoint": "checkpoints",
-    "host_operation": "an operation on the host",
-    "dispatch": "dispatch",
-    "host_compute": "host compute",
-    "python": "Python outside TensorFlow (callbacks, printing, garbage collection)",
-    "other": "something that the trace does not show",
+    **{part.value: part.activity for part in StepPart},
     "compute": "the training computation",
     "flush": "the profiler writing its window",
     "other_programs": "other programs on the machine",

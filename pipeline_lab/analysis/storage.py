@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.allocators import Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.idle_gaps import DeviceTime, GapCause, IdleGaps, OperationTime
+from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps, OperationTime
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JobSteps
@@ -38,7 +39,7 @@ from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.analysis.stragglers import Hosts
 from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, PathShare, Stage, StageOrigin, Tally, TfData
-from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.written import WrittenPipeline, WrittenStage

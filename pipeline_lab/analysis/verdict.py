@@ -4,21 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_percent
-
-
-class VerdictClass(StrEnum):
-    """What holds the job back."""
-
-    INPUT_BOUND = "input-bound"
-    HOST_TO_DEVICE_BOUND = "host-to-device-bound"
-    DISPATCH_BOUND = "dispatch-bound"
-    COMPILE_BOUND = "compile-bound"
-    DEVICE_BOUND = "device-bound"
-    HOST_CONTENTION = "host-contention"
-    IDLE_OTHER = "idle-other"
-    UNKNOWN = "unknown"
 
 
 class Confidence(StrEnum):

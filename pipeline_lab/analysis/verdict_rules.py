@@ -4,6 +4,7 @@ The rules look at measured times only, never at options or preset names.
 """
 
 from pipeline_lab.analysis.blame import Blame
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.input_causes import CPU_FULL_SHARE, find_blame
 from pipeline_lab.analysis.losses import (
     CONTENTION_PERCENT,
@@ -16,7 +17,7 @@ from pipeline_lab.analysis.losses import (
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.step_findings import is_machine_busy
 from pipeline_lab.analysis.step_phases import PhaseTimes
-from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict import Confidence, Verdict
 from pipeline_lab.analysis.verdict_words import (
     collective_evidence,
     first_epoch_evidence,
@@ -75,7 +76,7 @@ def _idle_cause(kind: VerdictClass, results: Results) -> str | None:
 def _no_steps(results: Results) -> Verdict:
     reason = results.steps.reason if isinstance(results.steps, Unavailable) else "The steps have no length."
     evidence = () if isinstance(results.idle_gaps, Unavailable) else idle_evidence(results.idle_gaps)
-    return Verdict(VerdictClass.UNKNOWN, f"What holds the job back cannot be said. {reason}", evidence, Confidence.LOW)
+    return Verdict(VerdictClass.UNKNOWN, VerdictClass.UNKNOWN.sentence.format(why=reason), evidence, Confidence.LOW)
 
 
 def _is_slower_alone(results: Results) -> bool:

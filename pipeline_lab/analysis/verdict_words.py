@@ -2,55 +2,40 @@
 
 import numpy as np
 
-from pipeline_lab.analysis.blame import InputCause
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.losses import Losses
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.step_phases import PhaseTimes
-from pipeline_lab.analysis.verdict import Evidence, VerdictClass
+from pipeline_lab.analysis.verdict import Evidence
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 
 def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, losses: Losses) -> str:
-    share = format_percent(losses.by_class.get(kind, losses.device_percent))
-    name = losses.device_name
-    step = format_duration(losses.step_ns)
-    lost = format_duration(losses.by_class.get(kind, 0.0) / 100.0 * losses.step_ns)
+    """Say in one sentence what holds the job back, and how much of a step that takes."""
+    lost = losses.by_class.get(kind, 0.0) / 100.0 * losses.step_ns
+    template, why = kind.sentence, ""
     if kind is VerdictClass.INPUT_BOUND:
-        why = _INPUT_CLAUSES.get(cause or "", ", and most of that goes to {stage}" if stage else "").format(stage=stage)
-        if losses.pace is not None:
-            return (
-                f"The job goes at the pace of its input, {format_duration(losses.pace.pipeline_ns)} for a batch, where "
-                f"the step alone takes {format_duration(losses.pace.step_ns)}{why}."
-            )
-        return (
-            f"The job waits for input: {lost} of each {step} step ({share}) pass before the next batch is there{why}."
-        )
-    if kind is VerdictClass.HOST_TO_DEVICE_BOUND:
-        return f"Copying input to the device holds it up for {lost} of each {step} step ({share})."
-    if kind is VerdictClass.COMPILE_BOUND:
-        return (
-            f"Tracing and compiling take {lost} of each {step} step ({share}); the times are not those of a steady job."
-        )
-    if kind is VerdictClass.DISPATCH_BOUND:
-        return f"TensorFlow's own handling of ops leaves {name} idle for {lost} of each {step} step ({share})."
-    if kind is VerdictClass.IDLE_OTHER and cause == GapCause.COLLECTIVE:
-        return (
-            f"Exchanging values with other devices or workers, and waiting for them, keeps {name} from its own work for "
-            f"{lost} of each {step} step ({share})."
-        )
-    if kind is VerdictClass.IDLE_OTHER:
-        return f"{_IDLE_SUBJECTS.get(cause or '', 'Something unknown')} leaves {name} idle for {lost} of each {step} step ({share})."
-    if kind is VerdictClass.HOST_CONTENTION:
-        return (
-            f"The step works {lost} of {step} ({share}) longer than on a held batch, without waiting: the input "
-            "pipeline takes processor time from it."
-        )
-    return f"Input is not the limit: {name} is at work for {share} of each {step} step."
+        clause = InputCause(cause).clause if cause else ", and most of that goes to {stage}" if stage else ""
+        template, why = template if losses.pace is None else _PACE, clause.format(stage=stage)
+    elif kind is VerdictClass.IDLE_OTHER and cause:
+        template = GapCause(cause).sentence
+    return template.format(
+        device=losses.device_name,
+        lost=format_duration(lost),
+        step=format_duration(losses.step_ns),
+        share=format_percent(losses.by_class.get(kind, losses.device_percent)),
+        why=why,
+        pipeline="" if losses.pace is None else format_duration(losses.pace.pipeline_ns),
+        alone="" if losses.pace is None else format_duration(losses.pace.step_ns),
+    )
+
+
+_PACE = "The job goes at the pace of its input, {pipeline} for a batch, where the step alone takes {alone}{why}."
+"""Where the pipeline sets the job's pace, though most of what it takes does not show as waiting."""
 
 
 def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
@@ -122,32 +107,6 @@ def first_epoch_evidence(first: PhaseTimes | None, later: JobSteps | Unavailable
     )
 
 
-_INPUT_CLAUSES = {
-    InputCause.NO_OVERLAP.value: ", because input and training take turns instead of overlapping",
-    InputCause.SOURCE.value: ", because the records themselves come too slowly ({stage})",
-    InputCause.UNDER_PARALLEL.value: ", because {stage} does too little at a time",
-    InputCause.POOL_BOUND.value: ", because the calls of {stage} queue for the few threads of the pool",
-    InputCause.CPU_BOUND.value: ", because {stage} needs more processor than there is",
-    InputCause.ORDERING.value: ", because {stage} keeps the order: finished elements wait for a slow one before them",
-    InputCause.PYTHON_BOUND.value: ", because {stage} runs Python, which only one thread of a process at a time can do",
-}
-
-_IDLE_SUBJECTS = {
-    GapCause.PYTHON.value: "Python code between TensorFlow's calls",
-    GapCause.HOST_OPERATION.value: "A host operation",
-    GapCause.CHECKPOINT.value: "Writing checkpoints",
-}
-
-
-_LOSS_NAMES = {
-    VerdictClass.HOST_TO_DEVICE_BOUND: "copying input to the device",
-    VerdictClass.COMPILE_BOUND: "tracing and compiling",
-    VerdictClass.DISPATCH_BOUND: "dispatch",
-    VerdictClass.IDLE_OTHER: "idle for other reasons",
-    VerdictClass.HOST_CONTENTION: "competition for the processor",
-}
-
-
 def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tuple[Evidence, ...]:
     found = [Evidence("mean step", format_duration(losses.step_ns))]
     if not isinstance(results.steps, Unavailable):
@@ -157,7 +116,7 @@ def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tup
         found.append(Evidence("input wait", f"{format_percent(stalls.wait_percent)} of the steps"))
         found.append(Evidence("exposed input wait", f"{format_percent(stalls.exposed_percent)} of the steps"))
     if kind in losses.by_class and kind is not VerdictClass.INPUT_BOUND:
-        found.append(Evidence(_LOSS_NAMES[kind], f"{format_percent(losses.by_class[kind])} of the steps"))
+        found.append(Evidence(kind.loss, f"{format_percent(losses.by_class[kind])} of the steps"))
     found.append(Evidence(f"{losses.device_name} at work", f"{format_percent(losses.device_percent)} of the steps"))
     job = results.job_steps
     if not isinstance(job, Unavailable) and job.total_ns:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline_lab.analysis.activity import HOST_COMPUTE
-from pipeline_lab.analysis.verdict import VerdictClass
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.xprof import XprofAnswer
 from pipeline_lab.analysis.xprof_facts import TraceFacts, counts_in_xprof
 from pipeline_lab.analysis.xprof_steps import KeptSteps, kept_steps

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
@@ -84,8 +85,9 @@ def _definitions() -> list[tuple[str, str, str, str, str, Read]]:
         ("exposed_percent", "Exposed stall, share of the steps", "%", "stalls", "lower", _exposed_percent),
         ("idle_percent", "Device idle, share of the windows", "%", "gaps", "lower", _idle_percent),
         *(
-            (f"idle_{cause.value}_ms", f"Idle per step: {title}", "ms", "gaps", "lower", _idle_ms(cause))
-            for cause, title in _CAUSES.items()
+            (f"idle_{cause.value}_ms", f"Idle per step: {cause.label}", "ms", "gaps", "lower", _idle_ms(cause))
+            for cause in GapCause
+            if cause is not GapCause.CAPTURE_GAP
         ),
         (
             "beyond_share_percent",
@@ -119,19 +121,6 @@ def _definitions() -> list[tuple[str, str, str, str, str, Read]]:
         ("last_loss", "Loss, last tenth of the steps", "", "learning", "lower", _job(_last("loss"))),
         ("last_accuracy_percent", "Accuracy, last tenth of the steps", "%", "learning", "higher", _job(_accuracy)),
     ]
-
-
-_CAUSES = {
-    GapCause.INPUT_WAIT: "input wait",
-    GapCause.HOST_TO_DEVICE: "copy to device",
-    GapCause.COMPILE: "compiling",
-    GapCause.COLLECTIVE: "collectives",
-    GapCause.HOST_OPERATION: "host operation",
-    GapCause.CHECKPOINT: "checkpoint",
-    GapCause.DISPATCH: "dispatch",
-    GapCause.PYTHON: "Python",
-    GapCause.UNKNOWN: "unknown",
-}
 
 
 def _of(part: Part | Unavailable, read: Callable[[Part], Value]) -> Value:

@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis import file_sampling
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.run import RunOptions

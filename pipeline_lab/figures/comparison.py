@@ -3,14 +3,14 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.idle_gaps import GapCause
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.run_panels import run_labels
-from pipeline_lab.figures.theme import CAUSE_NAMES, THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
 from pipeline_lab.units import format_bytes, format_percent
 
 ROW_HEIGHT = 34
@@ -81,7 +81,7 @@ def idle_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Una
     labels = run_labels(comparison.runs)
     figure = rows_figure("Device idle per step, by cause", mode, "Time per profiled step (ms)", len(labels), legend=2)
     for cause, each in causes.items():
-        add_bars(figure, labels, _values(each), CAUSE_NAMES[cause], cause.value, mode)
+        add_bars(figure, labels, _values(each), cause.label, cause.value, mode)
     _note_missing(figure, next(iter(causes.values())))
     return figure
 
@@ -101,7 +101,7 @@ def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure |
         differences = [each.difference(run) for run in candidates]
         values = np.array([np.nan if value is None else value for value in differences], np.float64)
         if np.nan_to_num(values).any():
-            add_bars(figure, labels, values, CAUSE_NAMES[cause], cause.value, mode)
+            add_bars(figure, labels, values, cause.label, cause.value, mode)
     if not figure.data:
         add_note(figure, "No cause differs.")
     figure.update_xaxes(rangemode="normal")

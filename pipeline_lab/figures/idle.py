@@ -2,10 +2,10 @@
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.causes import GapCause, StepPart
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
-from pipeline_lab.figures.step_parts import PARTS
-from pipeline_lab.figures.theme import CAUSE_NAMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import Mode, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_S, format_duration, format_percent
 
 ROW_HEIGHT = 34
@@ -17,10 +17,10 @@ SHOWN_OPERATIONS = 3
 def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     """Draw how long the device idled for each cause inside the profile windows."""
     inside = gaps.idle_by_cause_ns
-    rows = [(CAUSE_NAMES[cause], time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
+    rows = [(cause.label, time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
     figure = _bars("Idle time by cause", rows, gaps.window_ns, "of the windows", mode)
     figure.update_xaxes(title_text="Device idle (s)")
-    operations = {CAUSE_NAMES[cause]: _operations(gaps, cause) for cause in inside}
+    operations = {cause.label: _operations(gaps, cause) for cause in inside}
     figure.data[0].customdata = [operations[name] for name in figure.data[0].y]
     figure.data[0].hovertemplate = "%{y}: %{text} of the windows%{customdata}<extra></extra>"
     if gaps.device == "host compute":
@@ -30,7 +30,7 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
 
 def step_parts(breakdown: StepBreakdown, mode: Mode = "light") -> go.Figure:
     """Draw what the profiled steps consist of; the parts add up to all of their time."""
-    rows = [(name, int(getattr(breakdown, field)), category) for field, name, category in PARTS]
+    rows = [(part.label, breakdown.parts_ns[part.column], part.category) for part in StepPart]
     total_ns = sum(time_ns for _, time_ns, _ in rows)
     return _bars(
         "What the profiled steps consist of", [row for row in rows if row[1] > 0], total_ns, "of the steps", mode

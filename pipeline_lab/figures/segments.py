@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.units import format_count, format_percent
 

@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_findings import PART_NAMES
@@ -15,22 +16,6 @@ from pipeline_lab.units import NS_PER_MS
 
 MAX_BARS = 180
 MAX_MARKS = 100
-
-PARTS = (
-    ("input_wait_ns", "input wait", "input_wait"),
-    ("host_to_device_ns", "copy to device", "host_to_device"),
-    ("device_compute_ns", "device compute", "busy"),
-    ("device_copy_ns", "copies on the device", "host_to_device"),
-    ("collective_ns", "collectives", "collective"),
-    ("compile_ns", "compiling", "compile"),
-    ("checkpoint_ns", "checkpoint", "checkpoint"),
-    ("host_operation_ns", "host operation", "host_operation"),
-    ("dispatch_ns", "dispatch", "dispatch"),
-    ("host_compute_ns", "host compute", "busy"),
-    ("python_ns", "Python", "python"),
-    ("other_ns", "unknown", "unknown"),
-)
-"""Field of each part, what people call it, and the category whose colour it has."""
 
 
 def step_parts_over_time(
@@ -47,8 +32,8 @@ def step_parts_over_time(
         add_note(figure, f"The steps of {hosts} hosts stand beside each other.")
     number = column(table, "step")[starts]
     places = event_places("step", table.column("start_ns").to_numpy()[starts])
-    for field, name, category in PARTS:
-        part_ms = column(table, field, NS_PER_MS)
+    for part in StepPart:
+        part_ms = column(table, part.column, NS_PER_MS)
         if not part_ms.any():
             continue
         figure.add_bar(
@@ -56,9 +41,9 @@ def step_parts_over_time(
             y=group_mean(part_ms, starts),
             customdata=number,
             ids=places,
-            name=name,
-            marker={"color": colour(category, mode), "line": {"width": 0}},
-            hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + name + "<extra></extra>",
+            name=part.label,
+            marker={"color": colour(part.category, mode), "line": {"width": 0}},
+            hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + part.label + "<extra></extra>",
         )
     figure.update_layout(barmode="stack", bargap=0.1)
     if not isinstance(outliers, Unavailable):

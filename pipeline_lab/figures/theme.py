@@ -12,7 +12,7 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.idle_gaps import GapCause
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.figures.aggregate import FloatArray
 
 Mode = Literal["light", "dark"]
@@ -44,31 +44,6 @@ class Theme:
     categories: dict[str, str]
 
 
-_LIGHT_CAUSES = {
-    GapCause.CAPTURE_GAP: "#d5d8dd",
-    GapCause.INPUT_WAIT: "#c4520f",
-    GapCause.HOST_TO_DEVICE: "#2596d8",
-    GapCause.COMPILE: "#7b2fd6",
-    GapCause.COLLECTIVE: "#b80d10",
-    GapCause.HOST_OPERATION: "#c58507",
-    GapCause.CHECKPOINT: "#45200a",
-    GapCause.DISPATCH: "#1b6049",
-    GapCause.PYTHON: "#ee3fae",
-    GapCause.UNKNOWN: "#7a7a7a",
-}
-_DARK_CAUSES = {
-    GapCause.CAPTURE_GAP: "#454b55",
-    GapCause.INPUT_WAIT: "#f0792a",
-    GapCause.HOST_TO_DEVICE: "#1c90cf",
-    GapCause.COMPILE: "#7a4dff",
-    GapCause.COLLECTIVE: "#f3f6a6",
-    GapCause.HOST_OPERATION: "#e9c62a",
-    GapCause.CHECKPOINT: "#a4612a",
-    GapCause.DISPATCH: "#9cc79b",
-    GapCause.PYTHON: "#f9c6ee",
-    GapCause.UNKNOWN: "#858a91",
-}
-
 THEMES: dict[Mode, Theme] = {
     "light": Theme(
         paper="#ffffff",
@@ -78,7 +53,7 @@ THEMES: dict[Mode, Theme] = {
         shade="rgba(110,120,135,0.16)",
         scale=("#f3f5f9", "#b9cbe6", "#7698cc", "#3f63a6", "#16305f"),
         categories={
-            **{cause.value: colour for cause, colour in _LIGHT_CAUSES.items()},
+            **{cause.value: cause.light for cause in GapCause},
             "busy": "#26407a",
             "short_gaps": "#6d80ab",
             "hidden_wait": "#e9a982",
@@ -94,7 +69,7 @@ THEMES: dict[Mode, Theme] = {
         shade="rgba(150,160,175,0.18)",
         scale=("#1a2029", "#23406a", "#3068ae", "#5f9fe6", "#c4e0ff"),
         categories={
-            **{cause.value: colour for cause, colour in _DARK_CAUSES.items()},
+            **{cause.value: cause.dark for cause in GapCause},
             "busy": "#7cb6f2",
             "short_gaps": "#4b6a8e",
             "hidden_wait": "#8f5a36",
@@ -103,20 +78,6 @@ THEMES: dict[Mode, Theme] = {
         },
     ),
 }
-
-CAUSE_NAMES = {
-    GapCause.CAPTURE_GAP: "profiler off",
-    GapCause.INPUT_WAIT: "input wait",
-    GapCause.HOST_TO_DEVICE: "copy to device",
-    GapCause.COMPILE: "compiling",
-    GapCause.COLLECTIVE: "collective",
-    GapCause.HOST_OPERATION: "host operation",
-    GapCause.CHECKPOINT: "checkpoint",
-    GapCause.DISPATCH: "dispatch",
-    GapCause.PYTHON: "Python",
-    GapCause.UNKNOWN: "unknown",
-}
-"""What people call each cause of an idle gap."""
 
 
 def colour(category: str, mode: Mode) -> str:

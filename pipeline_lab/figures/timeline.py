@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.places import event_place, stretch_place
 from pipeline_lab.figures.segments import CLASSES, SHORT_GAPS, Segments, row_segments, timeline_rows
-from pipeline_lab.figures.theme import CAUSE_NAMES, THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
 from pipeline_lab.units import NS_PER_MS, format_duration
 
 MAX_ROWS = 12
@@ -25,7 +26,7 @@ MAX_STEP_MARKS = 400
 _NAMES = {
     "busy": "busy",
     SHORT_GAPS: "work and short gaps",
-    **{cause.value: name for cause, name in CAUSE_NAMES.items()},
+    **{cause.value: cause.label for cause in GapCause},
 }
 
 

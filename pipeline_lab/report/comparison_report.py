@@ -289,7 +289,7 @@ def _verdicts(comparison: Comparison) -> Table:
     rows = tuple(
         (
             run.name,
-            run.diagnosis.verdict.verdict_class.value.replace("-", " "),
+            run.diagnosis.verdict.verdict_class.label,
             run.diagnosis.verdict.sentence,
             *(dict(describe(run)).get(name, "–") for name in shown),
         )

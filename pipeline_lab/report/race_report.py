@@ -11,7 +11,6 @@ from pipeline_lab.comparison.race import Race
 from pipeline_lab.comparison.race_arm import ArmResult
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import RACE_CHARTS
-from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
 from pipeline_lab.report.comparison_tables import build_table
@@ -196,7 +195,7 @@ def _idle(arm: ArmResult) -> str:
     if isinstance(arm.idle, Unavailable):
         return "–"
     share = format_percent(arm.idle.idle_percent)
-    return share if arm.idle.cause is None else f"{share}, {CAUSE_NAMES[arm.idle.cause]}"
+    return share if arm.idle.cause is None else f"{share}, {arm.idle.cause.label}"
 
 
 def _number(value: float | Unavailable, *, percent: bool = False) -> str:

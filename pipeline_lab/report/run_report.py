@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.pipeline_stages import join_stages
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_run import RecordedRun
 from pipeline_lab.errors import Unavailable
@@ -91,10 +90,9 @@ def moment(seconds: float) -> str:
 def answer_of(diagnosis: Diagnosis) -> Answer:
     """Return the verdict as a report's answer."""
     verdict = diagnosis.verdict
-    tones = {VerdictClass.DEVICE_BOUND: "good", VerdictClass.UNKNOWN: "neutral"}
     return Answer(
-        label=verdict.verdict_class.value.replace("-", " "),
-        tone=tones.get(verdict.verdict_class, "bad"),
+        label=verdict.verdict_class.label,
+        tone=verdict.verdict_class.tone,
         sentences=(verdict.sentence,),
         certainty=f"confidence: {verdict.confidence.value}",
         evidence=verdict.evidence,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.input_stalls import InputStalls
 from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.pipeline_stages import PipelineStage
@@ -14,7 +15,6 @@ from pipeline_lab.analysis.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.results import StageOrigin
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.report.content import Table
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
@@ -110,7 +110,7 @@ def idle_causes(gaps: IdleGaps) -> Table:
     """List what the device idled for."""
     inside = {cause: ns for cause, ns in gaps.idle_by_cause_ns.items() if ns}
     rows = tuple(
-        (CAUSE_NAMES[cause], format_duration(ns), format_percent(100 * ns / gaps.window_ns))
+        (cause.label, format_duration(ns), format_percent(100 * ns / gaps.window_ns))
         for cause, ns in sorted(inside.items(), key=lambda item: -item[1])
     )
     return Table("Device idle by cause", ("Cause", "Time", "Share of the windows"), rows, numeric=(1, 2))
@@ -123,7 +123,7 @@ def longest_gaps(gaps: IdleGaps) -> Table:
         (
             format_duration(row["start_ns"]),
             format_duration(row["duration_ns"]),
-            CAUSE_NAMES[GapCause(row["cause"])],
+            GapCause(row["cause"]).label,
             _operations(gaps, row),
         )
         for row in _largest(inside, "duration_ns")

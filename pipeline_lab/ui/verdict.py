@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.ui import numbers
 from pipeline_lab.ui.text import escape, prose
@@ -16,11 +16,6 @@ from pipeline_lab.units import format_bytes, format_count, format_duration, form
 
 SHOWN_EVIDENCE = 6
 """Numbers beside the sentence; a tired person reads no more, the others are folded."""
-_COLOURS = {
-    VerdictClass.INPUT_BOUND: "orange",
-    VerdictClass.DEVICE_BOUND: "green",
-    VerdictClass.UNKNOWN: "gray",
-}
 
 
 def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
@@ -31,9 +26,8 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
         changes_in: The tab that shows what is suggested as changes of the options; empty while there is none.
     """
     with st.container(border=True, key="verdict"):
-        colour = _COLOURS.get(verdict.verdict_class, "blue")
-        label = verdict.verdict_class.value.replace("-", " ")
-        st.markdown(f":{colour}-badge[{label}] :gray-badge[confidence: {verdict.confidence.value}]")
+        kind = verdict.verdict_class
+        st.markdown(f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
         _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:

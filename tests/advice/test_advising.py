@@ -6,9 +6,9 @@ import pytest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes
-from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
 from tests.analysis.test_input_causes import SERIAL, SLEEPING, pipeline

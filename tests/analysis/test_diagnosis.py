@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis import later_epochs, tables
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
-from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.analysis.trace_parts import analyse_trace
-from pipeline_lab.analysis.verdict import Confidence, VerdictClass
+from pipeline_lab.analysis.verdict import Confidence
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs import opened
 from pipeline_lab.runs.files import DataFile, write_files

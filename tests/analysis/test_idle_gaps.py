@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline_lab.analysis import gap_causes, idle_gaps, step_breakdown, steps, tables
 from pipeline_lab.analysis.activity import Activity
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.step_breakdown import PARTS
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Trace

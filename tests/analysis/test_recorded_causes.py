@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.diagnosis import diagnose
-from pipeline_lab.analysis.idle_gaps import GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.stragglers import Hosts
-from pipeline_lab.analysis.verdict import VerdictClass
 
 RECORDED = Path(__file__).parents[1] / "data"
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.later_epochs import without_first_pace
 from pipeline_lab.analysis.losses import Losses, classify, measure_losses
@@ -15,7 +15,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.stragglers import compare
-from pipeline_lab.analysis.verdict import Confidence, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict import Confidence, Verdict
 from pipeline_lab.analysis.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage

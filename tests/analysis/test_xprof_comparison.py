@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.steps import STEP_TABLE, Steps
-from pipeline_lab.analysis.verdict import VerdictClass
 from pipeline_lab.analysis.xprof import XprofAnswer, ask_xprof
 from pipeline_lab.analysis.xprof_comparison import UNEXPLAINED, Difference, compare_with_xprof
 from pipeline_lab.analysis.xprof_facts import TraceFacts, find_facts

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pipeline_lab import analyze
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.comparison.race import Race, read_race
 from pipeline_lab.comparison.race_arm import ArmIdle, ArmResult

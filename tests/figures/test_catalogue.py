@@ -5,7 +5,7 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from pipeline_lab.analysis.idle_gaps import GapCause
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import CHARTS, Chart, Section, charts_of
 from pipeline_lab.figures.theme import THEMES, Mode, notes_of

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.idle_gaps import GapCause, OperationTime
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.idle_gaps import OperationTime
 from pipeline_lab.analysis.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.step_breakdown import PARTS_TABLE, sum_up
 from pipeline_lab.errors import Unavailable

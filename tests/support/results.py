@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.allocators import ALLOCATOR_TABLE, Allocator, Allocators
 from pipeline_lab.analysis.calibration import Calibration
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.evaluation import measure as measure_evaluation
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
 from pipeline_lab.analysis.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, GapCause, IdleGaps
+from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
@@ -46,7 +47,7 @@ from pipeline_lab.analysis.tf_data.results import (
     Tally,
     TfData,
 )
-from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict, VerdictClass
+from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.events import EvaluationEvent
 from pipeline_lab.runs.files import DataFile

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lab.analysis.gap_causes import GapCause
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.comparison.race import read_race
 from pipeline_lab.comparison.race_arm import ArmIdle
 from pipeline_lab.options.pipeline import (

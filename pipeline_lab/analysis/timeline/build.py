@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.event_names import Kind
-from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.inputs import Progress, is_run, opened_log, window_files
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.analysis.job_tables import read_job

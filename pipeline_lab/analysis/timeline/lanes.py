@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import event_names
 from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.event_names import DeviceKind, Kind
-from pipeline_lab.analysis.gap_causes import GapCause
 from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.trace.schema import Line, Plane
 

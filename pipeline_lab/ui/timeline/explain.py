@@ -4,15 +4,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.event_names import Kind, host_kind
-from pipeline_lab.analysis.idle_gaps import GapCause
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
 from pipeline_lab.analysis.timeline.look import Found, rank_operations, step_at
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section
-from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 MAX_OPERATIONS = 8
@@ -35,7 +34,7 @@ Facts = list[tuple[str, str]]
 
 def class_name(name: str) -> str:
     """Return what people call a class of events."""
-    return WORK_NAMES[name] if name in WORK_NAMES else CAUSE_NAMES[GapCause(name)]
+    return WORK_NAMES[name] if name in WORK_NAMES else GapCause(name).label
 
 
 def explain(index: Index, diagnosis: Diagnosis | None, found: Found) -> dict[str, Any]:
@@ -132,7 +131,7 @@ def _gap_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str
     if row is None:
         return []
     parts = sorted(((row[f"{cause.value}_ns"], cause) for cause in GapCause), reverse=True)
-    shares = ", ".join(f"{CAUSE_NAMES[cause]} {_percent(ns, found.duration_ns)}" for ns, cause in parts if ns)
+    shares = ", ".join(f"{cause.label} {_percent(ns, found.duration_ns)}" for ns, cause in parts if ns)
     facts = [("Device", device), ("Divides into", shares)]
     return [*facts, ("Host operation", row["host_operation"])] if row["host_operation"] else facts
 

@@ -5,12 +5,11 @@ from functools import partial
 import streamlit as st
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.idle_gaps import GapCause
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.catalogue import Section
 from pipeline_lab.figures.places import event_place
-from pipeline_lab.figures.theme import CAUSE_NAMES
 from pipeline_lab.ui import state
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_duration
@@ -26,7 +25,7 @@ def show(section: Section, diagnosis: Diagnosis) -> None:
         rows = longest.to_pylist()
         columns = {
             "Length": [format_duration(row["duration_ns"]) for row in rows],
-            "Cause": [CAUSE_NAMES[GapCause(row["cause"])] for row in rows],
+            "Cause": [GapCause(row["cause"]).label for row in rows],
             "Host operation": [row["host_operation"] or "–" for row in rows],
             "Device": [row["device"] for row in rows],
         }

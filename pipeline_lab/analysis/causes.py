@@ -1,0 +1,392 @@
+"""What holds a job back, declared once: causes of idle time, parts of a step, causes of late input, classes of the verdict.
+
+Each member says what it is called, what it means, which colour it has, the sentence about it and what to try. Charts, tables,
+the verdict, the timeline and the recommendations derive from here; a new cause is a member, and the rule that finds it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True)
+class Cure:
+    """What to try.
+
+    Attributes:
+        change: What to do.
+        why: What speaks for it; ``{stage}`` stands for the blamed stage.
+        gains_all: Whether a perfect cure would win back all that is lost to the cause.
+    """
+
+    change: str
+    why: str
+    gains_all: bool = False
+
+
+_NOTHING = Cure("", "")
+_LESS_BETWEEN_STEPS = Cure(
+    "Move work out of the loop: call callbacks, logging and metrics every few steps, or run several steps per call.",
+    "The device has nothing to do meanwhile, although data is ready.",
+    gains_all=True,
+)
+
+
+class GapCause(StrEnum):
+    """Why a device idled, in the order in which the causes are tried.
+
+    Attributes:
+        label: In tables and legends.
+        activity: What was being done, as part of a sentence.
+        meaning: *The device idles, and …*
+        light, dark: Its colour in charts of that mode.
+        sentence: Of a verdict about it; ``{device}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
+        cure: What to try, where something can be done.
+    """
+
+    label: str
+    activity: str
+    meaning: str
+    light: str
+    dark: str
+    sentence: str
+    cure: Cure | None
+
+    def __new__(
+        cls,
+        key: str,
+        label: str = "",  # the defaults are for type checkers, which take a lookup by value for this call
+        activity: str = "",
+        meaning: str = "",
+        colours: tuple[str, str] = ("", ""),
+        sentence: str = "",
+        cure: Cure | None = None,
+    ) -> "GapCause":
+        member = str.__new__(cls, key)
+        member._value_ = key
+        member.label, member.activity, member.meaning = label, activity, meaning
+        member.light, member.dark = colours
+        member.sentence, member.cure = sentence, cure
+        return member
+
+    CAPTURE_GAP = (
+        "capture_gap",
+        "profiler off",
+        "nothing that was recorded",
+        "the profiler was off",
+        ("#d5d8dd", "#454b55"),
+    )
+    INPUT_WAIT = (
+        "input_wait",
+        "input wait",
+        "waiting for input",
+        "the job waits for its next batch",
+        ("#c4520f", "#f0792a"),
+    )
+    HOST_TO_DEVICE = (
+        "host_to_device",
+        "copy to device",
+        "copying input to the device",
+        "input is copied to it",
+        ("#2596d8", "#1c90cf"),
+        "Copying input to the device holds it up for {lost} of each {step} step ({share}).",
+        Cure(
+            "Copy less and earlier: keep images as uint8 until they are on the device, and prefetch to the device.",
+            "The device waits for copies from the host.",
+        ),
+    )
+    COMPILE = (
+        "compile",
+        "compiling",
+        "tracing and compiling",
+        "a function is traced, compiled or autotuned",
+        ("#7b2fd6", "#7a4dff"),
+        "Tracing and compiling take {lost} of each {step} step ({share}); the times are not those of a steady job.",
+        Cure(
+            "Record later steps; if they compile too, give every batch the same shape (drop_remainder) and pass Python "
+            "numbers as tensors.",
+            "Tracing and compiling should happen once.",
+        ),
+    )
+    COLLECTIVE = (
+        "collective",
+        "collectives",
+        "collectives",
+        "an op of the host exchanges values with other workers, or waits for them",
+        ("#b80d10", "#f3f6a6"),
+        "Exchanging values with other devices or workers, and waiting for them, keeps {device} from its own work for {lost} "
+        "of each {step} step ({share}).",
+        Cure(
+            "Give the devices or workers equal work, or exchange less: a larger batch for each, values of half the size "
+            "(mixed precision), fewer workers; where only some were recorded, record all of them at the same steps.",
+            "A step ends when the last one has sent its values.",
+        ),
+    )
+    HOST_OPERATION = (
+        "host_operation",
+        "host operation",
+        "an operation on the host",
+        "one op of the host fills at least half of the gap; it is named",
+        ("#c58507", "#e9c62a"),
+        "A host operation leaves {device} idle for {lost} of each {step} step ({share}).",
+        _LESS_BETWEEN_STEPS,
+    )
+    CHECKPOINT = (
+        "checkpoint",
+        "checkpoint",
+        "checkpoints",
+        "a checkpoint is written or read",
+        ("#45200a", "#a4612a"),
+        "Writing checkpoints leaves {device} idle for {lost} of each {step} step ({share}).",
+        Cure("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
+    )
+    DISPATCH = (
+        "dispatch",
+        "dispatch",
+        "dispatch",
+        "TensorFlow prepares or launches ops",
+        ("#1b6049", "#9cc79b"),
+        "TensorFlow's own handling of ops leaves {device} idle for {lost} of each {step} step ({share}).",
+        Cure(
+            "Give TensorFlow fewer and larger pieces: the whole step in one tf.function, several steps per call "
+            "(steps_per_execution), a larger batch.",
+            "Launching the ops takes longer than they do.",
+            gains_all=True,
+        ),
+    )
+    PYTHON = (
+        "python",
+        "Python",
+        "Python outside TensorFlow (callbacks, printing, garbage collection)",
+        "the training thread is outside TensorFlow",
+        ("#ee3fae", "#f9c6ee"),
+        "Python code between TensorFlow's calls leaves {device} idle for {lost} of each {step} step ({share}).",
+        _LESS_BETWEEN_STEPS,
+    )
+    UNKNOWN = (
+        "unknown",
+        "unknown",
+        "something that the trace does not show",
+        "nothing in the trace explains it",
+        ("#7a7a7a", "#858a91"),
+        "Something unknown leaves {device} idle for {lost} of each {step} step ({share}).",
+        Cure(
+            "Record the job again with its host threads in the trace (host_tracer_level 2).",
+            "The log does not say what the host did while the device had nothing to do.",
+        ),
+    )
+
+
+class StepPart(StrEnum):
+    """What a recorded step consists of, in the order in which charts stack the parts; they add up to the step.
+
+    Attributes:
+        label: In tables and legends.
+        activity: What was being done, as part of a sentence.
+        category: Whose colour it has.
+        cause: Of the idle time that the part is; None where the device works.
+    """
+
+    label: str
+    activity: str
+    category: str
+    cause: GapCause | None
+
+    def __new__(cls, key: str, label: str | GapCause = "", category: str = "") -> "StepPart":
+        member = str.__new__(cls, key)
+        member._value_ = key
+        if isinstance(label, GapCause):
+            member.cause, member.label, member.activity, member.category = (
+                label,
+                label.label,
+                label.activity,
+                label.value,
+            )
+        else:
+            member.cause, member.label, member.activity, member.category = None, label, label, category
+        return member
+
+    INPUT_WAIT = ("input_wait", GapCause.INPUT_WAIT)
+    HOST_TO_DEVICE = ("host_to_device", GapCause.HOST_TO_DEVICE)
+    DEVICE_COMPUTE = ("device_compute", "device compute", "busy")
+    DEVICE_COPY = ("device_copy", "copies on the device", GapCause.HOST_TO_DEVICE.value)
+    COLLECTIVE = ("collective", GapCause.COLLECTIVE)
+    COMPILE = ("compile", GapCause.COMPILE)
+    CHECKPOINT = ("checkpoint", GapCause.CHECKPOINT)
+    HOST_OPERATION = ("host_operation", GapCause.HOST_OPERATION)
+    DISPATCH = ("dispatch", GapCause.DISPATCH)
+    HOST_COMPUTE = ("host_compute", "host compute", "busy")
+    PYTHON = ("python", GapCause.PYTHON)
+    OTHER = ("other", GapCause.UNKNOWN)
+
+    @property
+    def column(self) -> str:
+        """Its column in the table of steps, and its field in their sum."""
+        return f"{self.value}_ns"
+
+
+class InputCause(StrEnum):
+    """Why the next batch is not there in time.
+
+    Attributes:
+        clause: What a sentence about the job goes on with; ``{stage}`` stands for the blamed stage.
+        cure: What to try.
+    """
+
+    clause: str
+    cure: Cure
+
+    def __new__(cls, key: str, clause: str = "", cure: Cure = _NOTHING) -> "InputCause":
+        member = str.__new__(cls, key)
+        member._value_ = key
+        member.clause, member.cure = clause, cure
+        return member
+
+    SOURCE = (
+        "source",
+        ", because the records themselves come too slowly ({stage})",
+        Cure(
+            "Read several files at a time: interleave(…, num_parallel_calls=tf.data.AUTOTUNE), or "
+            "TFRecordDataset(…, num_parallel_reads=…); a cache behind the reader where the data fits.",
+            "The step waits for {stage}, which makes the records.",
+        ),
+    )
+    UNDER_PARALLEL = (
+        "under-parallel",
+        ", because {stage} does too little at a time",
+        Cure(
+            "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now; where its calls sleep or wait "
+            "for a disk or a network, a number, and options.threading.private_threadpool_size at least as large.",
+            "The step waits for {stage} while threads and cores are free.",
+        ),
+    )
+    POOL_BOUND = (
+        "pool-bound",
+        ", because the calls of {stage} queue for the few threads of the pool",
+        Cure(
+            "Raise options.threading.private_threadpool_size to what num_parallel_calls asks for; AUTOTUNE does not raise it.",
+            "Calls of {stage} wait in a queue for a thread while cores are free.",
+        ),
+    )
+    CPU_BOUND = (
+        "cpu-bound",
+        ", because {stage} needs more processor than there is",
+        Cure(
+            "Do less work per example: cache() behind the expensive part, whole batches in one call of map, smaller types or "
+            "images, preprocessing done once in advance; more threads will not help.",
+            "The cores are full, most of all with {stage}.",
+        ),
+    )
+    ORDERING = (
+        "ordering",
+        ", because {stage} keeps the order: finished elements wait for a slow one before them",
+        Cure(
+            "Set deterministic=False on the stage, or give it more parallel calls and threads.",
+            "Calls of {stage} differ so much in length that finished elements wait for slow ones.",
+        ),
+    )
+    PYTHON_BOUND = (
+        "python-bound",
+        ", because {stage} runs Python, which only one thread of a process at a time can do",
+        Cure(
+            "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
+            "in TensorFlow ops; threads do not help Python, processes do.",
+            "{stage} runs Python, and only one thread of a process at a time can.",
+        ),
+    )
+    NO_OVERLAP = (
+        "no-overlap",
+        ", because input and training take turns instead of overlapping",
+        Cure(
+            "End the pipeline with prefetch(tf.data.AUTOTUNE).",
+            "Input and step take turns; overlapped, the slower of the two remains.",
+        ),
+    )
+
+
+class VerdictClass(StrEnum):
+    """What holds the job back.
+
+    Attributes:
+        tone: ``good``, ``bad`` or ``neutral``, for formats that colour it.
+        badge: Its colour on a page.
+        loss: What is lost to it, as the name of a number.
+        sentence: Of the verdict; ``{device}``, ``{lost}``, ``{step}``, ``{share}`` and ``{why}`` are filled in.
+        cure: What to try; None where the cause decides.
+    """
+
+    tone: str
+    badge: str
+    loss: str
+    sentence: str
+    cure: Cure | None
+
+    def __new__(
+        cls,
+        key: str,
+        loss: str | GapCause = "",
+        sentence: str = "",
+        cure: Cure | None = None,
+        tone: str = "bad",
+        badge: str = "blue",
+    ) -> "VerdictClass":
+        member = str.__new__(cls, key)
+        member._value_ = key
+        member.tone, member.badge = tone, badge
+        if isinstance(loss, GapCause):
+            member.loss, member.sentence, member.cure = loss.activity, loss.sentence, loss.cure
+        else:
+            member.loss, member.sentence, member.cure = loss, sentence, cure
+        return member
+
+    INPUT_BOUND = (
+        "input-bound",
+        "input wait",
+        "The job waits for input: {lost} of each {step} step ({share}) pass before the next batch is there{why}.",
+        Cure(
+            "Make the pipeline itself faster: parallel map, fewer and vectorised operations per example, a cache behind the "
+            "expensive part, more files read at a time.",
+            "The next batch is not there when the step ends.",
+        ),
+        "bad",
+        "orange",
+    )
+    HOST_TO_DEVICE_BOUND = ("host-to-device-bound", GapCause.HOST_TO_DEVICE)
+    DISPATCH_BOUND = ("dispatch-bound", GapCause.DISPATCH)
+    COMPILE_BOUND = ("compile-bound", GapCause.COMPILE)
+    DEVICE_BOUND = (
+        "device-bound",
+        "nothing",
+        "Input is not the limit: {device} is at work for {share} of each {step} step.",
+        Cure(
+            "Look at the model, not at the input: mixed precision, a larger batch, a faster device.",
+            "The next batch is ready before the step ends.",
+        ),
+        "good",
+        "green",
+    )
+    HOST_CONTENTION = (
+        "host-contention",
+        "competition for the processor",
+        "The step works {lost} of {step} ({share}) longer than on a held batch, without waiting: the input pipeline takes "
+        "processor time from it.",
+        Cure(
+            "Take work off the processor: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
+            "once in advance.",
+            "Input pipeline and training step compete for the same cores.",
+            gains_all=True,
+        ),
+    )
+    IDLE_OTHER = ("idle-other", "idle for other reasons", GapCause.UNKNOWN.sentence, GapCause.UNKNOWN.cure)
+    UNKNOWN = (
+        "unknown",
+        "nothing that is known",
+        "What holds the job back cannot be said. {why}",
+        None,
+        "neutral",
+        "gray",
+    )
+
+    @property
+    def label(self) -> str:
+        """What badges and tables call it."""
+        return self.value.replace("-", " ")
