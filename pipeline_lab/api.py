@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.race import Race
     from pipeline_lab.comparison.recorded import Comparison
     from pipeline_lab.comparison.recorded_run import RecordedRun
-    from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.run import Run
     from pipeline_lab.runs.store import RunFolder, RunStore
@@ -258,7 +258,7 @@ def tune(
         >>> found.ended is not None
         True
     """
-    from pipeline_lab.options.tune import read_tune_options
+    from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.launcher import wait_for_end
     from pipeline_lab.tuning.launching import launch_tune
     from pipeline_lab.tuning.result import read_tuning
@@ -400,7 +400,7 @@ def _find_path(run: AnyRun, store: AnyStore) -> Path:
 def _find_options(job: AnyJob, store: "RunStore") -> "RunOptions":
     """Return the options of a job."""
     from pipeline_lab.comparison.racing import find_arm, options_of_record
-    from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.record import RunRecord
 
     if isinstance(job, RunOptions | str | PathLike):

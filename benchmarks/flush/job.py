@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.events import WindowEvent, read_events
 from pipeline_lab.runs.store import RunFolder, RunStore

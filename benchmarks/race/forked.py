@@ -8,7 +8,7 @@ import os
 import time
 from dataclasses import replace
 
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.launcher import create_run
 from pipeline_lab.runs.processes import this_process
 from pipeline_lab.runs.record import RunRecord, RunState

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.statistics.paired import log_ratios, paired_ratio
 from pipeline_lab.statistics.schedule import draw_order

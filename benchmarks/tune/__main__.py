@@ -18,8 +18,8 @@ from benchmarks.tune.grid import AUTOTUNE, FULL, START, TINY, Size
 from benchmarks.tune.measuring import Measuring
 from benchmarks.tune.replay import random_pick, tpe_pick
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.launcher import wait
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunStore

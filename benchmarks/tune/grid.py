@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.options.pipeline import BatchStage, MapStage, PipelineOptions, PrefetchStage, ReadStage, RepeatStage
+from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage, MapStage, PrefetchStage, RepeatStage
 from pipeline_lab.tuning.space import Space, make_space
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pipeline_lab.comparison.race import read_race
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.local import LocalExecutor
 from pipeline_lab.tuning.halving import LEADER, Ratio

@@ -13,7 +13,7 @@ was expected at first; the operation must still be named.
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 
 Set = Literal["tune", "score"]
 Stage = dict[str, Any]

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.running import full_cache
 from pipeline_lab.advice.workloads import CONSTANT_STEPS, function_ms
-from pipeline_lab.options.pipeline import PipelineOptions, PrefetchStage, ReadStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import PrefetchStage
 from pipeline_lab.pipeline.clip_lengths import examples_sent
 from pipeline_lab.units import format_percent
 from pipeline_lab.workloads.registry import FUNCTION_STAGES

@@ -8,8 +8,9 @@ from pipeline_lab.advice.footprint import amount_behind, example_bytes
 from pipeline_lab.advice.proposals import CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.running import full_cache
 from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import AugmentStage, Stage, ViewsStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import Stage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import AugmentStage, ViewsStage
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline_lab.comparison.differences import find_differences
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 
 NAME_LENGTH = 120

@@ -6,8 +6,8 @@ from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.running import running_stages
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.amount import Amount, amounts_behind
-from pipeline_lab.options.pipeline import CacheStage, RepeatStage, ShuffleStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import CacheStage, RepeatStage, ShuffleStage
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 

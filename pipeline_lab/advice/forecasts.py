@@ -15,8 +15,8 @@ from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.comparison.arm_names import name_arms
 from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.race import RaceOptions, read_recorded_race
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.race_standing import find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record

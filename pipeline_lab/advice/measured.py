@@ -16,7 +16,7 @@ from pipeline_lab.analysis.later_epochs import judged
 from pipeline_lab.analysis.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.results import Diagnosis, Results
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.workloads.generator import GeneratorWorkload

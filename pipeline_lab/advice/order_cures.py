@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pipeline_lab.advice.cache_rules import is_random
 from pipeline_lab.advice.edits import Stages, edit_stages, set_pipeline, set_stage, with_cache
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.finding import Finding
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 

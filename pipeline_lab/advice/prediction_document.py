@@ -9,7 +9,7 @@ from pipeline_lab.advice.forecasts import Forecast, score
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 
 SCHEMA_VERSION = 1
 

@@ -11,7 +11,7 @@ from pipeline_lab.advice.stage_times import StageTime, stage_times
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 
 SAFE, CAREFUL, BOLD = 1.0, 1.5, 3.0
 """How much has to be thought over before a change: nothing, memory or disk, what the model learns from."""

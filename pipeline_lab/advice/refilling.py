@@ -7,8 +7,8 @@ from dataclasses import replace
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.stage_times import StageTime
 from pipeline_lab.advice.terms import Term, find_terms, held_batches
-from pipeline_lab.options.pipeline import RepeatStage, ShuffleStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import RepeatStage, ShuffleStage
 
 REFILL = "shuffle, filled again each epoch"
 LEAST_SHARE = 0.01

@@ -4,20 +4,20 @@ import math
 from dataclasses import dataclass
 
 from pipeline_lab.fields import Parallelism
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.pipeline import Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import (
     AugmentStage,
     BatchStage,
     CacheStage,
     PrefetchStage,
     PrefetchToDeviceStage,
-    ReadStage,
     RepeatStage,
     SaveStage,
     SnapshotStage,
-    Stage,
     ViewsStage,
 )
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 

@@ -7,7 +7,8 @@ from pipeline_lab.advice.footprint import example_bytes
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.analysis.findings import find_all
 from pipeline_lab.analysis.verdict import Finding
-from pipeline_lab.options.pipeline import AugmentStage, ReadStage, ShuffleStage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import AugmentStage, ShuffleStage
 from pipeline_lab.units import format_bytes, format_count
 
 MUCH_OF_MEMORY = 0.25

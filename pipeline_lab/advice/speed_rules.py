@@ -6,8 +6,9 @@ from pipeline_lab.advice.edits import Document, edit_stages, set_pipeline, set_s
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.running import RunningStage
 from pipeline_lab.advice.terms import ORDER, TURNS
-from pipeline_lab.options.pipeline import BatchStage, ReadStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage
 from pipeline_lab.units import NS_PER_MS, format_duration
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.registry import FUNCTION_STAGES

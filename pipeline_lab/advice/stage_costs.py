@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.analysis.live_model import StageWork
-from pipeline_lab.options.pipeline import BatchStage, Stage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import Stage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage
 from pipeline_lab.units import NS_PER_MS
 
 MAPS = frozenset({"Map", "ParallelMapV2"})

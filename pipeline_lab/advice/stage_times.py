@@ -8,8 +8,9 @@ from pipeline_lab.advice.running import RunningStage
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.advice.visits import examples_behind
 from pipeline_lab.advice.workloads import changed_ms
-from pipeline_lab.options.pipeline import CacheStage, Stage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import Stage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import CacheStage
 
 TAKEN_MS = 0.001
 """Time of a stage that does next to nothing with an example and was not measured: repeat, shuffle, a cache in memory."""

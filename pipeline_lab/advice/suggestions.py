@@ -11,7 +11,7 @@ from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.units import format_percent
 
 RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES, *PADDING_RULES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.running import TUNED_PREFETCH, is_prefetch_added
 from pipeline_lab.advice.stage_times import StageTime
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"

@@ -7,7 +7,7 @@ from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record
 
 if TYPE_CHECKING:
-    from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.options.run_options import RunOptions
 
 NO_OPTIONS = (
     "The log does not say what options its job ran with, so other options cannot be compared with them; run the job with "
@@ -29,7 +29,7 @@ def options_of(folder: RunFolder) -> "RunOptions | Unavailable":
             return Unavailable(OF_SEVERAL[record.kind])
         if record.kind is not RunKind.RUN or record.options is None:
             return Unavailable(NO_OPTIONS)
-        from pipeline_lab.options.run import read_options  # loads pydantic, which logs need not wait for
+        from pipeline_lab.options.run_options import read_options  # loads pydantic, which logs need not wait for
 
         return read_options(record.options)
     except (OptionsError, StoreError) as error:

@@ -2,8 +2,9 @@
 
 import math
 
-from pipeline_lab.options.pipeline import FilterStage, RandomShardStage, ShardStage, SkipStage, ViewsStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import ViewsStage
 
 
 def examples_behind(options: RunOptions) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from pipeline_lab.advice.visits import examples_behind
 from pipeline_lab.advice.workloads import change_of_step, find_unknown, order_ms
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.units import NS_PER_MS, format_duration
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from pipeline_lab.analysis import file_sampling, tables
 from pipeline_lab.analysis.conclusion import conclude, describe, without_job
 from pipeline_lab.analysis.inputs import Progress, is_run, opened_log
-from pipeline_lab.analysis.results import Diagnosis as Diagnosis
-from pipeline_lab.analysis.results import Source as Source
+from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.spreading import Spread, analyse_files, in_turn
 from pipeline_lab.analysis.stored_parts import NO_READS, read_stored
 from pipeline_lab.analysis.trace_parts import TraceParts, attempt, place_on_axis

@@ -13,10 +13,7 @@ from pipeline_lab.analysis.activity import HOST_COMPUTE, Activity, Device
 from pipeline_lab.analysis.capture_gaps import find_capture_gaps
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.gap_causes import Attribution, attribute
-from pipeline_lab.analysis.gap_tables import BUSY_TABLE as BUSY_TABLE
-from pipeline_lab.analysis.gap_tables import GAP_TABLE as GAP_TABLE
-from pipeline_lab.analysis.gap_tables import MIXED_TABLE as MIXED_TABLE
-from pipeline_lab.analysis.gap_tables import OPERATION_TABLE as OPERATION_TABLE
+from pipeline_lab.analysis.gap_tables import BUSY_TABLE, GAP_TABLE, MIXED_TABLE, OPERATION_TABLE
 from pipeline_lab.analysis.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 

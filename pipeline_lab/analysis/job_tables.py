@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_lab.analysis import evaluation
 from pipeline_lab.analysis.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.lives import predict_run, reachable_examples
 from pipeline_lab.runs.events import Event, read_events

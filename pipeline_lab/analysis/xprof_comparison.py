@@ -21,7 +21,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis import Diagnosis
+    from pipeline_lab.analysis.results import Diagnosis
 
 _TF_DATA_TOOL = "tf_data_bottleneck_analysis"
 _SAME_TIME = 0.05

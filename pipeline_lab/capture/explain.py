@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.events import FailureEvent
 from pipeline_lab.runs.record import RunState

@@ -9,7 +9,7 @@ import typer
 from pipeline_lab.errors import OptionsError, TraceReadError
 
 if TYPE_CHECKING:
-    from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.options.run_options import RunOptions
 
 WorkloadOption = Annotated[
     str | None,
@@ -39,7 +39,7 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None, 
     Raises:
         OptionsError: Neither or both are named, or what is named is not valid.
     """
-    from pipeline_lab.options.own import own_options
+    from pipeline_lab.options.run_options import own_options
     from pipeline_lab.runs.saved_presets import find_any_preset
     from pipeline_lab.runs.store import open_store
 
@@ -66,7 +66,7 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
     """
     from pipeline_lab.advice.told import options_of
     from pipeline_lab.errors import Unavailable
-    from pipeline_lab.options.run import read_options_file
+    from pipeline_lab.options.run_options import read_options_file
     from pipeline_lab.runs.finding import find_path
     from pipeline_lab.runs.store import RunFolder
 
@@ -86,7 +86,7 @@ def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOpt
     Raises:
         OptionsError: A setting has no ``=``, or its path or value does not fit.
     """
-    from pipeline_lab.options.run import set_options
+    from pipeline_lab.options.run_options import set_options
 
     pairs = []
     for setting in settings or ():
@@ -103,7 +103,7 @@ def limit_length(options: "RunOptions", steps: int | None, seconds: float | None
     Raises:
         OptionsError: Both are given, or the number is out of range.
     """
-    from pipeline_lab.options.run import read_options
+    from pipeline_lab.options.run_options import read_options
 
     if steps is None and seconds is None:
         return options

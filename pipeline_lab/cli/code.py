@@ -21,7 +21,7 @@ def code(
 
 
 def _source(what: str, store: Path | None) -> str:
-    from pipeline_lab.options.run import read_options_file
+    from pipeline_lab.options.run_options import read_options_file
     from pipeline_lab.pipeline.source import render_source
     from pipeline_lab.runs.saved_presets import all_presets
     from pipeline_lab.runs.store import find_store

@@ -23,7 +23,7 @@ def options(
     store: StoreOption = None,
 ) -> None:
     """Print the JSON schema of a run's options, or a preset (or your records) as JSON to edit and pass to `run --options`."""
-    from pipeline_lab.options.run import options_schema
+    from pipeline_lab.options.run_options import options_schema
     from pipeline_lab.runs.saved_presets import find_any_preset
     from pipeline_lab.runs.store import open_store
 

@@ -58,7 +58,7 @@ def race(
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm
-    from pipeline_lab.options.own import own_options
+    from pipeline_lab.options.run_options import own_options
     from pipeline_lab.runs.launcher import launch
     from pipeline_lab.runs.store import open_store
 

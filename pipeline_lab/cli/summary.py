@@ -10,7 +10,6 @@ from rich.text import Text
 
 from pipeline_lab.analysis.allocators import Allocators
 from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.diagnosis import Diagnosis, Source
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.idle_gaps import IdleGaps
@@ -19,6 +18,7 @@ from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.memory import Memory
 from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.step_phases import Phase, StepPhases
 from pipeline_lab.analysis.steps import Steps

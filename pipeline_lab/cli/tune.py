@@ -13,7 +13,7 @@ from pipeline_lab.cli.output import print_json, results, say
 from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
-    from pipeline_lab.options.tune import TuneOptions
+    from pipeline_lab.options.tune_options import TuneOptions
     from pipeline_lab.tuning.result import Tuning
 
 TryOption = Annotated[
@@ -76,7 +76,7 @@ def tune(
 ) -> None:
     """Search for a faster pipeline: profile, predict, race what is predicted best, go on from the winner."""
     from pipeline_lab.cli.tune_progress import follow_tune
-    from pipeline_lab.options.tune import read_tune_options
+    from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.store import open_store
     from pipeline_lab.tuning.launching import launch_tune, resume_tune
     from pipeline_lab.tuning.result import read_tuning

@@ -13,10 +13,10 @@ from pipeline_lab.errors import OptionsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline_lab.advice.what_if import Measured
+    from pipeline_lab.advice.measured import Measured
     from pipeline_lab.comparison.race import Race
     from pipeline_lab.errors import Unavailable
-    from pipeline_lab.options.run import RunOptions
+    from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.store import RunFolder
 
 NOT_PREDICTED = 5

@@ -11,7 +11,7 @@ from pipeline_lab.advice.changes import option_changes
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration, format_percent
 
 

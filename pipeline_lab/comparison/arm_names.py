@@ -1,7 +1,7 @@
 """What a race's arms are called: those of one name by the options in which they differ, for a letter alone tells nothing."""
 
 from pipeline_lab.comparison.differences import Difference, find_differences, flatten_options
-from pipeline_lab.options.race import RaceOptions, arm_name
+from pipeline_lab.options.race_options import RaceOptions, arm_name
 
 MOST_DIFFERENCES = 2
 """Options that a name holds; *What differs* lists all of them."""

@@ -24,7 +24,7 @@ from pipeline_lab.comparison.race_words import (
 )
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError
-from pipeline_lab.options.race import RaceOptions, read_recorded_race
+from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.runs.race_standing import Rounds, Standing, compared_ns, find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record

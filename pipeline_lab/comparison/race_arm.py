@@ -14,7 +14,7 @@ from pipeline_lab.analysis.file_reads import FileReads
 from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table

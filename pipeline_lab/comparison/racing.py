@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.closest import did_you_mean
-from pipeline_lab.options.own import with_preset
-from pipeline_lab.options.race import RaceOptions, read_race_options
-from pipeline_lab.options.run import RunOptions, read_options, read_options_file
+from pipeline_lab.options.explaining import did_you_mean
+from pipeline_lab.options.race_options import RaceOptions, read_race_options
+from pipeline_lab.options.run_options import RunOptions, read_options, read_options_file, with_preset
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.saved_presets import all_presets
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record

@@ -13,8 +13,7 @@ from pipeline_lab.comparison.recorded_run import RecordedRun, with_distinct_name
 from pipeline_lab.comparison.stages import ComparedStages, compare_stages
 from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
 from pipeline_lab.display import Displayed
-from pipeline_lab.errors import ComparisonError as ComparisonError
-from pipeline_lab.errors import Unavailable
+from pipeline_lab.errors import ComparisonError, Unavailable
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_percent
 

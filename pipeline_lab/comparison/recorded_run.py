@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import OptionsError, Unavailable
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, read_record
 

@@ -9,7 +9,7 @@ from pipeline_lab.comparison.arm_names import name_arms
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.run_panels import short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, colour, new_figure
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.events import RaceEvent
 
 CATEGORIES = ("busy", "input_wait", "host_operation", "compile", "dispatch", "python", "unknown")

@@ -4,22 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.options.pipeline import (
-    BatchStage,
-    BucketStage,
-    FilterStage,
-    PipelineOptions,
-    RandomShardStage,
-    ReadStage,
-    RebatchStage,
-    RepeatStage,
-    ShardStage,
-    SkipStage,
-    Stage,
-    TakeStage,
-    UnbatchStage,
-    ViewsStage,
-)
+from pipeline_lab.options.bucket_stage import BucketStage
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import BatchStage, RebatchStage, RepeatStage, UnbatchStage, ViewsStage
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ViewsStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.stages import AugmentStage, ViewsStage
 from pipeline_lab.workloads.images import ImagesWorkload
 
 

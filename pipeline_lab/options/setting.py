@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.closest import closest
-from pipeline_lab.options.explaining import unknown_option
+from pipeline_lab.options.explaining import closest, unknown_option
 from pipeline_lab.options.pipeline import STAGE_TYPES
 
 FREE = ["workload", "arguments"]

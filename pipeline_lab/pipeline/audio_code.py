@@ -1,7 +1,8 @@
 """The function of the audio workload: a WAV file becomes a spectrum for each frame, as many as the clip is long."""
 
+from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.lengths import boundaries_in_frames
-from pipeline_lab.options.pipeline import BucketStage, ReadStage
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import Code, assign_call
 from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource

@@ -2,7 +2,8 @@
 
 from typing import TypeAlias
 
-from pipeline_lab.options.pipeline import BatchStage, BucketStage, RebatchStage, UnbatchStage
+from pipeline_lab.options.bucket_stage import BucketStage
+from pipeline_lab.options.stages import BatchStage, RebatchStage, UnbatchStage
 from pipeline_lab.pipeline.audio_code import bucket_line
 from pipeline_lab.pipeline.code import assign_call, parallel_arguments
 from pipeline_lab.workloads.audio import AudioWorkload

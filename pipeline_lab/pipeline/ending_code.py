@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import PipelineOptions, PrefetchToDeviceStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.stages import PrefetchToDeviceStage
 from pipeline_lab.pipeline.code import INDENT, assign_call
 from pipeline_lab.units import BYTES_PER_MB
 

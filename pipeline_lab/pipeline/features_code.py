@@ -3,7 +3,8 @@
 The tables lie beside the files: ``vectors.npy``, or ``vectors-00000-of-00004.npy`` and so on, rows by image.
 """
 
-from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import Code, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource

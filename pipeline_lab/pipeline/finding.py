@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 
 StageT = TypeVar("StageT")
 

@@ -4,7 +4,7 @@ Several generators stand in the place of files, so that reading modes visit them
 the generator's number × 2⁴⁰ + its own.
 """
 
-from pipeline_lab.options.pipeline import ReadStage
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import Code, assign_call, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource

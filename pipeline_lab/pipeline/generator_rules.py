@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.units import format_bytes
 from pipeline_lab.workloads.generator import GeneratorWorkload

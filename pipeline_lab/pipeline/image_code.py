@@ -4,7 +4,9 @@ Bodies are fixed text that names its numbers as module constants, so nothing a u
 feature names enter as literals.
 """
 
-from pipeline_lab.options.pipeline import AugmentStage, PipelineOptions, ReadStage, ViewsStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import AugmentStage, ViewsStage
 from pipeline_lab.pipeline.code import Code, quote, wanted
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS, folder_parse_code, parse_code
 from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_code, read_lines

@@ -1,6 +1,6 @@
 """Advice on a pipeline's order and sizes, from its options alone, before anything runs."""
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.generator_rules import GENERATOR_RULES
 from pipeline_lab.pipeline.order_rules import ORDER_RULES

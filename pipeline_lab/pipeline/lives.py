@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline_lab.options.pipeline import ReadStage, ShuffleStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import ShuffleStage
 from pipeline_lab.pipeline.clip_lengths import buckets_of
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.statistics.reading_order import ReadingOrder

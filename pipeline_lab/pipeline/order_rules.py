@@ -2,20 +2,19 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.pipeline import MappingStage, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import (
     AugmentStage,
     LookupStage,
-    MappingStage,
     ParseStage,
     PrefetchStage,
     PrefetchToDeviceStage,
-    ReadStage,
     RepeatStage,
     ShuffleStage,
-    Stage,
     ViewsStage,
 )
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk

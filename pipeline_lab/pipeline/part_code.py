@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from pipeline_lab.options.pipeline import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.pipeline.code import INDENT, assign_call
 
 PartStage: TypeAlias = TakeStage | SkipStage | ShardStage | RandomShardStage | FilterStage

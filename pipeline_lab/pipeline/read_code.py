@@ -8,7 +8,7 @@ reading modes become the `flat_map` or `interleave` that ``TFRecordDataset`` its
 from collections.abc import Sequence
 from enum import Enum
 
-from pipeline_lab.options.pipeline import ReadStage
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
 
 

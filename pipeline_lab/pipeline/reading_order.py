@@ -10,23 +10,18 @@ from itertools import takewhile
 
 import numpy as np
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.bucket_stage import BucketStage
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import (
     BatchStage,
-    BucketStage,
     CacheStage,
-    FilterStage,
-    PipelineOptions,
-    RandomShardStage,
-    ReadStage,
     RebatchStage,
     RepeatStage,
     SaveStage,
-    ShardStage,
     ShuffleStage,
-    SkipStage,
     SnapshotStage,
-    Stage,
-    TakeStage,
     UnbatchStage,
     ViewsStage,
 )

@@ -1,6 +1,7 @@
 """The function of the records workload: an Example becomes its features, by their names."""
 
-from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import INDENT, Code, quote, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import ReadStage, RepeatStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.service_stage import ServiceStage
+from pipeline_lab.options.stages import RepeatStage
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
 
 

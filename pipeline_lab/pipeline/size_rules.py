@@ -8,17 +8,17 @@ from itertools import accumulate
 
 import numpy as np
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.pipeline import Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import (
     BatchStage,
     LookupStage,
     PrefetchStage,
     PrefetchToDeviceStage,
-    ReadStage,
     ShuffleStage,
-    Stage,
     ViewsStage,
 )
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.lives import life_steps, predict_run, reachable_examples

@@ -10,18 +10,11 @@ a user's do not, and only the probed source adds it.
 import sys
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import (
-    MappingStage,
-    PipelineOptions,
-    PrefetchStage,
-    ReadStage,
-    RepeatStage,
-    ServiceStage,
-    ShuffleStage,
-    Stage,
-    ViewsStage,
-)
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import MappingStage, PipelineOptions, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.service_stage import ServiceStage
+from pipeline_lab.options.stages import PrefetchStage, RepeatStage, ShuffleStage, ViewsStage
 from pipeline_lab.pipeline.audio_code import audio_source
 from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
 from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments

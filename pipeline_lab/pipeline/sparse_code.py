@@ -1,6 +1,7 @@
 """The function of the sparse workload: a record becomes one sparse tensor per feature, a label and an id."""
 
-from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import Code
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from pipeline_lab.options.pipeline import CacheStage, SaveStage, SnapshotStage
+from pipeline_lab.options.stages import CacheStage, SaveStage, SnapshotStage
 from pipeline_lab.pipeline.code import INDENT, assign_call, quote
 
 StoreStage: TypeAlias = CacheStage | SnapshotStage | SaveStage

@@ -3,7 +3,8 @@
 A record is `element_bytes` long, or up to that where lengths vary: eight bytes of id, then filler.
 """
 
-from pipeline_lab.options.pipeline import PipelineOptions, ReadStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.pipeline.code import Code, assign_call, wanted
 from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource

@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError, TraceReadError
-from pipeline_lab.options.closest import did_you_mean
+from pipeline_lab.options.explaining import did_you_mean
 from pipeline_lab.runs.store import RunStore, find_store, open_store
 
 LONGEST_NAME = 200

@@ -7,16 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.pipeline import (
-    BatchStage,
-    ParseStage,
-    PipelineOptions,
-    PrefetchStage,
-    ReadStage,
-    RepeatStage,
-    ShuffleStage,
-)
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions, read_options
+from pipeline_lab.options.stages import BatchStage, ParseStage, PrefetchStage, RepeatStage, ShuffleStage
 from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
 from pipeline_lab.runs.tfrecord import read_records
 from pipeline_lab.workloads.records import MAX_FEATURES, RecordFeature, format_features, parse_features

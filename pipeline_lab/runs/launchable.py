@@ -6,7 +6,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pipeline_lab.errors import DataError, OptionsError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.found_features import check_depth
 from pipeline_lab.runs.room import check_room
 from pipeline_lab.workloads.images import ImagesWorkload

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline_lab.errors import RunFailedError, StoreError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.events import Event, EventReader
 from pipeline_lab.runs.launchable import check_launchable
@@ -17,7 +17,7 @@ from pipeline_lab.runs.spare import ensure_spare, hand_over
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
 if TYPE_CHECKING:
-    from pipeline_lab.options.race import RaceOptions
+    from pipeline_lab.options.race_options import RaceOptions
 
 __all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "position", "wait", "wait_for_end"]
 

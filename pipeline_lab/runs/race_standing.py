@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome, answer_gate, is_settled, judge
 from pipeline_lab.statistics.paired import log_ratios
 from pipeline_lab.statistics.schedule import undisturbed_rounds

@@ -1,7 +1,7 @@
 """Whether this machine has room for what a job holds from its beginning to its end."""
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.units import format_bytes
 from pipeline_lab.workloads.features import FeaturesWorkload

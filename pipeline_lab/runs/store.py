@@ -24,9 +24,9 @@ from pipeline_lab.runs.processes import GONE, explain_loss
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 
 if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait for pydantic
-    from pipeline_lab.options.race import RaceOptions
-    from pipeline_lab.options.run import RunOptions
-    from pipeline_lab.options.tune import TuneOptions
+    from pipeline_lab.options.race_options import RaceOptions
+    from pipeline_lab.options.run_options import RunOptions
+    from pipeline_lab.options.tune_options import TuneOptions
 
 SAMPLES_NAME = "samples"
 BEGIN_S = 300.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.tune import read_tune_options
+from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.runs.ending import Ending
 from pipeline_lab.runs.events import PhaseEvent, format_event
 from pipeline_lab.runs.record import RunRecord, RunState

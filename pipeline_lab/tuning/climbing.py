@@ -1,6 +1,7 @@
 """Follow the model: profile the leader, predict the whole space, race what is near the best, go on from the winner."""
 
-from pipeline_lab.advice.what_if import Measured, Prediction
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.tuning.contest import Contest

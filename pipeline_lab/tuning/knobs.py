@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.pipeline import AugmentStage, MapStage, ParseStage, PipelineOptions, PrefetchStage, ReadStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import AugmentStage, MapStage, ParseStage, PrefetchStage
 from pipeline_lab.workloads.module import ModuleWorkload, parse_arguments
 
 Document: TypeAlias = dict[str, Any]

@@ -4,8 +4,8 @@ import time
 from dataclasses import replace
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.race import read_race_options
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.race_options import read_race_options
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.clip_lengths import buckets_of
 from pipeline_lab.pipeline.reading_order import order_steps, predict_order
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing

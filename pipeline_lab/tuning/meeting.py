@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pipeline_lab.comparison.race import Candidate as Raced
 from pipeline_lab.comparison.race import read_race
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.race import RaceOptions, read_race_options
-from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.race_options import RaceOptions, read_race_options
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.budget import Budget
 from pipeline_lab.tuning.halving import Ratio

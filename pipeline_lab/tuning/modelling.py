@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipeline_lab.advice.what_if import Measured, Prediction, measure_run, predict
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.what_if import Prediction, measure_run, predict
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.tuning.limits import Limits, Sampling
 from pipeline_lab.tuning.picking import Predicted

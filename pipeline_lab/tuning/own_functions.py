@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.own import own_options
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, own_options, read_options
 
 WRAPPER = "pipeline_lab.worker.own_dataset:OwnDataset"
 """What calls a function that returns a bare dataset."""

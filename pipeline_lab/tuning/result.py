@@ -10,8 +10,8 @@ from typing import Any
 from pipeline_lab.advice.changes import find_settings, write_command
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError
-from pipeline_lab.options.run import RunOptions, read_options
-from pipeline_lab.options.tune import TuneOptions, read_tune_options
+from pipeline_lab.options.run_options import RunOptions, read_options
+from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.finding import name_of
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState

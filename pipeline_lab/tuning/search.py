@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.climbing import Climb, NoModelError
 from pipeline_lab.tuning.contest import Contest

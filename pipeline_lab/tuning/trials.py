@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import write_whole
 from pipeline_lab.tuning.executors.executor import Executor, Finished, Trial
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.runs.launcher import launch

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.options.preset import Preset
+from pipeline_lab.options.presets import Preset
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore

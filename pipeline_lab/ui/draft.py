@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.found_features import suggest_label
 from pipeline_lab.workloads.records import RecordFeature, format_features
@@ -39,7 +39,7 @@ class Draft:
     """A document in the making.
 
     Attributes:
-        document: What :func:`pipeline_lab.options.run.read_options` would validate.
+        document: What :func:`pipeline_lab.options.run_options.read_options` would validate.
         stage_keys: One key per stage, in the order of the stages.
         generation: Grows when the whole document is replaced, so that old fields are forgotten.
         origin: What it was started from: ``preset:…`` or ``run:…``.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError, StoreError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
@@ -19,7 +19,8 @@ from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from pipeline_lab.advice.what_if import Measured, Prediction
+    from pipeline_lab.advice.measured import Measured
+    from pipeline_lab.advice.what_if import Prediction
 
 SAME_PERCENT = 0.1
 MOST_RUNS = 5

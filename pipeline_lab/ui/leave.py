@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui import own_code, server_paths
 
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import streamlit as st
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui import state
 from pipeline_lab.ui.origin import PARAMETER
 

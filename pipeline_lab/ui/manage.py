@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, state

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.saved_presets import find_any_preset, preset_groups
 from pipeline_lab.runs.store import RunStore

@@ -7,7 +7,7 @@ import. No link and no opened file may name code, allowed or not.
 import os
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.workloads.module import ModuleWorkload
 
 VARIABLE = "PIPELINE_LAB_ALLOW_CODE"

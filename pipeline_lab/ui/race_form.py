@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 import streamlit as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.saved_presets import all_presets, find_any_preset
 from pipeline_lab.runs.store import RunStore

@@ -8,7 +8,7 @@ import streamlit as st
 from pipeline_lab.comparison.arm_names import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.figures.race_standing import closing_intervals
-from pipeline_lab.options.race import RaceOptions, read_recorded_race
+from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunRecord

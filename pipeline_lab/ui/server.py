@@ -14,7 +14,7 @@ import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.ui import own_code, security
-from pipeline_lab.ui.routes import ROUTES as ROUTES
+from pipeline_lab.ui.routes import ROUTES
 from pipeline_lab.ui.text import escape, sentence
 
 SCRIPT = Path(__file__).with_name("main.py")

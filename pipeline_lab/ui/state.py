@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.figures.theme import Mode
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui.draft import Draft, start_draft
 
 _DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED, _PART_TO_SHOW = "draft", "problem", "launchable", "linked", "part-to-show"

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.options.tune import TuneOptions, read_tune_options
+from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import leave, links, race_form
 from pipeline_lab.ui.draft import Document

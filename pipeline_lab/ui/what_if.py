@@ -4,12 +4,13 @@ import streamlit as st
 
 from pipeline_lab.advice.changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.forecasts import Forecast, plan_race, read_forecasts, score
+from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.told import options_of
-from pipeline_lab.advice.what_if import Measured, Prediction, measure, predict
+from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.finding import name_of
 from pipeline_lab.runs.launcher import launch

@@ -8,8 +8,9 @@ import streamlit as st
 from pipeline_lab.advice.edits import edit_stages, set_pipeline, set_stage, set_workload, with_cache, with_whole_batches
 from pipeline_lab.advice.workloads import KNOWN_TIMES
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.pipeline import BatchStage, CacheStage, PrefetchStage, ReadStage, ShuffleStage
-from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions, set_options
+from pipeline_lab.options.stages import BatchStage, CacheStage, PrefetchStage, ShuffleStage
 from pipeline_lab.ui.fields import label_of
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 

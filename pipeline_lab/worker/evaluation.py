@@ -9,10 +9,10 @@ import numpy as np
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.events import EvaluationEvent, PhaseEvent
 from pipeline_lab.runs.tables import TableWriter
-from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.recorder import read_names, read_parts
 from pipeline_lab.worker.trainer import Batch, Trainer
+from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
 
 class Evaluation:

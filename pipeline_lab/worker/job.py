@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.events import PhaseEvent
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.clock import Clock

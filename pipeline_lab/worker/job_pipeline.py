@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 from pipeline_lab.errors import OwnCodeError
 from pipeline_lab.runs.files import DataFile
-from pipeline_lab.worker.data.prepare import count_views, prepare_files
 from pipeline_lab.worker.failures import report_failure
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.own_code import OwnPipeline, open_own
 from pipeline_lab.worker.own_errors import errors_told, hard_exits_told
 from pipeline_lab.worker.pipeline_module import import_pipeline, source_to_run
+from pipeline_lab.worker.workloads.data_and_step import count_views, prepare_files
 from pipeline_lab.workloads.module import ModuleWorkload
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.events import NoteEvent, RaceEvent
 from pipeline_lab.runs.race_standing import Rounds, Standing, find_standings, max_rounds, plan_race
 from pipeline_lab.runs.tables import TableWriter

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.pipeline import CacheStage, ShuffleStage, SnapshotStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import CacheStage, ShuffleStage, SnapshotStage
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.block_load import BlockLoad, LoadMeter
 from pipeline_lab.worker.job import Job

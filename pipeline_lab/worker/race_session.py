@@ -5,7 +5,7 @@ import contextlib
 import keras
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.store import RunFolder
@@ -13,7 +13,6 @@ from pipeline_lab.runs.tables import BLOCKS, TableWriter
 from pipeline_lab.worker.block_load import LoadMeter
 from pipeline_lab.worker.buffers import Buffers
 from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.data.prepare import find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.gpu import Gpu
@@ -28,8 +27,8 @@ from pipeline_lab.worker.race_arm import Arm, count_epoch_batches
 from pipeline_lab.worker.recorder import StepRecorder
 from pipeline_lab.worker.session import carries_ids, damage_named, describe_run, keep, mark_running, note_missing_gpu
 from pipeline_lab.worker.stopping import StopRequest
-from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
+from pipeline_lab.worker.workloads.data_and_step import find_tables, make_trainer
 
 
 def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopRequest) -> None:

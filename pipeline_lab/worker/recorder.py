@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.runs.tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
-from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.steps import TakenStep
 from pipeline_lab.worker.trainer import Batch, Trainer
+from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 IntArray: TypeAlias = NDArray[np.int64]

@@ -8,8 +8,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from pipeline_lab.options.race import read_race_options
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.race_options import read_race_options
+from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.events import PhaseEvent
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunFolder, read_record

@@ -19,7 +19,6 @@ from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.calibration import calibrate
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.course import Course
-from pipeline_lab.worker.data.prepare import find_damage, find_misfit, find_tables
 from pipeline_lab.worker.device import Device, choose_device
 from pipeline_lab.worker.environment import describe_environment
 from pipeline_lab.worker.evaluation import Evaluation
@@ -37,9 +36,9 @@ from pipeline_lab.worker.recorder import StepRecorder
 from pipeline_lab.worker.steps import Steps
 from pipeline_lab.worker.stopping import StopRequest
 from pipeline_lab.worker.trainer import Trainer
-from pipeline_lab.worker.trainers import make_trainer
 from pipeline_lab.worker.window_recorder import WindowRecorder
 from pipeline_lab.worker.windows import StepWindows
+from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit, find_tables, make_trainer
 from pipeline_lab.worker.written_pipeline import describe_written
 from pipeline_lab.workloads.workload import Workload
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline_lab.advice.forecasts import plan_race, read_forecasts, score
 from pipeline_lab.comparison.race import read_race
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.race import read_race_options
+from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.store import RunStore
 from tests.support.measured import mapped, measured, options, with_workload
 from tests.support.races import PlantedArm, make_race

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.advice.order_cures import CURES, cure
 from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.workloads.images import ImagesWorkload
 

@@ -1,9 +1,10 @@
+from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.advice.suggestions import suggest
-from pipeline_lab.advice.what_if import Measured, Prediction, predict
+from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import RunOptions, set_option, set_options
+from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from tests.support import results
 from tests.support.measured import measured
 

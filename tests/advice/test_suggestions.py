@@ -10,7 +10,7 @@ from pipeline_lab.advice.suggestions import suggest
 from pipeline_lab.advice.what_if import explain
 from pipeline_lab.analysis.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from tests.advice.test_changes import pasted
 from tests.support import results
 from tests.support.measured import BATCH, MAP_MS, mapped, measured, options, with_workload

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.advice.what_if import Measured, Prediction, explain, predict
+from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.what_if import Prediction, explain, predict
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, mapped, measured, options, with_workload
 
 REPEAT: dict[str, Any] = {"stage": "repeat"}

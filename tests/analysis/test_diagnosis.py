@@ -9,7 +9,8 @@ import pytest
 
 from pipeline_lab.analysis import later_epochs, tables
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
-from pipeline_lab.analysis.diagnosis import Diagnosis, diagnose
+from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.analysis.trace_parts import analyse_trace
 from pipeline_lab.analysis.verdict import Confidence

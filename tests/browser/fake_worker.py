@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lab.options.race import RaceOptions, read_race_options
+from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.runs.events import Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunKind, RunState

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pipeline_lab.analysis import cross_check
-from pipeline_lab.analysis.diagnosis import Diagnosis
+from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.cli.summary import summarise
 from pipeline_lab.runs.store import RunStore

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 from pipeline_lab.options.presets import BASELINE, PRESETS
-from pipeline_lab.options.run import options_schema, read_options
+from pipeline_lab.options.run_options import options_schema, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import wait
 from tests.cli.support import call

@@ -13,7 +13,8 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.tuning.result import read_tuning
 from tests.cli.support import call
 from tests.support.lab import Lab
-from tests.support.worlds import NAIVE, make_search
+from tests.support.true_times import NAIVE
+from tests.support.worlds import make_search
 
 PLANTED = Path(__file__).parents[1] / "support" / "planted_worker.py"
 

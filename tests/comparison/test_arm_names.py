@@ -2,8 +2,8 @@
 
 from pipeline_lab.comparison.arm_names import describe_alike, name_arms
 from pipeline_lab.options.presets import BASELINE, OPTIMISED, SYNTHETIC
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions, set_options
 
 SAME = SYNTHETIC.options
 

@@ -6,8 +6,7 @@ import pipeline_lab
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.comparison.opening import open_recorded
-from pipeline_lab.comparison.recorded import ComparisonError
-from pipeline_lab.errors import TraceReadError
+from pipeline_lab.errors import ComparisonError, TraceReadError
 from pipeline_lab.runs.store import RunStore
 from tests.support import results
 from tests.support.recorded import recorded

@@ -16,8 +16,8 @@ from pipeline_lab.comparison.race_words import find_warnings
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.figures.race import race_intervals
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import set_option
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.runs.tables import SAMPLES, TableWriter
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.comparison.recorded import DRIFT_WARNING, ComparisonError, compare_runs
+from pipeline_lab.comparison.recorded import DRIFT_WARNING, compare_runs
 from pipeline_lab.comparison.recorded_run import with_distinct_names
 from pipeline_lab.comparison.step_time import StepTimeRatio
-from pipeline_lab.errors import Unavailable
+from pipeline_lab.errors import ComparisonError, Unavailable
 from tests.support import results
 from tests.support.recorded import ENVIRONMENT, job_steps, recorded
 

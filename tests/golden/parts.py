@@ -17,7 +17,7 @@ import pytest
 
 from pipeline_lab.cli.reference import list_commands
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.pipeline.source import render_source
 from tests.cli.support import call

@@ -5,22 +5,10 @@ import math
 import pytest
 
 from pipeline_lab.options.amount import Amount, amounts_behind
-from pipeline_lab.options.pipeline import (
-    BatchStage,
-    FilterStage,
-    ParseStage,
-    PipelineOptions,
-    RandomShardStage,
-    ReadStage,
-    RebatchStage,
-    RepeatStage,
-    ShardStage,
-    SkipStage,
-    Stage,
-    TakeStage,
-    UnbatchStage,
-    ViewsStage,
-)
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import BatchStage, ParseStage, RebatchStage, RepeatStage, UnbatchStage, ViewsStage
 
 ENDLESS = Amount(math.inf, math.inf)
 

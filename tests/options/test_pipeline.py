@@ -3,15 +3,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lab.options.pipeline import (
-    STAGE_TYPES,
-    BatchStage,
-    MapStage,
-    PipelineOptions,
-    PrefetchStage,
-    ReadStage,
-    ServiceStage,
-)
+from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.service_stage import ServiceStage
+from pipeline_lab.options.stages import BatchStage, MapStage, PrefetchStage
 
 
 def pipeline(*stages: dict[str, Any], **options: Any) -> PipelineOptions:

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import BASELINE, OPTIMISED, PRESETS, Preset, find_preset
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run_options import read_options
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.options.audio_presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
-from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
+from pipeline_lab.options.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
+from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
 from pipeline_lab.pipeline.clip_lengths import buckets_of, padding_share
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight

@@ -3,31 +3,26 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
+from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.service_stage import ServiceStage
+from pipeline_lab.options.stages import (
     AugmentStage,
     BatchStage,
     CacheStage,
-    FilterStage,
     LookupStage,
     ParseStage,
-    PipelineOptions,
     PrefetchStage,
     PrefetchToDeviceStage,
-    RandomShardStage,
-    ReadStage,
     RepeatStage,
     SaveStage,
-    ServiceStage,
-    ShardStage,
     ShuffleStage,
-    SkipStage,
     SnapshotStage,
-    Stage,
-    TakeStage,
     ViewsStage,
 )
-from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.workloads.features import FeaturesWorkload

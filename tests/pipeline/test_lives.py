@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.pipeline.lives import predict_run, reachable_examples
 

@@ -1,20 +1,11 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.options.pipeline import (
-    BatchStage,
-    CacheStage,
-    ParseStage,
-    PipelineOptions,
-    RandomShardStage,
-    ReadStage,
-    RepeatStage,
-    ShardStage,
-    ShuffleStage,
-    Stage,
-    TakeStage,
-)
+from pipeline_lab.options.part_stages import RandomShardStage, ShardStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
 from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import BatchStage, CacheStage, ParseStage, RepeatStage, ShuffleStage
 from pipeline_lab.pipeline.reading_order import MAX_RECORDS, order_steps, predict_order
 from pipeline_lab.statistics.reading_steps import (
     Batch,

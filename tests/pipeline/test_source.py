@@ -6,26 +6,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.presets import PRESETS, find_preset
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
+from pipeline_lab.options.stages import (
     BatchStage,
-    FilterStage,
     ParseStage,
-    PipelineOptions,
     PrefetchToDeviceStage,
-    RandomShardStage,
-    ReadStage,
     RebatchStage,
     RepeatStage,
     SaveStage,
-    ShardStage,
-    SkipStage,
     SnapshotStage,
-    TakeStage,
     UnbatchStage,
     ViewsStage,
 )
-from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.run import RunOptions, read_options, set_option, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.records import RecordsWorkload

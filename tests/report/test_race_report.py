@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline_lab.comparison.recorded import ComparisonError
+from pipeline_lab.errors import ComparisonError
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.report.report_on import report_on
 from tests.report.subjects import race_report, run_report

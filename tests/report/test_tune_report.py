@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.comparison.recorded import ComparisonError
-from pipeline_lab.errors import Unavailable
+from pipeline_lab.errors import ComparisonError, Unavailable
 from pipeline_lab.figures.tuning import search_places
 from pipeline_lab.report.catalogue import FORMATS
 from pipeline_lab.report.content import Table

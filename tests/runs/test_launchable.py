@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.own import own_options
 from pipeline_lab.options.presets import BASELINE
-from pipeline_lab.options.run import set_options
+from pipeline_lab.options.run_options import own_options, set_options
 from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.launcher import launch
 from tests.support.lab import Lab

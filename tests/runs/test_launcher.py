@@ -9,8 +9,8 @@ import pytest
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.presets import BASELINE
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs import launcher, recorded, runtime
 from pipeline_lab.runs.record import RunState

@@ -2,7 +2,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import FEATURES_LOOKUP, SYNTHETIC
-from pipeline_lab.options.run import set_options
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs import room
 from pipeline_lab.runs.launcher import launch
 from tests.support.lab import Lab

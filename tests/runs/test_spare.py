@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline_lab.runs.launcher import ensure_spare, wait
+from pipeline_lab.runs.launcher import wait
 from pipeline_lab.runs.queue import Turn
 from pipeline_lab.runs.record import Process, RunState
-from pipeline_lab.runs.spare import Request, fingerprint, hand_over, short_address, socket_path
+from pipeline_lab.runs.spare import Request, ensure_spare, fingerprint, hand_over, short_address, socket_path
 from pipeline_lab.runs.store import read_record
 from tests.support.lab import Lab, notes, until
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from pipeline_lab.options.presets import SYNTHETIC
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.events import NoteEvent, read_events
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState

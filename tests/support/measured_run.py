@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.events import CalibrationEvent, format_event
 from pipeline_lab.runs.files import DataFile, write_files

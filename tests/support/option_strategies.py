@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 
 PARALLELISM = st.none() | st.just("autotune") | st.integers(1, 64)
 FLAGS = st.booleans()

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_lab.options.race import read_race_options
+from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from tests.support.races import fill_race

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunState

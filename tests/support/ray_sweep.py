@@ -21,7 +21,8 @@ from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.search import search
 from tests.support.leaving import leave_once
-from tests.support.worlds import predicted, true_ms, tune_options
+from tests.support.true_times import true_ms
+from tests.support.worlds import predicted, tune_options
 
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 OPTIONS = tune_options(max_configurations=4)

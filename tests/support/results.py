@@ -15,8 +15,9 @@ from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.evaluation import Evaluation
 from pipeline_lab.analysis.evaluation import measure as measure_evaluation
 from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
+from pipeline_lab.analysis.gap_tables import BUSY_TABLE, GAP_TABLE
 from pipeline_lab.analysis.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, IdleGaps
+from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
 from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
 from pipeline_lab.analysis.job_load import JobLoad
 from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from pipeline_lab.options.pipeline import BatchStage, MapStage, PipelineOptions, PrefetchStage, ReadStage, RepeatStage
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage, MapStage, PrefetchStage, RepeatStage
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.races import PlantedArm
 

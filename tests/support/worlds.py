@@ -8,10 +8,10 @@ from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.terms import Term
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.pipeline import PrefetchStage
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import PrefetchStage
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.cli.choice import apply_settings
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.events import CalibrationEvent, PhaseEvent, format_event
 from pipeline_lab.runs.record import RunKind, RunState
@@ -22,7 +22,8 @@ from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.trials import Ledger, Trials
 from pipeline_lab.units import NS_PER_S
 from tests.support.run_folders import set_state
-from tests.support.worlds import World, predicted, true_ms, tune_options
+from tests.support.true_times import true_ms
+from tests.support.worlds import World, predicted, tune_options
 
 BEGUN_S = 1_700_000_000.0
 ONCE_S, EACH_S = 6.0, 3.0

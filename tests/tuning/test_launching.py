@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import SPARSE
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs import runtime
 from pipeline_lab.runs.launcher import cancel
 from pipeline_lab.runs.record import RunState

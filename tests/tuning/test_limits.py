@@ -1,8 +1,7 @@
 import numpy as np
 
-from pipeline_lab.options.audio_presets import AUDIO_BUCKETED
-from pipeline_lab.options.presets import BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.presets import AUDIO_BUCKETED, BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.tuning.limits import Limits, Sampling, mixes_worse
 from tests.tuning.test_space import at
 

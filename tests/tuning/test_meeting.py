@@ -2,13 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.budget import Budget
 from pipeline_lab.tuning.meeting import Candidate, Meeting, Met
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.tuning.trials import Ledger, Trials
-from tests.support.worlds import NAIVE, SMALL, World, tune_options
+from tests.support.true_times import NAIVE, SMALL
+from tests.support.worlds import World, tune_options
 
 CANDIDATES = {
     each.name: Candidate(each.options, None) for each in list(make_space(NAIVE, only=SMALL).configurations())[1:5]

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline_lab import tune
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning import launching
 from pipeline_lab.tuning.own_functions import WRAPPER, find_target, options_of_function

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.tuning.picking import NEAR_BEST, Predicted, pareto_set, pick
 from pipeline_lab.tuning.space import Configuration, make_space
-from tests.support.worlds import NAIVE, SMALL
+from tests.support.true_times import NAIVE, SMALL
 
 CONFIGURATIONS = tuple(make_space(NAIVE, only=SMALL).configurations())
 COSTS = st.tuples(st.floats(1.0, 100.0), st.integers(0, 5), st.integers(1, 5))

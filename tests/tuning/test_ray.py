@@ -15,7 +15,7 @@ from pipeline_lab.tuning.executors.ray_trial import pack, sweep, unpack
 from pipeline_lab.tuning.executors.requirements import Machine, MachinesDifferError, check_machines, describe_machine
 from tests.support.lab import Lab
 from tests.support.run_folders import make_run
-from tests.support.worlds import NAIVE
+from tests.support.true_times import NAIVE
 
 SUPPORT = Path(__file__).parents[1] / "support"
 HERE = Machine("here", "3.11", "0.1.0", "2.21.0", "")

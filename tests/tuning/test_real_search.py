@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline_lab import tune
-from pipeline_lab.options.run import set_options
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.tuning.history import Profiled, Proposed
 from tests.support.lab import Lab
 from tests.support.true_times import NAIVE

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import RunFailedError
-from pipeline_lab.options.pipeline import MapStage
 from pipeline_lab.options.presets import BASELINE, VIEWS_APART
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions, set_option
-from pipeline_lab.options.tune import TuneOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions, set_option
+from pipeline_lab.options.stages import MapStage
+from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.store import RunFolder, RunStore
@@ -20,7 +20,8 @@ from pipeline_lab.tuning.modelling import Model
 from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.trials import Ledger, Trials
-from tests.support.worlds import NAIVE, STEP_MS, KilledError, World, blind, predicted, true_ms, tune_options
+from tests.support.true_times import NAIVE, STEP_MS, true_ms
+from tests.support.worlds import KilledError, World, blind, predicted, tune_options
 from tests.tuning.test_space import at
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.tune import read_tune_options
+from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.runs.queue import MeasurementLock
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore, read_record
 from pipeline_lab.tuning.executors.ray_trial import measure, unpack
 from pipeline_lab.tuning.executors.slots import Node, Slot, find_slots, share_of
-from tests.support.worlds import NAIVE, tune_options
+from tests.support.true_times import NAIVE
+from tests.support.worlds import tune_options
 
 EIGHT, ONE, NONE = Node("a", 64.0, 8.0), Node("b", 16.0, 1.0), Node("c", 32.0, 0.0)
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import set_options
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs import opened, recorded
 from pipeline_lab.runs.launcher import launch
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run_options import read_options
 from pipeline_lab.ui.draft import (
     add_stage,
     change_workload,

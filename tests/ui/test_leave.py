@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import RunOptions, set_options
+from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.ui import leave
 
 

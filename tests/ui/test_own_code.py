@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lab.options.own import own_options
+from pipeline_lab.options.run_options import own_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore

@@ -3,8 +3,8 @@
 import pytest
 
 from pipeline_lab.options.presets import SYNTHETIC, find_preset
-from pipeline_lab.options.race import read_race_options
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.race_options import read_race_options
+from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunState
 from tests.support.run_folders import make_run
 from tests.support.saved_runs import make_saved_run, make_watched_race

@@ -7,7 +7,7 @@ from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.forecasts import plan_race
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.options.presets import PRESETS
-from pipeline_lab.options.race import read_race_options
+from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.ui import analyses
 from tests.support.measured import mapped, measured, options

@@ -32,7 +32,7 @@ from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterat
 from pipeline_lab.capture.profile_windows import ProfileWindows
 from pipeline_lab.capture.profilers import OwnProfiler
 from pipeline_lab.errors import CaptureError, DataError, OptionsError, PipelineLabError
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -40,19 +40,18 @@ from pipeline_lab.runs.tables import EVALUATED, MODEL, TableWriter, read_table
 from pipeline_lab.runs.written import write_written
 from pipeline_lab.worker.checkpoints import Checkpoints
 from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.data import prepare
-from pipeline_lab.worker.data.images import cifar_images, digit_images, random_images
 from pipeline_lab.worker.evaluation import Evaluation
 from pipeline_lab.worker.event_log import EventLog
 from pipeline_lab.worker.failures import explain_failure
 from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.model import build_network
 from pipeline_lab.worker.padding import measure_padding
 from pipeline_lab.worker.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.pipeline_module import import_pipeline
 from pipeline_lab.worker.session import run_session
 from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
-from pipeline_lab.worker.trainers import make_trainer
+from pipeline_lab.worker.workloads import data_and_step
+from pipeline_lab.worker.workloads.data_and_step import make_trainer
+from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
 from pipeline_lab.worker.written_pipeline import describe_written
 from tests.worker.fakes import make_job
 
@@ -67,14 +66,14 @@ def files_of(options: str) -> list[str]:
     """Make the files of a workload, or find the user's."""
     workload = read_options(options).workload
     with tempfile.TemporaryDirectory() as folder:
-        files = prepare.prepare_files(workload, EventLog(Path(folder) / "events.jsonl"), StopRequest())
+        files = data_and_step.prepare_files(workload, EventLog(Path(folder) / "events.jsonl"), StopRequest())
     return [file.path for file in files]
 
 
 def data_bytes_of(options: str) -> int:
     """Return what the files of a workload and the tables beside them take on disk."""
-    files = [prepare.DataFile(path, None, Path(path).stat().st_size) for path in files_of(options)]
-    return sum(file.size_bytes for file in [*files, *prepare.find_tables(read_options(options).workload, files)])
+    files = [data_and_step.DataFile(path, None, Path(path).stat().st_size) for path in files_of(options)]
+    return sum(file.size_bytes for file in [*files, *data_and_step.find_tables(read_options(options).workload, files)])
 
 
 def ids_of(options: str, probe: bool = False, batches: int | None = None) -> list[list[int]]:
@@ -175,7 +174,7 @@ def name_damage(files: list[str], stopped: bool = False) -> str | None:
     stop = StopRequest()
     stop.is_set = stopped
     try:
-        error = prepare.find_damage([prepare.DataFile(file, None, 0) for file in files], stop)
+        error = data_and_step.find_damage([data_and_step.DataFile(file, None, 0) for file in files], stop)
     except StopRequestedError:
         return "stopped"
     return None if error is None else str(error)
@@ -269,8 +268,8 @@ def train_on_vectors(options: str, steps: int) -> dict[str, Any]:
     """Train on the first batch of captions over and over; return the losses, and a digest of the vectors that came."""
     parsed = read_options(options)
     tf.keras.utils.set_random_seed(0)
-    files = [prepare.DataFile(path, None, 0) for path in files_of(options)]
-    tables = prepare.find_tables(parsed.workload, files)
+    files = [data_and_step.DataFile(path, None, 0) for path in files_of(options)]
+    tables = data_and_step.find_tables(parsed.workload, files)
     trainer = make_trainer(parsed, is_gpu=False, tables=tables)
     batch = next(iter(_dataset(parsed, False)))
     results = [trainer.read(trainer.step(batch)) for _ in range(steps)]

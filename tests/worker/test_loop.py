@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.presets import SYNTHETIC
-from pipeline_lab.options.run import RunOptions, set_option, set_options
+from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from pipeline_lab.runs.events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.tables import LABELS, SAMPLES, STEPS, read_table
 from pipeline_lab.worker.course import Course
-from pipeline_lab.worker.data.record_id import record_id
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.loop import OwnLoop
 from pipeline_lab.worker.recorder import StepRecorder
 from pipeline_lab.worker.steps import PythonSteps
 from pipeline_lab.worker.window_recorder import WindowRecorder
 from pipeline_lab.worker.windows import StepWindows
+from pipeline_lab.worker.workloads.data_files import record_id
 from tests.worker.fakes import FakeProfiler, FakeTrainer, make_job, no_marker
 
 

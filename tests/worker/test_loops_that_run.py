@@ -17,7 +17,7 @@ from pipeline_lab.analysis.retracing import Retraces
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.options.presets import SYNTHETIC, find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions, read_options, set_options
+from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.events import CalibrationEvent, NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.files import read_files

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OwnCodeError
-from pipeline_lab.options.own import own_options
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.run_options import RunOptions, own_options, read_options
 from pipeline_lab.runs.events import NoteEvent, read_events
 from pipeline_lab.runs.files import read_files
 from pipeline_lab.runs.store import RunFolder, read_record

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.options.presets import SYNTHETIC
-from pipeline_lab.options.run import set_option
+from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.events import NoteEvent, read_events
 from pipeline_lab.worker import page_cache
 from pipeline_lab.worker.page_cache import Dropping, cool, count_cached, drop

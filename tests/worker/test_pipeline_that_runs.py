@@ -8,22 +8,21 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions, read_options, set_option
+from pipeline_lab.options.stages import (
     AugmentStage,
     BatchStage,
     CacheStage,
     LookupStage,
     MapStage,
     ParseStage,
-    PipelineOptions,
     PrefetchStage,
-    ReadStage,
     RepeatStage,
     ShuffleStage,
-    Stage,
 )
-from pipeline_lab.options.run import RunOptions, read_options, set_option
-from pipeline_lab.worker.data.record_id import FILE_SHIFT, record_id
+from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, record_id
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.images import ImagesWorkload

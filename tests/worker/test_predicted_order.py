@@ -7,28 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.options.pipeline import (
-    BatchStage,
-    CacheStage,
-    FilterStage,
-    PipelineOptions,
-    RandomShardStage,
-    ReadStage,
-    RebatchStage,
-    RepeatStage,
-    ShardStage,
-    ShuffleStage,
-    SkipStage,
-    TakeStage,
-    UnbatchStage,
-)
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage, CacheStage, RebatchStage, RepeatStage, ShuffleStage, UnbatchStage
 from pipeline_lab.pipeline.reading_order import predict_order
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import (
     ReadingOrder,
 )
-from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
+from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 pytestmark = pytest.mark.tensorflow

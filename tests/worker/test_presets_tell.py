@@ -13,7 +13,7 @@ import pytest
 from pipeline_lab.analysis.diagnosis import diagnose
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import set_options
+from pipeline_lab.options.run_options import set_options
 from tests.worker.fakes import make_folder
 
 pytestmark = pytest.mark.tensorflow

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run import set_options
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
-from pipeline_lab.worker.data.record_id import FILE_SHIFT, RECORD_MASK
+from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
 pytestmark = pytest.mark.tensorflow
 

@@ -12,19 +12,19 @@ import pytest
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.comparison.race import read_race
 from pipeline_lab.comparison.race_arm import ArmIdle
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import (
     BatchStage,
     CacheStage,
     MapStage,
     ParseStage,
-    PipelineOptions,
     PrefetchStage,
-    ReadStage,
     RepeatStage,
     ShuffleStage,
 )
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.events import FailureEvent, PhaseEvent, RaceEvent, read_events

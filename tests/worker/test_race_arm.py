@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.pipeline import BatchStage, CacheStage, MapStage, PipelineOptions, ReadStage, ShuffleStage
+from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.presets import SYNTHETIC
-from pipeline_lab.options.race import RaceOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.stages import BatchStage, CacheStage, MapStage, ShuffleStage
 from pipeline_lab.runs.events import NoteEvent, RaceEvent, read_events
 from pipeline_lab.runs.tables import BLOCKS, SAMPLES, STEPS, TableWriter, read_table
 from pipeline_lab.worker import race, race_arm

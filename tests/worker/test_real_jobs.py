@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.options.pipeline import BatchStage, ParseStage, PipelineOptions, ReadStage, RepeatStage, ShuffleStage
+from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage, ParseStage, RepeatStage, ShuffleStage
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.events import (
     CalibrationEvent,

@@ -7,31 +7,26 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from pipeline_lab.options.pipeline import (
+from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.options.pipeline import PipelineOptions, Stage
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.service_stage import ServiceStage
+from pipeline_lab.options.stages import (
     BatchStage,
-    FilterStage,
     ParseStage,
-    PipelineOptions,
     PrefetchStage,
     PrefetchToDeviceStage,
-    RandomShardStage,
-    ReadStage,
     RebatchStage,
     RepeatStage,
     SaveStage,
-    ServiceStage,
-    ShardStage,
     ShuffleStage,
-    SkipStage,
     SnapshotStage,
-    Stage,
-    TakeStage,
     UnbatchStage,
     ViewsStage,
 )
-from pipeline_lab.options.run import RunOptions
 from pipeline_lab.pipeline.reading_order import predict_order
-from pipeline_lab.worker.data.record_id import record_id
+from pipeline_lab.worker.workloads.data_files import record_id
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.sparse import SparseWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.options.race import RaceOptions
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions
 
 
 class SearchStoppedError(PipelineLabError):

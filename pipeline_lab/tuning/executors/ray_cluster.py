@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pipeline_lab.errors import OptionsError, RunFailedError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors import ray_trial
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.options.race import RaceOptions, read_race_options
-from pipeline_lab.options.run import RunOptions, read_options
+from pipeline_lab.options.race_options import RaceOptions, read_race_options
+from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.launcher import create_run
 from pipeline_lab.runs.machine import core_numbers, keep_to_cores
 from pipeline_lab.runs.runtime import child_environment, die_with_parent, module_command, runtime_folder

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pipeline_lab.errors import DataError, PipelineLabError
-from pipeline_lab.options.run import RunOptions
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.version import __version__
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.images import ImagesWorkload

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.run import read_options
+from pipeline_lab.options.run_options import read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launchable import check_launchable
 from pipeline_lab.runs.launcher import launch

@@ -1,0 +1,194 @@
+"""Everything that a race is told: its arms, and when it may stop.
+
+``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` tells the two apart.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.fields import Options
+from pipeline_lab.options.bucket_stage import BucketStage
+from pipeline_lab.options.explaining import explain
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import BatchStage, RebatchStage, RepeatStage
+
+RECORDED = "recorded"
+"""Context of the validation of what was recorded: what cannot be raced any more can still be looked at."""
+
+
+class RaceOptions(Options):
+    """Two or more option sets that take turns in one process; the first is the baseline."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["race"] = "race"
+    name: str = Field("", max_length=200)
+    arms: tuple[RunOptions, ...] = Field(min_length=2, max_length=8)
+    pairs: int = Field(30, ge=6, le=500)
+    """Rounds that count after which the race ends in any case."""
+    block_steps: int = Field(10, ge=2, le=100_000)
+    """Measured steps of one arm in one round."""
+    margin_percent: float = Field(3.0, gt=0, le=50)
+    """Smallest difference that matters; smaller ones are called equivalent."""
+    fail_if_slower_percent: float | None = Field(None, ge=0, le=1000)
+    """Race only until it is clear whether a candidate is slower than the baseline by more than this."""
+    max_seconds: float = Field(600.0, gt=0, le=86_400)
+    """The race ends after this time, warm-up not counted, s."""
+    warmup_seconds: float = Field(60.0, gt=0, le=86_400)
+    """An arm whose caches are not full and whose parallelism has not settled by then races as it is, s."""
+    max_extra_load_percent: float = Field(25.0, gt=0, le=100)
+    """A round in which other programs used so much more of the cores than was usual does not count."""
+    alpha: float = Field(0.05, ge=0.001, le=0.5)
+    """Largest chance that any of the intervals, at any moment of the race, misses the truth."""
+    seed: int = Field(0, ge=0, le=2**31 - 1)
+    """Of the coins that decide which arm runs first."""
+    timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
+    """Time for all but the warm-ups and the rounds, s; the supervisor ends a race that takes longer."""
+    predicted_ratios: tuple[Annotated[float, Field(gt=0)] | None, ...] = ()
+    """What each candidate was predicted to take, over the baseline, so that the race can be held against it: per step, or
+    per example where the batch sizes differ; empty where nobody predicted."""
+
+    @model_validator(mode="after")
+    def _arms_can_race(self, info: ValidationInfo) -> "RaceOptions":
+        if self.predicted_ratios and len(self.predicted_ratios) != len(self.arms) - 1:
+            raise ValueError(
+                f"{len(self.predicted_ratios)} predicted_ratios for {len(self.arms) - 1} candidates; give one for each, null "
+                "where there is none"
+            )
+        if len({arm.training.device for arm in self.arms}) > 1:
+            raise ValueError("all arms of a race train on one device; set the same training.device in each")
+        if info.context != RECORDED:
+            _check_replicas(self.arms)
+            _check_batches(self.arms)
+        for number, arm in enumerate(self.arms):
+            if arm.training.loop == "keras_fit":
+                raise ValueError(
+                    f"{arm_name(arm, number)} trains by Model.fit, which cannot take turns with other arms; race with "
+                    "loop = custom or in_graph, or compare recorded runs"
+                )
+            if not arm.is_assembled:  # only the race itself will tell
+                continue
+            if arm.training.page_cache == "cold":
+                raise ValueError(
+                    f"{arm_name(arm, number)} asks for a cold page cache, but the blocks of a race read the same files again "
+                    "and again; set training.page_cache to warm"
+                )
+            if arm.training.evaluate_every is not None:
+                raise ValueError(
+                    f"{arm_name(arm, number)} evaluates its model, which a race has no place for; leave "
+                    "training.evaluate_every empty"
+                )
+            endless = any(isinstance(stage, RepeatStage) and stage.count is None for stage in arm.pipeline.stages)
+            if not endless:
+                raise ValueError(
+                    f"the data of {arm_name(arm, number)} end, and a race cannot say when it is over by then; "
+                    "add a repeat stage without a count"
+                )
+        return self
+
+    def predicted_ratio(self, arm: int) -> float | None:
+        """Return what was predicted of an arm, None where nobody did; 0 is the baseline."""
+        return self.predicted_ratios[arm - 1] if arm and self.predicted_ratios else None
+
+    @property
+    def examples_per_step(self) -> tuple[int, ...] | None:
+        """Examples in a step of each arm where they differ; None where they are alike, or a dataset of your own hides them."""
+        if not all(arm.is_assembled for arm in self.arms):
+            return None
+        sizes = tuple(arm.pipeline.batch_size for arm in self.arms)
+        return sizes if len(set(sizes)) > 1 else None
+
+    @property
+    def per(self) -> Literal["step", "example"]:
+        """What the arms' times are compared for; of another batch size only the time per example tells anything."""
+        return "step" if self.examples_per_step is None else "example"
+
+    @property
+    def label(self) -> str:
+        """The name, or the names of the arms."""
+        return self.name or " against ".join(self.arm_names)[:200]
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """Names of the arms, told apart by their letter where two are called alike."""
+        names = [arm_name(arm, number) for number, arm in enumerate(self.arms)]
+        return tuple(
+            name if names.count(name) == 1 else f"{name} ({_letter(number)})" for number, name in enumerate(names)
+        )
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def arm_name(arm: RunOptions, number: int) -> str:
+    return arm.name or f"arm {_letter(number)}"
+
+
+def read_race_options(document: dict[str, Any]) -> RaceOptions:
+    """Validate the options document of a race.
+
+    Raises:
+        OptionsError: It holds something that is not allowed; the text names each place.
+    """
+    return _read(document, None)
+
+
+def read_recorded_race(document: dict[str, Any]) -> RaceOptions:
+    """Validate the same of a race that lies in a store, maybe from before its like was refused.
+
+    Raises:
+        OptionsError: It holds something that was never allowed; the text names each place.
+    """
+    return _read(document, RECORDED)
+
+
+def _read(document: dict[str, Any], context: str | None) -> RaceOptions:
+    try:
+        return RaceOptions.model_validate(document, context=context)
+    except ValidationError as error:
+        raise OptionsError(explain(error, RaceOptions)) from None
+
+
+def _check_replicas(arms: tuple[RunOptions, ...]) -> None:
+    """Refuse arms of which nobody knows what their pipelines hold ready.
+
+    Raises:
+        ValueError: An arm divides its batches among replicas.
+    """
+    for number, arm in enumerate(arms):
+        if arm.training.replicas > 1:
+            raise ValueError(
+                f"{arm_name(arm, number)} divides its batches among {arm.training.replicas} replicas, and tf.data does "
+                "not tell what such a pipeline holds ready, which a race must know; set training.replicas to 1, or "
+                "compare recorded runs"
+            )
+
+
+def _check_batches(arms: tuple[RunOptions, ...]) -> None:
+    """Refuse arms of which nobody knows how many examples a step trains on.
+
+    Raises:
+        ValueError: Buckets have batches of several sizes, and not all arms sort their examples into the same ones.
+    """
+    buckets = [_last_buckets(arm) for arm in arms]
+    if all(each == buckets[0] for each in buckets):
+        return
+    for number, (arm, found) in enumerate(zip(arms, buckets, strict=True)):
+        if found is not None and len(set(found.batch_sizes)) > 1:
+            raise ValueError(
+                f"the batches of {arm_name(arm, number)} hold {min(found.batch_sizes)} to {max(found.batch_sizes)} examples, "
+                "so how many a step trains on is not known; give every bucket the same size in batch_sizes, or compare "
+                "recorded runs"
+            )
+
+
+def _last_buckets(arm: RunOptions) -> BucketStage | None:
+    """Return the buckets that make an arm's batches, None where something else does."""
+    makers = [stage for stage in arm.pipeline.stages if isinstance(stage, BatchStage | BucketStage | RebatchStage)]
+    last = makers[-1] if makers else None
+    return last if isinstance(last, BucketStage) else None
+
+
+def _letter(number: int) -> str:
+    return "ABCDEFGH"[number]

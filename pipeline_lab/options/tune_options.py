@@ -1,0 +1,71 @@
+"""Everything that a search for a better pipeline is told: where it starts, what it may spend, what it must respect."""
+
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.fields import Options
+from pipeline_lab.options.explaining import explain
+from pipeline_lab.options.run_options import RunOptions
+
+DEFAULT_BUDGET_S = 900.0
+
+
+class TuneOptions(Options):
+    """A search: profile, predict, race what is predicted best, and go on from the winner."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["tune"] = "tune"
+    name: str = Field("", max_length=200)
+    start: RunOptions
+    budget_s: float = Field(DEFAULT_BUDGET_S, gt=0, le=7 * 86_400)
+    """Time that runs and races may take together, s."""
+    max_configurations: int = Field(8, ge=2, le=1000)
+    """Configurations that are measured at most, the start among them."""
+    max_memory_mb: int | None = Field(None, ge=1, le=100_000_000)
+    """Memory that buffers and caches may hold, MB; None for half of the machine's."""
+    max_threads: int | None = Field(None, ge=1, le=4096)
+    """Threads that may read and map at the same time; None for no limit."""
+    may_reorder: bool = False
+    """Also try pipelines that hand on elements in another order each time (``deterministic = False``)."""
+    margin_percent: float = Field(3.0, gt=0, le=50)
+    """Smallest difference that matters; among pipelines that are closer than this the cheapest wins."""
+    only: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Search only these values of these knobs, such as ``{"prefetch": ["2", "8"]}``; empty for all that fit."""
+    explore: bool = False
+    """Let Optuna propose configurations, for pipelines that the model cannot predict."""
+    ray: str | None = Field(None, min_length=1, max_length=500)
+    """Address of the Ray cluster whose machines measure; None for this machine."""
+    gpus_per_trial: int | None = Field(None, ge=1, le=1024)
+    """GPUs that a trial is given on a machine of the cluster, with as large a share of its cores; None for whole machines."""
+    block_steps: int = Field(10, ge=2, le=100_000)
+    """Measured steps of one arm in one round of a race."""
+    pairs: int = Field(30, ge=6, le=500)
+    """Rounds of the last race, in which the winner meets the start."""
+    seed: int = Field(0, ge=0, le=2**31 - 1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "TuneOptions":
+        if self.gpus_per_trial is not None and self.ray is None:
+            raise ValueError("gpus_per_trial divides up the machines of a cluster; name the cluster with ray")
+        return self
+
+    @property
+    def label(self) -> str:
+        return self.name or f"tune {self.start.label}"[:200]
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def read_tune_options(document: dict[str, Any]) -> TuneOptions:
+    """Validate the options document of a search.
+
+    Raises:
+        OptionsError: It holds something that is not allowed; the text names each place.
+    """
+    try:
+        return TuneOptions.model_validate(document)
+    except ValidationError as error:
+        raise OptionsError(explain(error, TuneOptions)) from None

@@ -1,0 +1,260 @@
+"""Image records of our own: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published.
+
+The network of the images workload: a residual network of eight layers, fixed for every preset.
+
+``conv 16 → 3 stages of one residual block with 16, 32 and 64 channels → global average → dense`` (He et al. 2015,
+section 4.2, with n = 1), batch normalisation after each convolution, 1×1 convolutions where the shape changes:
+78,042 trainable numbers for ten classes. It takes images of any size and is not scaled with them.
+
+The step of the images workload.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
+from pipeline_lab.worker.placement import PlacedTrainer, Placement
+from pipeline_lab.worker.trainer import Batch
+from pipeline_lab.worker.workloads.data_files import Recipe, files_in, record_id
+from pipeline_lab.worker.workloads.optimizer import make_optimizer
+from pipeline_lab.workloads.images import ImagesWorkload
+
+KNOWN_CLASSES = {"digits": 10, "cifar10": 10}
+"""Of data that come with their labels."""
+
+DIGIT_MAXIMUM = 16
+RANDOM_IMAGES = 256
+EXAMPLE_OVERHEAD_BYTES = 64
+
+
+@dataclass(frozen=True)
+class EncodedImages:
+    """Different images, used in turn for as many examples as are asked for.
+
+    Attributes:
+        jpegs: Encoded images.
+        labels: One class per image.
+    """
+
+    jpegs: Sequence[bytes]
+    labels: Sequence[int]
+
+
+def images_recipe(workload: ImagesWorkload) -> Recipe:
+    """Describe the files of the `digits`, `cifar10` or `random` data."""
+    images = _LazyImages(workload)
+    description = {"data": workload.data, "size": workload.image_size}
+    if workload.data == "random":
+        description["classes"] = workload.classes
+    return Recipe(
+        name=f"{workload.data}-{workload.image_size}",
+        description=description,
+        examples_per_file=workload.examples_per_file,
+        record_bytes=3 * workload.image_size**2 + EXAMPLE_OVERHEAD_BYTES,
+        write_file=images.write_file,
+    )
+
+
+def digit_images(size: int) -> EncodedImages:
+    """Return scikit-learn's 1,797 digits, scaled to size × size RGB."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    grey = (digits.images * (255 / DIGIT_MAXIMUM)).astype(np.float32)[..., np.newaxis]
+    scaled = tf.image.resize(grey, [size, size]).numpy().round().astype(np.uint8)
+    return EncodedImages(_encode(np.repeat(scaled, 3, axis=-1)), [int(label) for label in digits.target])
+
+
+def random_images(size: int, classes: int, count: int) -> EncodedImages:
+    """Return `count` images of noise; noise compresses badly, so they are as heavy as images of that size get."""
+    generator = np.random.default_rng(0)
+    jpegs = [tf.io.encode_jpeg(generator.integers(0, 256, (size, size, 3), np.uint8)).numpy() for _ in range(count)]
+    return EncodedImages(jpegs, generator.integers(0, classes, count).tolist())
+
+
+def cifar_images(size: int, most: int) -> EncodedImages:
+    """Return photographs of CIFAR-10's training set, `most` of its 50,000 at most, scaled to size × size.
+
+    Raises:
+        DataError: They were never downloaded to this machine, and cannot be now.
+    """
+    try:
+        (images, labels), _ = keras.datasets.cifar10.load_data()
+    except Exception as error:  # Keras raises nothing narrower
+        raise DataError(
+            f"CIFAR-10 cannot be downloaded ({str(error).rstrip('.')}); connect this machine to the network once, or set "
+            "workload.data = digits."
+        ) from None
+    images = images[:most]
+    if size != images.shape[1]:
+        images = tf.image.resize(images, [size, size]).numpy().round().astype(np.uint8)
+    return EncodedImages(_encode(images), [int(label) for label in labels[:most].reshape(-1)])
+
+
+def find_damaged_image(folder: Path, check: Callable[[], None]) -> DataError | None:
+    """Name the first image of a class that cannot be decoded; ``check`` raises to end the search."""
+    for path in files_in(folder, IMAGE_ENDINGS):
+        check()
+        if (why := _decoding_error(tf.io.read_file(str(path)))) is not None:
+            return DataError(f"{path} cannot be decoded ({why}); write it again as JPEG or PNG, or leave it out.")
+    return None
+
+
+def find_undecodable_record(path: Path, image_feature: str, check: Callable[[], None]) -> DataError | None:
+    """Name the first record of a file whose image cannot be decoded; ``check`` raises to end the search."""
+    features = {image_feature: tf.io.FixedLenFeature([], tf.string)}
+    for number, record in enumerate(tf.data.TFRecordDataset(str(path))):
+        check()
+        encoded = tf.io.parse_single_example(record, features)[image_feature]
+        if (why := _decoding_error(encoded)) is not None:
+            return DataError(
+                f"The image of record {number} of {path} cannot be decoded ({why}); write it again as JPEG, PNG, GIF or BMP."
+            )
+    return None
+
+
+def _decoding_error(encoded: Any) -> str | None:
+    """Return why an image cannot be decoded, in TensorFlow's words without its node names."""
+    try:
+        tf.io.decode_image(encoded, channels=3, expand_animations=False)
+    except tf.errors.OpError as error:
+        return re.sub(r"\{\{.*?\}\} *| \[Op:.*", "", error.message).rstrip(". ")
+    return None
+
+
+class _LazyImages:
+    """Encodes the images when the first file is written, which is not at all if the files are there."""
+
+    def __init__(self, workload: ImagesWorkload) -> None:
+        self._workload = workload
+        self._images: EncodedImages | None = None
+
+    def write_file(self, path: Path, file_index: int, count: int) -> None:
+        images = self._images = self._images or self._make()
+        first = sum(self._workload.examples_per_file[:file_index])
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for record in range(count):
+                index = (first + record) % len(images.jpegs)
+                writer.write(_example(images.jpegs[index], images.labels[index], record_id(file_index, record)))
+
+    def _make(self) -> EncodedImages:
+        workload = self._workload
+        if workload.data == "digits":
+            return digit_images(workload.image_size)
+        if workload.data == "cifar10":
+            return cifar_images(workload.image_size, sum(workload.examples_per_file))
+        return random_images(workload.image_size, workload.classes, min(RANDOM_IMAGES, sum(workload.examples_per_file)))
+
+
+def _encode(images: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]") -> list[bytes]:
+    return [tf.io.encode_jpeg(image).numpy() for image in images]
+
+
+def _example(jpeg: bytes, label: int, identity: int) -> bytes:
+    feature = {
+        "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg])),
+        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+        "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[identity])),
+    }
+    serialised: bytes = tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return serialised
+
+
+STAGE_CHANNELS: Sequence[int] = (16, 32, 64)
+KERNEL = 3
+
+
+def build_network(image_size: int, classes: int) -> Any:
+    """Build the network; its output are logits, shape (batch, classes).
+
+    Args:
+        image_size: Height and width of the images as they leave the pipeline, pixels.
+        classes: Number of labels.
+    """
+    images = keras.Input((image_size, image_size, 3))
+    features = _convolve(images, STAGE_CHANNELS[0], strides=1)
+    for stage, channels in enumerate(STAGE_CHANNELS):
+        features = _residual_block(features, channels, strides=1 if stage == 0 else 2)
+    features = keras.layers.GlobalAveragePooling2D()(features)
+    logits = keras.layers.Dense(classes, dtype="float32")(features)
+    return keras.Model(images, logits)
+
+
+def _residual_block(features: Any, channels: int, strides: int) -> Any:
+    inner = _convolve(features, channels, strides)
+    inner = keras.layers.Conv2D(channels, KERNEL, padding="same", use_bias=False)(inner)
+    inner = keras.layers.BatchNormalization()(inner)
+    if strides > 1:
+        features = keras.layers.Conv2D(channels, 1, strides=strides, use_bias=False)(features)
+        features = keras.layers.BatchNormalization()(features)
+    return keras.layers.ReLU()(keras.layers.Add()([inner, features]))
+
+
+def _convolve(features: Any, channels: int, strides: int) -> Any:
+    features = keras.layers.Conv2D(channels, KERNEL, strides=strides, padding="same", use_bias=False)(features)
+    return keras.layers.ReLU()(keras.layers.BatchNormalization()(features))
+
+
+class ImageTrainer(PlacedTrainer):
+    """Trains the residual network; loss and accuracy come from the same forward pass that trains.
+
+    Args:
+        training: How it is trained.
+        placement: On what devices.
+        image_size: Height and width of the images as they leave the pipeline, pixels.
+        classes: Number of labels.
+    """
+
+    def __init__(self, training: TrainingOptions, placement: Placement, image_size: int, classes: int) -> None:
+        keras.mixed_precision.set_global_policy(training.precision)
+        with placement.scope():
+            self._network = build_network(image_size, classes)
+            self._optimizer = make_optimizer(training)
+            self._optimizer.build(self._network.trainable_variables)
+        self._micro_batches = training.accumulate
+        super().__init__(placement, self._train_replica, self._judge_replica, xla=training.xla)
+
+    def weights(self) -> list[Any]:
+        return [*self._network.variables, *self._optimizer.variables]
+
+    def _judge_replica(self, batch: Batch) -> Any:
+        return self._look_at(batch["image"], batch["label"], training=False)
+
+    def _train_replica(self, batch: Batch) -> Any:
+        """Add up the gradients of the micro-batches, then change the weights once."""
+        weights = self._network.trainable_variables
+        images, labels = batch["image"], batch["label"]
+        examples, many = tf.shape(images)[0], self._micro_batches
+        loss, accuracy, gradients = tf.zeros([]), tf.zeros([]), [tf.zeros([]) for _ in weights]
+        logits = []
+        for part in range(many):
+            first, behind = part * examples // many, (part + 1) * examples // many
+            share = tf.cast(behind - first, tf.float32) / tf.cast(examples, tf.float32)
+            with tf.control_dependencies([loss, *gradients]):  # one after another: memory for one at a time
+                some_images, some_labels = images[first:behind], labels[first:behind]
+            with tf.GradientTape() as tape:
+                part_loss, part_accuracy, part_logits = self._look_at(some_images, some_labels, training=True)
+                scaled_loss = self._optimizer.scale_loss(part_loss * share / self._placement.replicas)
+            more = tape.gradient(scaled_loss, weights)
+            gradients = [gradient + added for gradient, added in zip(gradients, more, strict=True)]
+            loss, accuracy = loss + share * part_loss, accuracy + share * part_accuracy
+            logits.append(part_logits)
+        self._optimizer.apply(gradients, weights)
+        return loss, accuracy, tf.concat(logits, axis=0)
+
+    def _look_at(self, images: Any, labels: Any, *, training: bool) -> Any:
+        if images.dtype == tf.uint8:
+            images = tf.cast(images, tf.float32) / 255.0
+        logits = self._network(images, training=training)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        is_right = tf.equal(tf.argmax(logits, axis=-1), labels)
+        return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32)), logits

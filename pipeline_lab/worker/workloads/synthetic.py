@@ -1,0 +1,169 @@
+"""Records of the synthetic workload: eight bytes of id, then filler up to the length that was asked for.
+
+Training steps that take a set time: what the synthetic and the generator workload train.
+"""
+
+import hashlib
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.worker.workloads.data_files import Recipe, record_id
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+
+ID_BYTES = 8
+
+
+def synthetic_recipe(workload: SyntheticWorkload) -> Recipe:
+    """Describe the files of the synthetic workload."""
+    filler = bytes(workload.element_bytes - ID_BYTES)
+
+    def write_file(path: Path, file_index: int, count: int) -> None:
+        lengths = _filler_lengths(workload, file_index, count)
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for record, length in enumerate(lengths):
+                writer.write(record_id(file_index, record).to_bytes(ID_BYTES, "little") + filler[:length])
+
+    return Recipe(
+        name="synthetic",
+        description={
+            "data": "synthetic",
+            "bytes": workload.element_bytes,
+            **({"lengths": "varied"} if workload.varied_lengths else {}),
+        },
+        examples_per_file=workload.examples_per_file,
+        record_bytes=workload.element_bytes,
+        write_file=write_file,
+    )
+
+
+def _filler_lengths(workload: SyntheticWorkload, file_index: int, count: int) -> list[int]:
+    """Return the bytes behind each record's id: all alike, or from half of them to all."""
+    longest = workload.element_bytes - ID_BYTES
+    if not workload.varied_lengths:
+        return [longest] * count
+    drawn: list[int] = np.random.default_rng(file_index).integers(longest // 2, longest + 1, count).tolist()
+    return drawn
+
+
+HASHED_BYTES = 100_000
+MATRIX_SIZE = 2048
+MATRIX_TRIALS = 20
+FLOATS_PER_MB = 250_000
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """What a step of a set time does.
+
+    Attributes:
+        compute_ms: Time that its computation takes.
+        spins: The computation keeps a core busy (on a GPU it works in any case).
+        tiny_ops: Operations on single numbers that it calls from Python besides.
+        weights_mb: Size of the weights.
+    """
+
+    compute_ms: float
+    spins: bool = False
+    tiny_ops: int = 0
+    weights_mb: float = 0.0
+
+
+def step_times(workload: SyntheticWorkload | GeneratorWorkload) -> StepTimes:
+    """Read a workload's step from its options."""
+    if isinstance(workload, GeneratorWorkload):
+        return StepTimes(workload.compute_ms)
+    return StepTimes(workload.compute_ms, workload.work == "spin", workload.tiny_ops, workload.weights_mb)
+
+
+class _Timer(OneDeviceTrainer):
+    """What both kinds of device share: weights that nothing changes, and tiny operations."""
+
+    def __init__(self, times: StepTimes) -> None:
+        self._weights = tf.Variable(tf.zeros([round(times.weights_mb * FLOATS_PER_MB)]))
+        self._tiny_ops, self._number = times.tiny_ops, tf.constant(0.5)
+
+    def weights(self) -> list[Any]:
+        return [self._weights]
+
+    def _run_tiny_ops(self) -> Any:
+        number = self._number
+        for _ in range(self._tiny_ops):
+            number = tf.tanh(number)
+        return number
+
+
+class HostTimer(_Timer):
+    """The step on a CPU: waits, or keeps one core busy, for a set time."""
+
+    def __init__(self, times: StepTimes) -> None:
+        super().__init__(times)
+        self._spend = _hash if times.spins else time.sleep
+        self._seconds = tf.constant(times.compute_ms / 1e3, tf.float64)
+        self._compute = tf.function(self._compute_on)
+
+    def step(self, batch: Batch) -> Any:
+        return self._compute(batch["payload"], self._run_tiny_ops())
+
+    def evaluate(self, batch: Batch) -> Any:
+        return self.step(batch)  # there is nothing that it could teach
+
+    def read(self, result: Any) -> tuple[float, float]:
+        del result
+        return math.nan, math.nan
+
+    def _compute_on(self, payload: Any, number: Any) -> Any:
+        del payload
+        tf.numpy_function(self._spend, [self._seconds], [])
+        return number, number
+
+
+class GpuTimer(_Timer):
+    """The step on a GPU: as many matrix products as fill the set time."""
+
+    def __init__(self, times: StepTimes) -> None:
+        super().__init__(times)
+        self._matrix = tf.constant(np.eye(MATRIX_SIZE, dtype=np.float32))
+        self._compute = tf.function(self._compute_on)
+        self._products = tf.constant(self._count_products(times.compute_ms * NS_PER_MS))
+
+    def step(self, batch: Batch) -> Any:
+        return self._compute(batch["payload"], self._products, self._run_tiny_ops())
+
+    def evaluate(self, batch: Batch) -> Any:
+        return self.step(batch)  # there is nothing that it could teach
+
+    def read(self, result: Any) -> tuple[float, float]:
+        float(result[0])
+        return math.nan, math.nan
+
+    def _count_products(self, duration_ns: float) -> int:
+        empty = tf.zeros([1, 1], tf.uint8)
+        trials = tf.constant(MATRIX_TRIALS)
+        float(self._compute(empty, trials, self._number)[0])
+        start_ns = time.perf_counter_ns()
+        float(self._compute(empty, trials, self._number)[0])
+        product_ns = (time.perf_counter_ns() - start_ns) / MATRIX_TRIALS
+        return max(1, round(duration_ns / product_ns))
+
+    def _compute_on(self, payload: Any, products: Any, number: Any) -> Any:
+        product = self._matrix
+        for _ in tf.range(products):
+            product = tf.matmul(product, self._matrix)
+        return product[0, 0] + tf.cast(payload[0, 0], tf.float32), number
+
+
+def _hash(seconds: float) -> None:
+    """Keep one core busy; hashing a large block lets other Python threads run meanwhile."""
+    block = bytes(HASHED_BYTES)
+    due_s = time.perf_counter() + seconds
+    while time.perf_counter() < due_s:
+        hashlib.sha256(block)
