@@ -7,6 +7,7 @@ faint on purpose, because nothing was measured there.
 
 import textwrap
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Literal
 
@@ -95,11 +96,16 @@ def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: in
         height: Pixels.
     """
     import_module("pandas")  # Plotly takes what another thread has loaded half of it for the whole, and fails
-    figure = go.Figure()
-    figure.update_layout(template=_template(mode), title_text=title, height=height, meta={"notes": []})
-    figure.update_xaxes(title_text=x_title)
-    figure.update_yaxes(title_text=y_title)
-    return figure
+    return go.Figure(
+        layout={
+            "template": _template(mode),
+            "title": {"text": title},
+            "height": height,
+            "meta": {"notes": []},
+            "xaxis": {"title": {"text": x_title}},
+            "yaxis": {"title": {"text": y_title}},
+        }
+    )
 
 
 def add_note(figure: go.Figure, sentence: str) -> None:
@@ -154,6 +160,7 @@ def add_key(figure: go.Figure, name: str, mode: Mode) -> None:
     figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker)
 
 
+@cache  # a figure copies it
 def _template(mode: Mode) -> go.layout.Template:
     theme = THEMES[mode]
     axis = {
