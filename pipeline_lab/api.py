@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from pipeline_lab.analysis.results import Diagnosis
-    from pipeline_lab.comparison.race import Race
-    from pipeline_lab.comparison.recorded import Comparison
-    from pipeline_lab.comparison.recorded_run import RecordedRun
+    from pipeline_lab.comparison.race_result import Race
+    from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
     from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.run import Run
@@ -151,7 +150,7 @@ def race(
         >>> found.candidates[0].standing.outcome.value
         'faster'
     """
-    from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.racing import choose_race
     from pipeline_lab.runs.launcher import launch, wait_for_end
 
@@ -379,7 +378,7 @@ def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | Recorded
         opened = _open_store(store)  # refuses what is no store
         return find_path(run, opened if isinstance(store, RunStore) or store is None else opened.root)
     from pipeline_lab.analysis.results import Diagnosis
-    from pipeline_lab.comparison.recorded_run import RecordedRun
+    from pipeline_lab.comparison.recorded_runs import RecordedRun
 
     if isinstance(run, Diagnosis | RecordedRun):
         return run
@@ -392,7 +391,7 @@ def _find_path(run: AnyRun, store: AnyStore) -> Path:
     found = _find_recorded(run, store)
     if isinstance(found, Path):
         return found
-    from pipeline_lab.comparison.recorded_run import RecordedRun
+    from pipeline_lab.comparison.recorded_runs import RecordedRun
 
     return Path((found.diagnosis if isinstance(found, RecordedRun) else found).source.path)
 
@@ -419,13 +418,13 @@ def _kind(value: object) -> str:
 
 
 def _describe_briefly(result: object) -> str:
-    from pipeline_lab.report.notebook import describe_briefly
+    from pipeline_lab.report.renderers.notebook import describe_briefly
 
     return describe_briefly(result)
 
 
 def _describe(result: object) -> dict[str, str]:
-    from pipeline_lab.report.notebook import describe
+    from pipeline_lab.report.renderers.notebook import describe
 
     return describe(result)
 

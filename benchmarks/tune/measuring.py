@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline_lab.comparison.race import read_race
+from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline_lab.advice.changes import name_change
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.what_if import Prediction, predict
-from pipeline_lab.comparison.arm_names import name_arms
+from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race

@@ -16,7 +16,7 @@ from typing import Any
 import platformdirs
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.report.images import image_support
+from pipeline_lab.report.renderers.chart_images import image_support
 from pipeline_lab.runs.runtime import child_environment, runtime_folder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import format_bytes

@@ -10,7 +10,7 @@ from pipeline_lab.cli.html import write_html
 from pipeline_lab.cli.output import messages, print_json, results
 
 if TYPE_CHECKING:
-    from pipeline_lab.comparison.recorded import Comparison
+    from pipeline_lab.comparison.recorded_runs import Comparison
 
 
 def compare(

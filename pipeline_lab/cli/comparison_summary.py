@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline_lab.comparison.differences import Difference
-from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report import content
-from pipeline_lab.report.compared_stages import stage_table
+from pipeline_lab.report.comparison_report import stage_table
 from pipeline_lab.report.comparison_tables import format_value, is_worth_a_row, signed_value
 
 MAX_RUN_COLUMNS = 4

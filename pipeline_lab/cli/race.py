@@ -56,7 +56,7 @@ def race(
 ) -> None:
     """Race option sets against the first of them: blocks in random order in one process, until the answer is known."""
     from pipeline_lab.comparison.gate import parse_percent
-    from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm
     from pipeline_lab.options.run_options import own_options
     from pipeline_lab.runs.launcher import launch

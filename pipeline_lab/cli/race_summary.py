@@ -7,9 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.comparison.arm_names import describe_alike
-from pipeline_lab.comparison.race import Race
-from pipeline_lab.comparison.race_arm import ArmResult
+from pipeline_lab.comparison.race_arms import ArmResult, describe_alike
+from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_duration, format_percent
 

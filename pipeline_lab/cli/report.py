@@ -36,8 +36,7 @@ def report(
     store: StoreOption = None,
 ) -> None:
     """Write a report of a run, of runs side by side, of a race, or of a search."""
-    from pipeline_lab.report.catalogue import find_format, format_of_file
-    from pipeline_lab.report.export import write_report
+    from pipeline_lab.report.formats import find_format, format_of_file, write_report
     from pipeline_lab.report.report_on import report_on
     from pipeline_lab.tuning.opening import open_with_searches
 

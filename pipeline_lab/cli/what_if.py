@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline_lab.advice.measured import Measured
-    from pipeline_lab.comparison.race import Race
+    from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.store import RunFolder
@@ -106,7 +106,7 @@ def _race(
     from pipeline_lab.advice.forecasts import plan_race_of
     from pipeline_lab.cli.following import follow_run, stop_requests
     from pipeline_lab.cli.race import check_end
-    from pipeline_lab.comparison.race import read_race
+    from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.launcher import launch
     from pipeline_lab.runs.store import open_store

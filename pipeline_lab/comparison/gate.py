@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.comparison.recorded import Comparison
+from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.statistics.outcome import GateAnswer, answer_gate

@@ -5,9 +5,8 @@ from typing import TypeAlias
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.saved import diagnose_saved
-from pipeline_lab.comparison.race import Race, read_race
-from pipeline_lab.comparison.recorded import Comparison, compare_runs
-from pipeline_lab.comparison.recorded_run import RecordedRun, describe_run
+from pipeline_lab.comparison.race_result import Race, read_race
+from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun, compare_runs, describe_run
 from pipeline_lab.errors import ComparisonError
 from pipeline_lab.runs.finding import find_path
 from pipeline_lab.runs.record import RunKind

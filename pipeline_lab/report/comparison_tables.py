@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.comparison.compared_stages import ComparedStages
 from pipeline_lab.comparison.differences import Difference
 from pipeline_lab.comparison.measures import Measure, Value
-from pipeline_lab.comparison.recorded import Comparison
-from pipeline_lab.comparison.stages import ComparedStages
+from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
 
 from pipeline_lab.analysis.verdict import Evidence, Suggestion
-from pipeline_lab.figures.catalogue import Chart, Drawing, Subject
+from pipeline_lab.figures.chart_list import Chart, Charted, Drawing
 from pipeline_lab.figures.theme import Mode
 
 
@@ -66,7 +68,7 @@ class Picture:
     wide: bool = False
 
 
-def picture_of(chart: Chart[Subject], subject: Subject) -> Picture:
+def picture_of(chart: Chart[Charted], subject: Charted) -> Picture:
     """Return a chart of the catalogue as a picture of its subject."""
     return Picture(chart.name, chart.description, partial(chart.draw, subject), chart.wide)
 
@@ -128,3 +130,24 @@ class Content:
     warnings: tuple[str, ...]
     notes: tuple[Note, ...]
     sections: tuple[Section, ...]
+
+
+class Subject(Protocol):
+    """A run, a comparison, a race."""
+
+    @property
+    def slug(self) -> str:
+        """A file name's worth of its title."""
+        ...
+
+    def content(self) -> Content:
+        """Return what formats for people show."""
+        ...
+
+    def document(self) -> dict[str, Any]:
+        """Return its JSON document."""
+        ...
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return its tables by name, whole."""
+        ...

@@ -16,7 +16,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.same_source import SameSource
 from pipeline_lab.analysis.steps import Steps
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
@@ -42,21 +42,21 @@ def headline_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
     )
 
 
-def section_rows(section: Section, diagnosis: Diagnosis) -> tuple[Row, ...]:
+def section_rows(section: Topic, diagnosis: Diagnosis) -> tuple[Row, ...]:
     """Return name and value of the measured numbers that belong to a section of the run's page."""
     match section:
-        case Section.STALLS:
+        case Topic.STALLS:
             return (*_measured(diagnosis.input_stalls, _stall_rows),)
-        case Section.PIPELINE:
+        case Topic.PIPELINE:
             return (*_measured(diagnosis.calibration, _calibration_rows),)
-        case Section.GAPS:
+        case Topic.GAPS:
             return (*_measured(diagnosis.idle_gaps, _gap_rows), *_measured(diagnosis.gpu_clocks, _clock_rows))
-        case Section.SAMPLING:
+        case Topic.SAMPLING:
             sampling = _measured(diagnosis.file_sampling, _sampling_rows)
             return (*sampling, *_measured(diagnosis.padding, _padding_rows))
-        case Section.MEMORY:
+        case Topic.MEMORY:
             return (*_measured(diagnosis.memory, _memory_rows),)
-        case Section.STEPS:
+        case Topic.STEPS:
             steps = _measured(diagnosis.job_steps, _job_rows)
             return (*steps, *_measured(diagnosis.evaluation, _evaluation_rows))
 

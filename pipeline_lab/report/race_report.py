@@ -5,12 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lab.comparison.arm_names import describe_alike
 from pipeline_lab.comparison.differences import find_differences, flatten, flatten_options
-from pipeline_lab.comparison.race import Race
-from pipeline_lab.comparison.race_arm import ArmResult
+from pipeline_lab.comparison.race_arms import ArmResult, describe_alike
+from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import RACE_CHARTS
+from pipeline_lab.figures.chart_list import RACE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
 from pipeline_lab.report.comparison_tables import build_table

@@ -6,9 +6,8 @@ from typing import TypeAlias
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.comparison.race import Race
-from pipeline_lab.comparison.recorded import Comparison, compare_runs
-from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.comparison.race_result import Race
+from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun, compare_runs
 from pipeline_lab.errors import ComparisonError
 from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.race_report import RaceReport

@@ -10,10 +10,10 @@ import pyarrow as pa
 from pipeline_lab.analysis.pipeline_stages import join_stages
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.differences import flatten, flatten_options
-from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import Section as ChartSection
-from pipeline_lab.figures.catalogue import charts_of
+from pipeline_lab.figures.chart_list import Topic as ChartSection
+from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.report import run_tables
 from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.numbers import headline_rows

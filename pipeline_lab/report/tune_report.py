@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis.verdict import Evidence
 from pipeline_lab.comparison.differences import find_differences, flatten_options
-from pipeline_lab.figures.catalogue import TUNE_CHARTS
+from pipeline_lab.figures.chart_list import TUNE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, source_blocks
 from pipeline_lab.report.comparison_tables import build_table

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.comparison.race import Candidate as Raced
-from pipeline_lab.comparison.race import read_race
+from pipeline_lab.comparison.race_result import Candidate as Raced
+from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions

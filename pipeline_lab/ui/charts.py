@@ -8,8 +8,8 @@ import streamlit as st
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import Section, charts_of
-from pipeline_lab.figures.row_targets import add_row_targets
+from pipeline_lab.figures.chart_list import Topic, charts_of
+from pipeline_lab.figures.marks import add_row_targets
 from pipeline_lab.ui import state
 from pipeline_lab.ui.text import prose
 from pipeline_lab.ui.timeline import jump
@@ -18,7 +18,7 @@ CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 """Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
 
 
-def show_section(section: Section, diagnosis: Diagnosis, below: Mapping[str, Callable[[], None]]) -> None:
+def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Callable[[], None]]) -> None:
     """Show all charts of one section; then, folded where there are some, why others are not there.
 
     Args:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pipeline_lab.analysis.inputs import opened_files
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.report.content import Table
 from pipeline_lab.report.numbers import section_rows
 from pipeline_lab.report.run_report import section_tables
@@ -43,12 +43,12 @@ def show(record: RunRecord, folder: RunFolder) -> None:
     show_files(folder)
 
 
-def show_numbers(section: Section, diagnosis: Diagnosis) -> None:
+def show_numbers(section: Topic, diagnosis: Diagnosis) -> None:
     """Show the numbers of a section side by side."""
     numbers.show(section.name, section_rows(section, diagnosis))
 
 
-def show_tables(section: Section, diagnosis: Diagnosis) -> None:
+def show_tables(section: Topic, diagnosis: Diagnosis) -> None:
     """Show the tables of a section that can be folded; the others are in the reports."""
     for number, table in enumerate(section_tables(section, diagnosis)):
         if table.folded:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.report.catalogue import FORMATS
+from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.ui.exports import report_url
 from pipeline_lab.ui.text import escape
 

@@ -22,8 +22,8 @@ def report_url(run_ids: list[str], format_name: str) -> str:
 
 def send_report(request: Request) -> Response:
     """Hand out a report; a format of several files travels as a zip."""
-    from pipeline_lab.report.catalogue import find_format
-    from pipeline_lab.report.format import pack
+    from pipeline_lab.report.formats import find_format
+    from pipeline_lab.report.renderers.format import pack
     from pipeline_lab.ui import subjects
 
     try:

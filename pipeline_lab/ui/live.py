@@ -8,9 +8,9 @@ import streamlit as st
 from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import PipelineLabError, Unavailable
-from pipeline_lab.figures.catalogue import Section, charts_of
-from pipeline_lab.figures.stalls import stall_over_time
-from pipeline_lab.figures.steps import step_time
+from pipeline_lab.figures.chart_list import Topic, charts_of
+from pipeline_lab.figures.job_charts import step_time
+from pipeline_lab.figures.stall_charts import stall_over_time
 from pipeline_lab.runs.events import read_events
 from pipeline_lab.runs.launcher import cancel, position
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
@@ -118,7 +118,7 @@ def _show_steps(job: JobSteps) -> None:
 
 def _show_gaps(diagnosis: Diagnosis) -> None:
     """Show what the windows that are analysed so far say about the device."""
-    for chart in charts_of(Section.GAPS)[:2]:
+    for chart in charts_of(Topic.GAPS)[:2]:
         drawing = chart.draw(diagnosis, state.mode())
         if not isinstance(drawing, Unavailable):
             live_chart.show(drawing, f"live-{chart.name}", chart.description)

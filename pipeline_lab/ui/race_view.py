@@ -5,9 +5,9 @@ from functools import partial
 
 import streamlit as st
 
-from pipeline_lab.comparison.arm_names import describe_alike, name_arms
+from pipeline_lab.comparison.race_arms import describe_alike, name_arms
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.figures.race_standing import closing_intervals
+from pipeline_lab.figures.race_charts import closing_intervals
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.events import RaceEvent, read_events

@@ -48,7 +48,7 @@ def health(_: Request) -> Response:
 
 def drawing_library(_: Request) -> Response:
     """Hand out what draws charts in a browser, the same as reports carry."""
-    from pipeline_lab.report.html import PLOTLY  # its imports take as long as the rest of the app's
+    from pipeline_lab.report.renderers.html import PLOTLY  # its imports take as long as the rest of the app's
 
     headers = {"Content-Encoding": "identity", "Cache-Control": "max-age=86400"}
     return FileResponse(str(files("pipeline_lab.report") / PLOTLY), media_type="text/javascript", headers=headers)

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import (
@@ -41,7 +41,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     verdict.show_verdict(diagnosis.verdict, changes_in=what_if.TITLE)
     verdict.show_findings(diagnosis)
     verdict.show_metrics(diagnosis)
-    bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Section}
+    bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}
     bodies[jump.TITLE] = partial(timeline.show, folder)
     bodies[what_if.TITLE] = partial(what_if.show, store, folder, diagnosis)
     bodies["Beside XProf"] = partial(beside_xprof.show, folder)
@@ -62,7 +62,7 @@ def _show_tabs(bodies: dict[str, Callable[[], None]]) -> None:
     scroll.show_if_asked(jump.TABS)
 
 
-def _show_section(section: Section, diagnosis: Diagnosis) -> None:
+def _show_section(section: Topic, diagnosis: Diagnosis) -> None:
     details.show_numbers(section, diagnosis)
     charts.show_section(section, diagnosis, {stage_details.CHART: partial(stage_details.show, diagnosis)})
     longest.show(section, diagnosis)

@@ -15,8 +15,8 @@ from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.ui.cache import Fingerprint, fingerprint
 
 if TYPE_CHECKING:
-    from pipeline_lab.comparison.race import Race
-    from pipeline_lab.comparison.recorded_run import RecordedRun
+    from pipeline_lab.comparison.race_result import Race
+    from pipeline_lab.comparison.recorded_runs import RecordedRun
     from pipeline_lab.report.report_on import Report
     from pipeline_lab.tuning.result import Tuning
 
@@ -81,8 +81,8 @@ def _key(store: RunStore, folder: RunFolder) -> Key:
 
 def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning":
     from pipeline_lab.analysis.saved import SavedDiagnosis
-    from pipeline_lab.comparison.race import read_race
-    from pipeline_lab.comparison.recorded_run import describe_run
+    from pipeline_lab.comparison.race_result import read_race
+    from pipeline_lab.comparison.recorded_runs import describe_run
     from pipeline_lab.tuning.result import read_tuning
 
     record = read_record(folder)

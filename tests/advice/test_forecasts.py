@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.advice.forecasts import plan_race, read_forecasts, score
-from pipeline_lab.comparison.race import read_race
+from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.store import RunStore

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from pipeline_lab.report.html import HtmlReport
+from pipeline_lab.report.content import Subject
+from pipeline_lab.report.renderers.html import HtmlReport
 from pipeline_lab.report.run_report import RunReport
-from pipeline_lab.report.subject import Subject
 from tests.report.subjects import bare_report, comparison_report, hostile_run, race_report, run_report
 
 SUBJECTS = {

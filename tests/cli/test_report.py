@@ -5,9 +5,9 @@ import pytest
 
 import pipeline_lab
 from pipeline_lab.comparison.opening import open_recorded
-from pipeline_lab.report import chart_files
-from pipeline_lab.report.catalogue import FORMATS
 from pipeline_lab.report.comparison_report import ComparisonReport
+from pipeline_lab.report.formats import FORMATS
+from pipeline_lab.report.renderers import chart_images
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.cli.support import call
@@ -17,7 +17,7 @@ from tests.support.run_folders import make_run
 
 @pytest.fixture(autouse=True)
 def no_chromium(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chart_files, "draw_images", draw_letters)
+    monkeypatch.setattr(chart_images, "draw_images", draw_letters)
 
 
 every_format = pytest.mark.parametrize("report_format", FORMATS, ids=lambda each: each.name)

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline_lab.comparison.gate import decide_gate, parse_percent
-from pipeline_lab.comparison.recorded import compare_runs
+from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.statistics.outcome import GateAnswer
 from tests.support import results

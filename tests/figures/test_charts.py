@@ -11,15 +11,12 @@ from pipeline_lab.analysis.idle_gaps import OperationTime
 from pipeline_lab.analysis.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.step_breakdown import PARTS_TABLE, sum_up
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.hosts import hosts_side_by_side
-from pipeline_lab.figures.idle import idle_by_cause
-from pipeline_lab.figures.memory import memory_over_time
-from pipeline_lab.figures.sampling import file_shares, sampling_over_time
-from pipeline_lab.figures.stalls import stall_over_windows, stall_per_step, wait_distribution
-from pipeline_lab.figures.step_parts import step_parts_over_time
-from pipeline_lab.figures.steps import learning, phases, step_time
+from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
+from pipeline_lab.figures.job_charts import learning, memory_over_time, phases, step_time
+from pipeline_lab.figures.sampling_charts import file_shares, sampling_over_time
+from pipeline_lab.figures.stall_charts import stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.theme import notes_of
-from pipeline_lab.figures.timeline import MAX_ROWS, device_timeline
+from pipeline_lab.figures.timeline_chart import MAX_ROWS, device_timeline
 from tests.support import results
 
 

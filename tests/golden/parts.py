@@ -168,13 +168,13 @@ def _reports_made() -> dict[str, object]:
 
 
 def _printed(report: object) -> str:
-    from pipeline_lab.report.short_text import write_short
+    from pipeline_lab.report.renderers.printed import write_short
 
     return write_short(report.content())  # type: ignore[attr-defined]
 
 
 def _reports(folder: Path) -> Iterator[tuple[str, str]]:
-    from pipeline_lab.report.catalogue import FORMATS
+    from pipeline_lab.report.formats import FORMATS
 
     for kind, report in _reports_made().items():
         for each in FORMATS:

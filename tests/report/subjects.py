@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lab.analysis.verdict import Evidence, Finding, Suggestion
-from pipeline_lab.comparison.race import read_race
-from pipeline_lab.comparison.recorded import compare_runs
-from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.comparison.race_result import read_race
+from pipeline_lab.comparison.recorded_runs import RecordedRun, compare_runs
 from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport

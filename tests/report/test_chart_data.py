@@ -5,9 +5,9 @@ import plotly.graph_objects as go
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.comparison.recorded import compare_runs
-from pipeline_lab.figures.catalogue import CHARTS, COMPARISON_CHARTS
-from pipeline_lab.report.chart_data import figure_json, patch_between, script_json
+from pipeline_lab.comparison.recorded_runs import compare_runs
+from pipeline_lab.figures.chart_list import CHARTS, COMPARISON_CHARTS
+from pipeline_lab.report.renderers.html import figure_json, patch_between, script_json
 from tests.support import results
 from tests.support.recorded import recorded
 

@@ -11,9 +11,9 @@ import pytest
 
 from pipeline_lab.analysis.verdict import Evidence, Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.memory import memory_over_time
+from pipeline_lab.figures.job_charts import memory_over_time
 from pipeline_lab.report.content import Answer, Code, Content, Note, Picture, Section, Table, Text
-from pipeline_lab.report.html import HtmlReport, write_page
+from pipeline_lab.report.renderers.html import HtmlReport, write_page
 from pipeline_lab.report.run_report import RunReport
 from tests.report.subjects import bare_report, comparison_report, hostile_run, run_report
 from tests.support import results

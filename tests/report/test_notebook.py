@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 from pipeline_lab.analysis.verdict import Suggestion
-from pipeline_lab.comparison.recorded import compare_runs
-from pipeline_lab.report.notebook import describe
+from pipeline_lab.comparison.recorded_runs import compare_runs
+from pipeline_lab.report.renderers.notebook import describe
 from tests.report.subjects import HOSTILE, hostile_run
 from tests.support import results
 from tests.support.recorded import recorded
@@ -89,7 +89,7 @@ def test_what_has_no_report_is_refused() -> None:
 
 
 def test_results_load_no_drawing_before_they_are_shown() -> None:
-    code = "import sys, pipeline_lab.comparison.recorded; sys.exit('plotly' in sys.modules or 'jinja2' in sys.modules)"
+    code = "import sys, pipeline_lab.comparison.recorded_runs; sys.exit('plotly' in sys.modules or 'jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

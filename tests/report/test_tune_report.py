@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import ComparisonError, Unavailable
-from pipeline_lab.figures.tuning import search_places
-from pipeline_lab.report.catalogue import FORMATS
+from pipeline_lab.figures.tune_charts import search_places
 from pipeline_lab.report.content import Table
-from pipeline_lab.report.export import write_report
+from pipeline_lab.report.formats import FORMATS, write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from pipeline_lab.report.images import Kind
+from pipeline_lab.report.renderers.chart_images import Kind
 
 
 def draw_letters(figures: Mapping[str, go.Figure], kind: Kind) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.comparison.recorded_run import RecordedRun
+from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.pipeline.source import render_source
 from tests.support import results

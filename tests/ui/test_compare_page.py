@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lab.report.catalogue import FORMATS
+from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 from pipeline_lab.ui.compare_form import can_be_compared, labels_of, with_baseline
 from tests.support.run_folders import set_state

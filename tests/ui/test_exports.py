@@ -9,8 +9,8 @@ import pytest
 
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.comparison.opening import open_any
-from pipeline_lab.report import chart_files, images, markdown
-from pipeline_lab.report.catalogue import FORMATS
+from pipeline_lab.report.formats import FORMATS
+from pipeline_lab.report.renderers import chart_images, markdown
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.ui.exports import ROUTES, report_url
@@ -22,8 +22,8 @@ from tests.support.saved_runs import make_saved_run, make_watched_race
 
 @pytest.fixture(autouse=True)
 def no_images(monkeypatch):
-    monkeypatch.setattr(markdown, "image_support", lambda: images.MISSING)
-    monkeypatch.setattr(chart_files, "draw_images", draw_letters)
+    monkeypatch.setattr(markdown, "image_support", lambda: chart_images.MISSING)
+    monkeypatch.setattr(chart_images, "draw_images", draw_letters)
 
 
 @pytest.mark.parametrize("report_format", FORMATS, ids=lambda each: each.name)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.errors import OptionsError, Unavailable
-from pipeline_lab.figures.race_standing import closing_intervals
+from pipeline_lab.figures.race_charts import closing_intervals
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.events import RaceEvent, read_events

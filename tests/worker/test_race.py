@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.comparison.race import read_race
-from pipeline_lab.comparison.race_arm import ArmIdle
+from pipeline_lab.comparison.race_arms import ArmIdle
+from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.read_stage import ReadStage

@@ -11,7 +11,7 @@ from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
 from pipeline_lab.analysis.timeline.look import Found, rank_operations, step_at
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import Section
+from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 MAX_OPERATIONS = 8
@@ -57,7 +57,7 @@ def explain(index: Index, diagnosis: Diagnosis | None, found: Found) -> dict[str
     }
 
 
-def _describe(index: Index, diagnosis: Diagnosis | None, found: Found) -> tuple[str, Facts, Section | None]:
+def _describe(index: Index, diagnosis: Diagnosis | None, found: Found) -> tuple[str, Facts, Topic | None]:
     lane, length = index.lanes[found.lane], format_duration(found.duration_ns)
     name = CLASSES[found.event_class]
     match lane.kind:
@@ -66,17 +66,17 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: Found) -> tuple[
         case LaneKind.WINDOWS:
             return f"{index.labels[found.name]}, {length}", [], None
         case LaneKind.STEPS:
-            return f"{index.labels[found.name]}, {length}", _step_facts(diagnosis, found, lane.host), Section.STALLS
+            return f"{index.labels[found.name]}, {length}", _step_facts(diagnosis, found, lane.host), Topic.STALLS
         case LaneKind.WAITS:
-            return f"Input wait of {length}", _wait_facts(index, diagnosis, found, lane.host), Section.STALLS
+            return f"Input wait of {length}", _wait_facts(index, diagnosis, found, lane.host), Topic.STALLS
         case LaneKind.DEVICE if name == "busy":
-            return f"{lane.label} busy for {length}", _place(index, found), Section.GAPS
+            return f"{lane.label} busy for {length}", _place(index, found), Topic.GAPS
         case LaneKind.DEVICE if name == Work.SHORT_GAPS:
             facts = [*_place(index, found), *_stretch_facts(diagnosis, found, lane.host, lane.label)]
-            return f"{length} of work and short idle gaps", facts, Section.GAPS
+            return f"{length} of work and short idle gaps", facts, Topic.GAPS
         case LaneKind.DEVICE:
             title = f"Idle gap of {length}: {class_name(name)}"
-            return title, [*_place(index, found), *_gap_facts(diagnosis, found, lane.host, lane.label)], Section.GAPS
+            return title, [*_place(index, found), *_gap_facts(diagnosis, found, lane.host, lane.label)], Topic.GAPS
     facts = [("Lasts", length), ("Thread", lane.label), *_place(index, found), ("Kind", class_name(name))]
     full = index.names[found.name]
     facts += [("Full name", full)] if full != index.labels[found.name] else []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pipeline_lab.figures.places import stage_at
+from pipeline_lab.figures.marks import stage_at
 from pipeline_lab.ui import state
 
 TITLE = "Timeline"
@@ -19,7 +19,7 @@ being 1.
 
 
 def to_place(place: str) -> None:
-    """Open the timeline at an event or a stretch of time, as :mod:`pipeline_lab.figures.places` names them.
+    """Open the timeline at an event or a stretch of time, as :mod:`pipeline_lab.figures.marks` names them.
 
     For use in callbacks.
     """

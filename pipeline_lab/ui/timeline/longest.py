@@ -8,8 +8,8 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.catalogue import Section
-from pipeline_lab.figures.places import event_place
+from pipeline_lab.figures.chart_list import Topic
+from pipeline_lab.figures.marks import event_place
 from pipeline_lab.ui import state
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_duration
@@ -18,9 +18,9 @@ MAX_ROWS = 10
 QUANTITIES = {"Starts", "Length", "Device idle meanwhile"}
 
 
-def show(section: Section, diagnosis: Diagnosis) -> None:
+def show(section: Topic, diagnosis: Diagnosis) -> None:
     """Show the table that belongs to a section, if there is one and something to show."""
-    if section is Section.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
+    if section is Topic.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
         longest = diagnosis.idle_gaps.inside.sort_by([("duration_ns", "descending")]).slice(0, MAX_ROWS)
         rows = longest.to_pylist()
         columns = {
@@ -30,7 +30,7 @@ def show(section: Section, diagnosis: Diagnosis) -> None:
             "Device": [row["device"] for row in rows],
         }
         _show("gap", "The longest idle gaps", columns, [row["start_ns"] for row in rows])
-    elif section is Section.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
+    elif section is Topic.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
         waits = diagnosis.input_stalls.table
         length = tables.ints(waits, "end_ns") - tables.ints(waits, "start_ns")
         rows = tables.take(waits, (-length).argsort(kind="stable")[:MAX_ROWS]).to_pylist()

@@ -1,0 +1,424 @@
+"""Every chart of a diagnosis, a comparison, a race and a search, listed once; pages, reports and tests go by this list."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeAlias, TypeVar
+
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.evaluation import Evaluation
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.comparison.race_result import Race
+from pipeline_lab.comparison.recorded_runs import Comparison
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.comparison_charts import (
+    idle_by_run,
+    idle_difference,
+    memory_by_run,
+    sampling_by_run,
+    stage_difference,
+    stages_by_run,
+    stalls_by_run,
+    step_time_difference,
+)
+from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts, step_parts_over_time
+from pipeline_lab.figures.job_charts import learning, memory_by_allocator, memory_over_time, phases, step_time
+from pipeline_lab.figures.panels import loss_panels, step_time_panels
+from pipeline_lab.figures.pipeline_charts import (
+    buffers_over_time,
+    critical_path,
+    parallelism_over_time,
+    pipeline_stages,
+)
+from pipeline_lab.figures.race_charts import race_intervals, race_steps
+from pipeline_lab.figures.sampling_charts import (
+    coverage_over_time,
+    evaluated_files,
+    evaluation_results,
+    file_shares,
+    labels_over_time,
+    padding_over_time,
+    sampling_over_time,
+)
+from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
+from pipeline_lab.figures.theme import Mode
+from pipeline_lab.figures.timeline_chart import device_timeline
+from pipeline_lab.figures.tune_charts import search_places
+from pipeline_lab.tuning.result import Tuning
+
+Drawing: TypeAlias = go.Figure | Unavailable
+Charted = TypeVar("Charted")
+Part = TypeVar("Part")
+
+
+class Topic(StrEnum):
+    """The parts of a run's page, in their order."""
+
+    STALLS = "Input stalls"
+    PIPELINE = "Pipeline"
+    GAPS = "Idle gaps"
+    SAMPLING = "File sampling"
+    MEMORY = "Memory"
+    STEPS = "Steps and loss"
+
+
+@dataclass(frozen=True)
+class Chart(Generic[Charted]):
+    """One chart of a diagnosis, a comparison or a race.
+
+    Attributes:
+        name: Used in links, file names and keys.
+        section: Where it stands; None in a race, which has one section.
+        description: What one sees, for people who cannot see it and as its explanation.
+        draw: From the subject to a figure, or to the reason why there is none.
+        wide: Needs the whole width of a page.
+    """
+
+    name: str
+    section: Topic | None
+    description: str
+    draw: Callable[[Charted, Mode], Drawing]
+    wide: bool = False
+
+
+def _of(
+    part: Callable[[Diagnosis], Part | Unavailable], draw: Callable[[Part, Mode], Drawing]
+) -> Callable[[Diagnosis, Mode], Drawing]:
+    """Return what draws one part of a diagnosis, or says why the part is not there."""
+
+    def drawn(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+        found = part(diagnosis)
+        return found if isinstance(found, Unavailable) else draw(found, mode)
+
+    return drawn
+
+
+def _stall_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    if not isinstance(diagnosis.job_steps, Unavailable):
+        return stall_over_time(diagnosis.job_steps, mode)
+    return diagnosis.steps if isinstance(diagnosis.steps, Unavailable) else stall_over_windows(diagnosis.steps, mode)
+
+
+def _pipeline_stages(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return pipeline_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
+
+
+def _critical_path(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    found = diagnosis.tf_data
+    return found if isinstance(found, Unavailable) else critical_path(found, diagnosis.written, mode)
+
+
+def _buffers_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return buffers_over_time(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
+
+
+def _parallelism_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    return parallelism_over_time(diagnosis.tf_data, diagnosis.live_model, diagnosis.written, mode)
+
+
+def _device_timeline(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    gaps = diagnosis.idle_gaps
+    return gaps if isinstance(gaps, Unavailable) else device_timeline(gaps, diagnosis.steps, mode)
+
+
+def _step_parts_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    parts = diagnosis.step_breakdown
+    return parts if isinstance(parts, Unavailable) else step_parts_over_time(parts, diagnosis.outlier_steps, mode)
+
+
+def _sampling_over_time(sampling: FileSampling, mode: Mode) -> Drawing:
+    if not sampling.timeline.num_rows:
+        return Unavailable(
+            "The job did not note its samples, and no steps were recorded over which its reads could be shown; switch "
+            "`sample_probe` on, or mark the steps of the job."
+        )
+    return sampling_over_time(sampling, mode)
+
+
+def _coverage_over_time(sampling: FileSampling, mode: Mode) -> Drawing:
+    if not sampling.coverage.num_rows:
+        return Unavailable(
+            "How much of the data was used is only known with the sample probe and with files whose records were "
+            "counted; switch `sample_probe` on and launch the job again."
+        )
+    return coverage_over_time(sampling, mode)
+
+
+def _labels_over_time(sampling: FileSampling, mode: Mode) -> Drawing:
+    if sampling.labels is None:
+        return Unavailable(
+            "The labels of the examples are not known: the workload has none, or the sample probe was off; switch "
+            "`sample_probe` on and launch a workload with labels, such as `images`."
+        )
+    return labels_over_time(sampling.labels, mode)
+
+
+def _memory_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    memory = diagnosis.memory
+    return memory if isinstance(memory, Unavailable) else memory_over_time(memory, diagnosis.profiler_cost, mode)
+
+
+def _evaluation_results(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    found = diagnosis.evaluation
+    return found if isinstance(found, Unavailable) else evaluation_results(found, diagnosis.job_steps, mode)
+
+
+def _evaluated_files(evaluation: Evaluation, mode: Mode) -> Drawing:
+    if evaluation.sampling is None:
+        return Unavailable(
+            "The job did not note which examples it evaluated on; switch `sample_probe` on and launch it again."
+        )
+    return evaluated_files(evaluation.sampling, evaluation.count, mode)
+
+
+def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+    job = diagnosis.job_steps
+    return job if isinstance(job, Unavailable) else step_time(job, mode, diagnosis.outlier_steps)
+
+
+CHARTS: tuple[Chart[Diagnosis], ...] = (
+    Chart(
+        "stall-over-time",
+        Topic.STALLS,
+        "How long each step of the run waited for its next batch, over the time of the run.",
+        _stall_over_time,
+    ),
+    Chart(
+        "stall-per-step",
+        Topic.STALLS,
+        "For each profiled step, the wait that left the device idle and the wait hidden behind device work.",
+        _of(lambda diagnosis: diagnosis.steps, stall_per_step),
+    ),
+    Chart(
+        "wait-distribution",
+        Topic.STALLS,
+        "How many waits were how long; lines mark the median and the 95th percentile.",
+        _of(lambda diagnosis: diagnosis.input_stalls, wait_distribution),
+    ),
+    Chart(
+        "pipeline-stages",
+        Topic.PIPELINE,
+        "One bar per stage of the pipeline that ran, what asks on top, what reads at the bottom: the thread time of one "
+        "batch, coloured by how much of the wait the stage caused, with what was written for it below its name.",
+        _pipeline_stages,
+    ),
+    Chart(
+        "critical-path",
+        Topic.PIPELINE,
+        "What was being done, by which stage, while the device idled for input; every moment counts once.",
+        _critical_path,
+    ),
+    Chart(
+        "buffers-over-time",
+        Topic.PIPELINE,
+        "One panel per stage that keeps elements ready: how many there were, and how many there may be.",
+        _buffers_over_time,
+    ),
+    Chart(
+        "parallelism-over-time",
+        Topic.PIPELINE,
+        "One panel per parallel stage: how many calls it was allowed to make at a time.",
+        _parallelism_over_time,
+    ),
+    Chart(
+        "device-timeline",
+        Topic.GAPS,
+        "One row per profile window: when the device worked, and the cause of each idle gap by colour.",
+        _device_timeline,
+        wide=True,
+    ),
+    Chart(
+        "idle-by-cause",
+        Topic.GAPS,
+        "How long the device idled for each cause, longest on top, over the whole profile windows, the time between the "
+        "steps included; pointing at a bar names the host operations that ran meanwhile.",
+        _of(lambda diagnosis: diagnosis.idle_gaps, idle_by_cause),
+    ),
+    Chart(
+        "step-parts",
+        Topic.GAPS,
+        "The parts of all profiled steps, which add up to their time; a moment counts as device work before anything "
+        "that the host does.",
+        _of(lambda diagnosis: diagnosis.step_breakdown, step_parts),
+    ),
+    Chart(
+        "step-parts-over-time",
+        Topic.GAPS,
+        "Each profiled step as a stack of its parts, in the order of time; steps far longer than their neighbours are "
+        "marked with what they hold more of.",
+        _step_parts_over_time,
+    ),
+    Chart(
+        "hosts",
+        Topic.GAPS,
+        "The median step of each host: its wait for input, other time of its own, and collectives, in which it waits "
+        "for the slowest host.",
+        _of(lambda diagnosis: diagnosis.hosts, hosts_side_by_side),
+    ),
+    Chart(
+        "file-shares",
+        Topic.SAMPLING,
+        "Each file's share of the samples as a bar, the share that its size would give it as a mark with the range of even "
+        "samples, and the share that the options predict as a ring.",
+        _of(lambda diagnosis: diagnosis.file_sampling, file_shares),
+    ),
+    Chart(
+        "sampling-over-time",
+        Topic.SAMPLING,
+        "A heat map of how many examples came from each file in the course of the run.",
+        _of(lambda diagnosis: diagnosis.file_sampling, _sampling_over_time),
+        wide=True,
+    ),
+    Chart(
+        "coverage-over-time",
+        Topic.SAMPLING,
+        "How much of the data the run had used by each step, beside shuffled epochs and what the options predict.",
+        _of(lambda diagnosis: diagnosis.file_sampling, _coverage_over_time),
+    ),
+    Chart(
+        "labels-over-time",
+        Topic.SAMPLING,
+        "A heat map of how many examples of each label came in the course of the run.",
+        _of(lambda diagnosis: diagnosis.file_sampling, _labels_over_time),
+    ),
+    Chart(
+        "evaluated-files",
+        Topic.SAMPLING,
+        "A heat map of how many examples of each file the evaluations looked at, apart from those that trained.",
+        _of(lambda diagnosis: diagnosis.evaluation, _evaluated_files),
+        wide=True,
+    ),
+    Chart(
+        "padding-over-time",
+        Topic.SAMPLING,
+        "How much of each batch was padding, where examples differ in length.",
+        _of(lambda diagnosis: diagnosis.padding, padding_over_time),
+    ),
+    Chart(
+        "memory-over-time",
+        Topic.MEMORY,
+        "Resident memory of the job over time, with the profile windows and the moments they were on disk.",
+        _memory_over_time,
+    ),
+    Chart(
+        "memory-by-allocator",
+        Topic.MEMORY,
+        "One panel per allocator of TensorFlow: what it had handed out in the profile windows, and its peak.",
+        _of(lambda diagnosis: diagnosis.allocators, memory_by_allocator),
+    ),
+    Chart("step-time", Topic.STEPS, "Time of every step, with the warm-up and the profiled steps marked.", _step_time),
+    Chart(
+        "step-phases",
+        Topic.STEPS,
+        "The mean step of the warm-up, the first epoch (which fills caches) and later epochs, with its wait for input.",
+        _of(lambda diagnosis: diagnosis.step_phases, phases),
+    ),
+    Chart(
+        "learning",
+        Topic.STEPS,
+        "Loss of every step, and accuracy where the workload has one.",
+        _of(lambda diagnosis: diagnosis.job_steps, learning),
+    ),
+    Chart(
+        "evaluations",
+        Topic.STEPS,
+        "Loss and accuracy of each evaluation between the training steps, beside those of training.",
+        _evaluation_results,
+    ),
+)
+"""Every chart, in the order in which pages and reports show them."""
+
+
+RACE_CHARTS: tuple[Chart[Race], ...] = (
+    Chart(
+        "race-intervals",
+        None,
+        "How much longer or shorter each candidate takes than the baseline, with its interval.",
+        race_intervals,
+    ),
+    Chart(
+        "race-steps",
+        None,
+        "The mean step of each arm, divided into waiting for the batch and training on it.",
+        race_steps,
+    ),
+)
+"""Every chart of a race."""
+
+
+TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
+    Chart(
+        "search-places",
+        None,
+        "Every configuration that raced: its time over the start's (the first leader's until one met the start), with "
+        "its interval, beside what was predicted.",
+        search_places,
+        wide=True,
+    ),
+)
+"""Every chart of a search."""
+
+
+COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
+    Chart(
+        "step-time-difference",
+        Topic.STEPS,
+        "How much longer or shorter each candidate's step takes than the baseline's, with its interval.",
+        step_time_difference,
+    ),
+    Chart(
+        "step-time-panels",
+        Topic.STEPS,
+        "Step time of every run over its steps, one panel per run on shared axes.",
+        step_time_panels,
+        wide=True,
+    ),
+    Chart(
+        "stalls-by-run",
+        Topic.STALLS,
+        "For each run the wait per step that left the device idle, and the wait hidden behind device work.",
+        stalls_by_run,
+    ),
+    Chart(
+        "stages-by-run",
+        Topic.PIPELINE,
+        "For each run the thread time of one batch by stage, what asks on top; stages that TensorFlow fused in one run are "
+        "one row in all.",
+        stages_by_run,
+    ),
+    Chart(
+        "stage-difference",
+        Topic.PIPELINE,
+        "For each candidate how much more or less thread time each stage takes for one batch than in the baseline.",
+        stage_difference,
+    ),
+    Chart("idle-by-run", Topic.GAPS, "For each run how long the device idled per step, divided by cause.", idle_by_run),
+    Chart(
+        "idle-difference",
+        Topic.GAPS,
+        "For each candidate how much more or less the device idled than in the baseline, by cause.",
+        idle_difference,
+    ),
+    Chart(
+        "sampling-by-run",
+        Topic.SAMPLING,
+        "For each run the samples that were more than their file's share, with what chance alone would give.",
+        sampling_by_run,
+    ),
+    Chart("memory-by-run", Topic.MEMORY, "Peak resident memory of each run's job.", memory_by_run),
+    Chart(
+        "loss-panels",
+        Topic.STEPS,
+        "Loss of every run over its steps, one panel per run on shared axes.",
+        loss_panels,
+        wide=True,
+    ),
+)
+"""Every chart of a comparison, in the order in which pages and reports show them."""
+
+
+def charts_of(section: Topic) -> list[Chart[Diagnosis]]:
+    """Return the charts of one section."""
+    return [chart for chart in CHARTS if chart.section is section]

@@ -1,0 +1,334 @@
+"""Runs side by side: shared axes for what they did, differences drawn as differences, and the stages of their pipelines."""
+
+from collections.abc import Callable
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow
+from pipeline_lab.comparison.measures import Measure
+from pipeline_lab.comparison.recorded_runs import Comparison
+from pipeline_lab.comparison.step_time import StepTimeRatio
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import FloatArray
+from pipeline_lab.figures.panels import run_labels, short_labels
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.units import NS_PER_MS, format_bytes, format_percent
+
+ROW_HEIGHT = 34
+MB = 1e6
+
+
+def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw each candidate's time per step as a difference from the baseline's, with its interval."""
+    labels = run_labels(comparison.runs)[1:]
+    found = [
+        (label, ratio)
+        for label, ratio in zip(labels, comparison.step_time, strict=True)
+        if isinstance(ratio, StepTimeRatio)
+    ]
+    if not found:
+        return next(ratio for ratio in comparison.step_time if isinstance(ratio, Unavailable))
+    percent = [ratio.percent for _, ratio in found]
+    low, high = zip(*(ratio.bounds_percent for _, ratio in found), strict=True)
+    figure = rows_figure(
+        f"Time per {found[0][1].per} against the baseline", mode, "Difference (%; left is faster)", len(found)
+    )
+    figure.add_scatter(
+        x=percent,
+        y=[label for label, _ in found],
+        mode="markers",
+        marker={"size": 11, "color": colour("busy", mode)},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": np.subtract(high, percent),
+            "arrayminus": np.subtract(percent, low),
+            "color": colour("busy", mode),
+            "thickness": 2,
+            "width": 6,
+        },
+        text=[f"{format_percent(a)} to {format_percent(b)}" for a, b in zip(low, high, strict=True)],
+        hovertemplate="%{y}: %{x:.3g} %, interval %{text}<extra></extra>",
+        showlegend=False,
+    )
+    mark_zero(figure, mode)
+    add_note(figure, f"Bars: {found[0][1].confidence * 100:.4g} % interval. Recorded apart: drift is in no interval.")
+    if len(found) < len(labels):
+        add_note(figure, f"{len(labels) - len(found)} could not be compared.")
+    return figure
+
+
+def stalls_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw each run's input wait per step: what left the device idle, and what hid behind its work."""
+    wait, exposed = (comparison.find_measure(name) for name in ("wait_ms", "exposed_ms"))
+    if wait is None or exposed is None:
+        return Unavailable("No run has input waits; record profile windows.")
+    labels = run_labels(comparison.runs)
+    figure = rows_figure("Input wait per step", mode, "Time per profiled step (ms)", len(labels))
+    idle = _values(exposed)
+    for name, values, category in (
+        ("device idle meanwhile", idle, "input_wait"),
+        ("hidden behind device work", np.maximum(_values(wait) - idle, 0), "hidden_wait"),
+    ):
+        add_bars(figure, labels, values, name, category, mode)
+    return figure
+
+
+def idle_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw each run's idle time per step, divided by cause."""
+    causes = _cause_measures(comparison)
+    if not causes:
+        return Unavailable("No run has idle gaps; record profile windows.")
+    labels = run_labels(comparison.runs)
+    figure = rows_figure("Device idle per step, by cause", mode, "Time per profiled step (ms)", len(labels), legend=2)
+    for cause, each in causes.items():
+        add_bars(figure, labels, _values(each), cause.label, cause.value, mode)
+    _note_missing(figure, next(iter(causes.values())))
+    return figure
+
+
+def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw what each candidate idled more or less than the baseline, for each cause."""
+    causes = _cause_measures(comparison)
+    candidates = range(1, len(comparison.runs))
+    if all(each.difference(run) is None for each in causes.values() for run in candidates):
+        return Unavailable("Baseline and candidate need idle gaps; record profile windows in both.")
+    labels = run_labels(comparison.runs)[1:]
+    figure = rows_figure(
+        "Device idle, difference by cause", mode, "Against the baseline (ms per step; left is less)", len(labels), 2
+    )
+    figure.update_layout(barmode="relative")
+    for cause, each in causes.items():
+        differences = [each.difference(run) for run in candidates]
+        values = np.array([np.nan if value is None else value for value in differences], np.float64)
+        if np.nan_to_num(values).any():
+            add_bars(figure, labels, values, cause.label, cause.value, mode)
+    if not figure.data:
+        add_note(figure, "No cause differs.")
+    figure.update_xaxes(rangemode="normal")
+    mark_zero(figure, mode)
+    return figure
+
+
+def sampling_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw how far each run's samples were from an even draw, with what chance alone would give."""
+    distance = comparison.find_measure("beyond_share_percent")
+    chance = comparison.find_measure("beyond_share_by_chance_percent")
+    if distance is None:
+        return Unavailable("No run has expected shares of its files; launch runs with the lab, or count the records.")
+    labels = run_labels(comparison.runs)
+    figure = rows_figure("Samples beyond their file's share", mode, "Share of the samples (%)", len(labels))
+    add_bars(figure, labels, _values(distance), "observed", "busy", mode, unit="%")
+    if chance is not None:
+        figure.add_scatter(
+            x=_values(chance),
+            y=labels,
+            mode="markers",
+            name="chance alone",
+            marker={"symbol": "line-ns", "size": 20, "line": {"width": 3, "color": colour("input_wait", mode)}},
+            hovertemplate="%{y}: chance alone %{x:.3g} %<extra></extra>",
+        )
+    _note_missing(figure, distance)
+    return figure
+
+
+def memory_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw each run's peak memory."""
+    peaks = comparison.find_measure("peak_memory_bytes")
+    if peaks is None:
+        return Unavailable("No run noted its memory; launch runs with the lab.")
+    labels = run_labels(comparison.runs)
+    figure = rows_figure("Peak memory of the job", mode, "Resident size (MB)", len(labels))
+    values = _values(peaks)
+    figure.add_bar(
+        x=values / MB,
+        y=labels,
+        orientation="h",
+        marker={"color": colour("busy", mode), "line": {"width": 0}},
+        text=["" if np.isnan(value) else format_bytes(value) for value in values],
+        textposition="auto",
+        hovertemplate="%{y}: %{text}<extra></extra>",
+        showlegend=False,
+    )
+    _note_missing(figure, peaks)
+    return figure
+
+
+def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1) -> go.Figure:
+    """Return an empty chart with one row per run, the first on top."""
+    figure = new_figure(title, mode, x_title, "", height=130 + 22 * legend + ROW_HEIGHT * max(2, rows))
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_layout(barmode="stack", dragmode=False, bargap=0.3)
+    return figure
+
+
+def add_bars(
+    figure: go.Figure, labels: list[str], values: FloatArray, name: str, category: str, mode: Mode, unit: str = "ms"
+) -> None:
+    figure.add_bar(
+        x=values,
+        y=labels,
+        orientation="h",
+        name=name,
+        marker={"color": colour(category, mode), "line": {"width": 0}},
+        hovertemplate=f"%{{y}}: {name} %{{x:.3g}} {unit}<extra></extra>",
+    )
+
+
+def mark_zero(figure: go.Figure, mode: Mode) -> None:
+    figure.add_vline(x=0, line={"color": THEMES[mode].muted, "width": 1.5, "dash": "dot"})
+
+
+def _note_missing(figure: go.Figure, each: Measure) -> None:
+    missing = sum(isinstance(value, Unavailable) for value in each.values)
+    if missing:
+        add_note(figure, f"Not measured in {missing} of {len(each.values)} runs.")
+
+
+def _cause_measures(comparison: Comparison) -> dict[GapCause, Measure]:
+    found = {cause: comparison.find_measure(f"idle_{cause.value}_ms") for cause in GapCause}
+    return {cause: each for cause, each in found.items() if each is not None and np.nan_to_num(_values(each)).any()}
+
+
+def _values(each: Measure) -> FloatArray:
+    """Return one number per run, NaN where it was not measured."""
+    return np.array([np.nan if isinstance(value, Unavailable) else value for value in each.values], np.float64)
+
+
+MAX_ROWS = 16
+READABLE_CELLS = 5
+"""Columns of a heat map whose cells have room for a number."""
+
+CELL_HEIGHT, KEY_HEIGHT = 26, 44
+
+_Read = Callable[[StageRow, int], float | None]
+
+
+def stages_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw the thread time that each stage takes for one batch, in every run."""
+    stages = comparison.stages
+    if isinstance(stages, Unavailable):
+        return stages
+    labels, title = run_labels(comparison.runs), "Thread time of the stages"
+    if len(labels) > 2:
+        scale = [[place / 4, shade] for place, shade in enumerate(THEMES[mode].scale)]
+        figure = _heat_map(title, stages, _work_if_there(stages), labels, {"colorscale": scale, "zmin": 0}, mode)
+        return _with_notes(figure, stages)
+    rows = _costliest(stages)
+    figure = _bars_figure(title, "Thread time for one batch (ms)", rows, mode)
+    for run, (label, category) in enumerate(zip(labels, ("expected", "busy"), strict=True)):
+        _add_bars(figure, rows, _thread_times(rows, stages.work_ns, [run])[:, 0], colour(category, mode), label)
+    figure.update_layout(barmode="group", bargap=0.25)
+    return _with_notes(figure, stages)
+
+
+def stage_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw how much more or less thread time each stage takes for one batch than in the baseline."""
+    stages = comparison.stages
+    if isinstance(stages, Unavailable):
+        return stages
+    candidates = range(1, len(comparison.runs))
+    if all(stages.difference_ns(row, run) is None for row in stages.rows for run in candidates):
+        return Unavailable("Baseline and candidate need stages; record profile windows in both.")
+    title, less, more = "Stages, difference", colour("busy", mode), colour("input_wait", mode)
+    if len(candidates) > 1:
+        scale = {"colorscale": [[0, less], [0.5, THEMES[mode].paper], [1, more]], "zmid": 0}
+        labels = run_labels(comparison.runs)[1:]
+        figure = _heat_map(title, stages, stages.difference_ns, labels, scale, mode, first=1)
+        return _with_notes(figure, stages)
+    rows = _costliest(stages)
+    figure = _bars_figure(title, "Difference (ms per batch; left is less)", rows, mode)
+    values = _thread_times(rows, stages.difference_ns, [1])[:, 0]
+    _add_bars(figure, rows, values, [more if value > 0 else less for value in values])
+    figure.update_xaxes(rangemode="normal")
+    mark_zero(figure, mode)
+    return _with_notes(figure, stages)
+
+
+def _work_if_there(stages: ComparedStages) -> _Read:
+    """Leave the cell of a stage that a pipeline does not have empty."""
+    return lambda row, run: stages.work_ns(row, run) if row.uses[run] else None
+
+
+def _costliest(stages: ComparedStages) -> list[StageRow]:
+    """Return the rows that fit on a chart, in their order."""
+    runs = range(len(stages.sources))
+    by_cost = sorted(stages.rows, key=lambda row: -max(stages.work_ns(row, run) or 0.0 for run in runs))
+    kept = by_cost[:MAX_ROWS]
+    return [row for row in stages.rows if row in kept]
+
+
+def _thread_times(rows: list[StageRow], read: _Read, runs: list[int]) -> FloatArray:
+    """Return ms, shape (rows, runs); NaN where it was not measured."""
+    found = [[read(row, run) for run in runs] for row in rows]
+    return np.array([[np.nan if ns is None else ns / NS_PER_MS for ns in each] for each in found], np.float64)
+
+
+def _bars_figure(title: str, x_title: str, rows: list[StageRow], mode: Mode) -> go.Figure:
+    figure = rows_figure(title, mode, x_title, len(rows))
+    figure.update_yaxes(categoryorder="array", categoryarray=_names(rows))
+    return figure
+
+
+def _add_bars(
+    figure: go.Figure, rows: list[StageRow], values: FloatArray, colours: str | list[str], name: str = ""
+) -> None:
+    figure.add_bar(
+        x=values,
+        y=_names(rows),
+        orientation="h",
+        name=name,
+        marker={"color": colours, "line": {"width": 0}},
+        hovertemplate=f"%{{y}}: %{{x:.3g}} ms<extra>{name}</extra>",
+        showlegend=bool(name),
+    )
+
+
+def _heat_map(
+    title: str,
+    stages: ComparedStages,
+    read: _Read,
+    labels: list[str],
+    colours: dict[str, object],
+    mode: Mode,
+    first: int = 0,
+) -> go.Figure:
+    """Draw a row per stage and a column per run, from the run of number ``first`` on."""
+    rows = _costliest(stages)
+    figure = rows_figure(f"{title} (ms per batch)", mode, "", len(rows))
+    figure.add_heatmap(
+        x=labels,
+        y=_names(rows),
+        z=_thread_times(rows, read, list(range(first, first + len(labels)))),
+        texttemplate="%{z:.3g}" if len(labels) <= READABLE_CELLS else None,
+        hovertemplate="%{x}, %{y}: %{z:.3g} ms<extra></extra>",
+        hoverongaps=False,
+        xgap=1,
+        ygap=1,
+        colorbar={
+            "orientation": "h",
+            "thickness": 10,
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+        },
+        **colours,
+    )
+    figure.update_xaxes(type="category", tickangle=-90 if len(labels) > READABLE_CELLS else None)
+    longest = max(map(len, labels)) * 7 if len(labels) > READABLE_CELLS else 20
+    figure.update_layout(height=110 + KEY_HEIGHT + longest + CELL_HEIGHT * len(rows), margin_b=KEY_HEIGHT)
+    return figure
+
+
+def _names(rows: list[StageRow]) -> list[str]:
+    return short_labels([row.name for row in rows])
+
+
+def _with_notes(figure: go.Figure, stages: ComparedStages) -> go.Figure:
+    if len(stages.rows) > MAX_ROWS:
+        add_note(figure, f"The {MAX_ROWS} costliest of {len(stages.rows)} stages.")
+    for note in stages.notes:
+        add_note(figure, note)
+    return figure

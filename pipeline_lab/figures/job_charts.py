@@ -1,0 +1,209 @@
+"""What the job noted over its whole course: the time of its steps, loss and accuracy, and its memory."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.allocators import Allocators
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.memory import Memory
+from pipeline_lab.analysis.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.step_findings import PART_NAMES
+from pipeline_lab.analysis.step_phases import StepPhases
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import FloatArray, column, group_mean, group_percentile, group_size, group_starts
+from pipeline_lab.figures.panels import Panel, draw_panels
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_key, add_note, colour, new_figure, shade
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_count
+
+MAX_POINTS = 800
+MAX_MARKS = 200
+NO_OUTLIERS = Unavailable("Outliers were not looked for.")
+
+
+def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unavailable = NO_OUTLIERS) -> go.Figure:
+    """Draw the time of every step; the warm-up is shaded, profiled steps and outliers are marked."""
+    figure = new_figure("Step time over the run", mode, "Step", "Step time (ms)")
+    step, time_ms = column(job.table, "step"), column(job.table, "step_ns", NS_PER_MS)
+    starts = group_starts(len(step), MAX_POINTS)
+    if group_size(starts) > 1:
+        add_note(figure, f"Line: median of {group_size(starts)} neighbouring steps; band: 5th to 95th percentile.")
+        low, high = (group_percentile(time_ms, starts, percent) for percent in (5, 95))
+        add_band(figure, step[starts], low, high, mode)
+    figure.add_scatter(
+        x=step[starts],
+        y=group_percentile(time_ms, starts, 50),
+        mode="lines",
+        name="step time",
+        line={"color": colour("busy", mode), "width": 1.6},
+        hovertemplate="step %{x}: %{y:.3g} ms<extra></extra>",
+    )
+    _mark_profiled(figure, job, step, time_ms, mode)
+    if not isinstance(outliers, Unavailable):
+        _mark_outliers(figure, outliers, mode)
+    _mark_warmup(figure, job, step, time_ms, mode)
+    return figure
+
+
+def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
+    """Draw the mean step of each phase of the job, divided into waiting for input and the rest."""
+    figure = new_figure("Step time by phase", mode, "Mean step (ms)", "", height=270)
+    names = [f"{one.phase.value}<br>{format_count(one.steps)} steps" for one in found.phases]
+    wait = [one.wait_ns / one.steps / NS_PER_MS for one in found.phases]
+    rest = [(one.total_ns - one.wait_ns) / one.steps / NS_PER_MS for one in found.phases]
+    for name, value, category in (("input wait", wait, "input_wait"), ("the rest of the step", rest, "busy")):
+        figure.add_bar(
+            y=names,
+            x=value,
+            orientation="h",
+            name=name,
+            marker={"color": colour(category, mode)},
+            hovertemplate="%{y}: %{x:.3g} ms " + name + "<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", dragmode=False)
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
+    return figure
+
+
+def learning(job: JobSteps, mode: Mode = "light") -> go.Figure:
+    """Draw loss, and below it accuracy where the workload has one."""
+    step, loss, accuracy = (column(job.table, name) for name in ("step", "loss", "accuracy"))
+    has_accuracy = not np.isnan(accuracy).all()
+    figure = new_figure("Loss and accuracy" if has_accuracy else "Loss", mode, "Step", "Loss (no unit)")
+    starts = group_starts(len(step), MAX_POINTS)
+    if group_size(starts) > 1:
+        add_note(figure, f"Each point is the mean of {group_size(starts)} neighbouring steps.")
+    _add_line(figure, step[starts], group_mean(loss, starts), "loss", "busy", mode, axis="y")
+    if has_accuracy:
+        _add_line(figure, step[starts], 100 * group_mean(accuracy, starts), "accuracy", "dispatch", mode, axis="y2")
+        figure.update_layout(
+            height=440,
+            yaxis={"domain": [0.56, 1]},
+            yaxis2={"domain": [0, 0.44], "title": {"text": "Accuracy (%)"}, "anchor": "x", "range": [0, 100]},
+            xaxis={"anchor": "y2"},
+        )
+    return figure
+
+
+def _add_line(
+    figure: go.Figure, x: FloatArray, y: FloatArray, name: str, category: str, mode: Mode, *, axis: str
+) -> None:
+    figure.add_scatter(
+        x=x,
+        y=y,
+        yaxis=axis,
+        mode="lines",
+        line={"color": colour(category, mode), "width": 1.6},
+        hovertemplate="step %{x}: " + name + " %{y:.3g}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _mark_profiled(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: FloatArray, mode: Mode) -> None:
+    rows = np.flatnonzero(job.table.column("profiled").to_numpy(zero_copy_only=False))
+    rows = rows[group_starts(len(rows), MAX_MARKS)]
+    if not len(rows):
+        return
+    figure.add_scatter(
+        x=step[rows],
+        y=time_ms[rows],
+        mode="markers",
+        name="profiled",
+        marker={"color": colour("input_wait", mode), "size": 5},
+        hovertemplate="profiled step %{x}: %{y:.3g} ms<extra></extra>",
+    )
+
+
+def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, mode: Mode) -> None:
+    rows = outliers.table.to_pylist()
+    rows.sort(key=lambda row: -int(row["length_ns"]))
+    if len(rows) > MAX_MARKS:
+        add_note(figure, f"The {MAX_MARKS} longest of {len(rows)} outliers are marked.")
+    rows = rows[:MAX_MARKS]
+    if not rows:
+        return
+    figure.add_scatter(
+        x=[row["step"] for row in rows],
+        y=[row["length_ns"] / NS_PER_MS for row in rows],
+        mode="markers",
+        name="outlier",
+        customdata=[PART_NAMES[row["cause"]] for row in rows],
+        marker={"symbol": "triangle-down", "size": 9, "color": THEMES[mode].ink},
+        hovertemplate="step %{x}: %{y:.3g} ms<br>%{customdata}<extra></extra>",
+    )
+
+
+def _mark_warmup(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: FloatArray, mode: Mode) -> None:
+    warm = job.table.column("warmup").to_numpy(zero_copy_only=False).astype(bool)
+    if not warm.any():
+        return
+    shade(figure, mode, [(step[warm].min() - 0.5, step[warm].max() + 0.5)])
+    add_key(figure, "warm-up", mode)
+    measured = time_ms[~warm]
+    if len(measured) and time_ms[warm].max() > 3 * measured.max():
+        figure.update_yaxes(range=[0, 1.15 * measured.max()])
+        add_note(figure, "The warm-up's longest steps reach beyond the chart.")
+
+
+MEMORY_POINTS = 1000
+MAX_FLUSHES = 60
+MB = 1e6
+
+
+def memory_over_time(memory: Memory, cost: ProfilerCost | Unavailable, mode: Mode = "light") -> go.Figure:
+    """Draw the process's resident size; grey bands are profile windows, marks the end of their flushes."""
+    figure = new_figure("Memory of the job", mode, "Time (s)", "Resident size (MB)")
+    time_s = column(memory.table, "time_ns", NS_PER_S)
+    size = column(memory.table, "rss_bytes", MB)
+    starts = group_starts(len(size), MEMORY_POINTS)
+    add_note(figure, f"Peak {format_bytes(memory.process_peak_bytes)}.")
+    if group_size(starts) > 1:
+        add_note(figure, f"Each point is the highest of {group_size(starts)}.")
+    figure.add_scatter(
+        x=time_s[starts],
+        y=group_percentile(size, starts, 100),
+        mode="lines",
+        name="resident size",
+        line={"color": colour("busy", mode), "width": 2},
+        hovertemplate="%{x:.3g} s: %{y:,.0f} MB<extra></extra>",
+    )
+    if not isinstance(cost, Unavailable) and cost.windows.num_rows:
+        _mark_windows(figure, cost, time_s, size, mode)
+    return figure
+
+
+def memory_by_allocator(allocators: Allocators, mode: Mode = "light") -> go.Figure:
+    """Draw what each allocator had handed out over the profile windows; the dashed line is its peak."""
+    table = allocators.table
+    names, hosts = table.column("allocator").to_pylist(), table.column("host").to_pylist()
+    several = len({one.host for one in allocators.allocators}) > 1
+    rows = np.array([f"{host} {name}" for host, name in zip(hosts, names, strict=True)], np.object_)
+    time_s, used = column(table, "start_ns", NS_PER_S), column(table, "used_bytes", MB)
+    panels = []
+    for one in allocators.allocators:
+        mine = rows == f"{one.host} {one.name}"
+        label = f"{one.host} {one.name}" if several else one.name
+        panels.append(Panel(f"{label} (MB)", time_s[mine], used[mine], np.full(int(mine.sum()), one.peak_bytes / MB)))
+    figure = draw_panels("Memory by allocator", panels, mode)
+    add_note(figure, "Inside the profile windows; dashed: the peak since the job began.")
+    return figure
+
+
+def _mark_windows(figure: go.Figure, cost: ProfilerCost, time_s: np.ndarray, size: np.ndarray, mode: Mode) -> None:
+    start, stop, flushed = (column(cost.windows, name, NS_PER_S) for name in ("start_ns", "stop_ns", "flushed_ns"))
+    shade(figure, mode, list(zip(start, stop, strict=True)))
+    shown = group_starts(len(flushed), MAX_FLUSHES)
+    if group_size(shown) > 1:
+        add_note(figure, f"One flush of {group_size(shown)} is marked.")
+    flushed = flushed[shown]
+    add_key(figure, "profile window", mode)
+    height = np.interp(flushed, time_s, size) if len(size) else np.zeros(len(flushed))
+    figure.add_scatter(
+        x=flushed,
+        y=height,
+        mode="markers",
+        name="window flushed to disk",
+        marker={"symbol": "diamond", "size": 9, "color": colour("input_wait", mode)},
+        customdata=column(cost.windows, "size_bytes", MB)[shown],
+        hovertemplate="flushed at %{x:.3g} s: %{customdata:.3g} MB on disk<extra></extra>",
+    )

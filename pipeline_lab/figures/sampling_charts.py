@@ -1,0 +1,348 @@
+"""Which files the examples came from, beside what an even sample would be; padding of the batches; what evaluations found."""
+
+from pathlib import PurePath
+
+import numpy as np
+import plotly.graph_objects as go
+import pyarrow as pa
+
+from pipeline_lab.analysis.evaluation import Evaluation
+from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.label_mix import LabelMix
+from pipeline_lab.analysis.padding import Padding
+from pipeline_lab.analysis.sample_history import MAX_BINS, MAX_POINTS
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import (
+    FloatArray,
+    IntArray,
+    column,
+    group_mean,
+    group_percentile,
+    group_size,
+    group_starts,
+)
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, colour, new_figure
+from pipeline_lab.statistics.sampling import share_spread
+from pipeline_lab.units import format_count, format_duration, format_percent
+
+MAX_FILES = 48
+Z_90 = 1.645
+"""Standard deviations of a normal distribution that hold 90 of 100 samples, both ways."""
+
+LABEL_LENGTH = 18
+
+
+def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
+    """Draw each file's share of the samples as a bar, and what its size would give it as a mark."""
+    figure = new_figure("Where the samples came from", mode, "File (what tells the names apart)", "Share (%)")
+    figure.update_layout(dragmode=False)
+    figure.update_xaxes(type="category")
+    observed, expected = (100 * column(sampling.table, name) for name in ("observed_share", "expected_share"))
+    starts = group_starts(len(observed), MAX_FILES)
+    labels = _labels(sampling.table.column("file").to_pylist(), starts)
+    if group_size(starts) > 1:
+        add_note(figure, f"Each bar joins {group_size(starts)} neighbouring files.")
+    if sampling.basis == "reads":
+        add_note(figure, "Counted by reads inside the windows; the job did not note its samples.")
+    figure.add_bar(
+        x=labels,
+        y=_group_sum(observed, starts),
+        name="observed",
+        marker={"color": colour("busy", mode), "line": {"width": 0}},
+        hovertemplate="%{x}: %{y:.3g} % observed<extra></extra>",
+    )
+    predicted = 100 * column(sampling.table, "predicted_share")
+    if not np.isnan(predicted).all():
+        figure.add_scatter(
+            x=labels,
+            y=_group_sum(predicted, starts),
+            name="predicted",
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 8, "line": {"width": 2}, "color": colour("host_operation", mode)},
+            hovertemplate="%{x}: %{y:.3g} % predicted<extra></extra>",
+        )
+    if not np.isnan(expected).all():
+        spread = _even_range(sampling, starts)
+        figure.add_scatter(
+            x=labels,
+            y=_group_sum(expected, starts),
+            name="expected by size",
+            mode="markers",
+            error_y={"type": "data", "array": spread, "thickness": 2, "width": 0, "color": colour("input_wait", mode)},
+            marker={
+                "symbol": "line-ew",
+                "size": 22 if len(starts) <= 16 else 10,
+                "line": {"width": 3, "color": colour("input_wait", mode)},
+            },
+            hovertemplate="%{x}: %{y:.3g} % expected<extra></extra>",
+        )
+    _note_distance(figure, sampling)
+    return figure
+
+
+def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
+    """Draw as a heat map how many examples each file gave in the course of the run."""
+    files = sampling.table.column("file").to_pylist()
+    starts = group_starts(len(files), MAX_FILES)
+    figure = new_figure(
+        f"{sampling.basis.capitalize()} per file over the run",
+        mode,
+        "Step",
+        "",
+        height=150 + max(120, min(22 * len(starts), 420)),
+    )
+    if group_size(starts) > 1:
+        add_note(figure, f"Each row joins {group_size(starts)} neighbouring files.")
+    if sampling.basis == "reads":
+        add_note(figure, "Reads by the step that ran meanwhile; buffers let them run ahead of the steps that use them.")
+    counts, steps = _grid(sampling.timeline, files, starts)
+    _add_heat(figure, counts, steps, _labels(files, starts), "File", mode, sampling.basis)
+    return figure
+
+
+def labels_over_time(mix: LabelMix, mode: Mode = "light") -> go.Figure:
+    """Draw as a heat map how many examples of each label came in the course of the run."""
+    labels = sorted(set(mix.table.column("label").to_pylist()), key=int)
+    starts = group_starts(len(labels), MAX_FILES)
+    figure = new_figure(
+        "Samples per label over the run", mode, "Step", "", height=150 + max(120, min(22 * len(starts), 420))
+    )
+    add_note(
+        figure,
+        f"A batch's labels are {format_percent(100 * mix.batch_total_variation)} off those of the run; even batches of "
+        f"this size would be {format_percent(100 * mix.batch_total_variation_ideal)} off.",
+    )
+    if group_size(starts) > 1:
+        add_note(figure, f"Each row joins {group_size(starts)} neighbouring labels.")
+    counts, steps = _grid(mix.table, labels, starts)
+    names = labels if group_size(starts) == 1 else [labels[start] for start in starts]
+    _add_heat(figure, counts, steps, names, "Label", mode)
+    return figure
+
+
+def _add_heat(
+    figure: go.Figure,
+    counts: FloatArray,
+    steps: FloatArray,
+    rows: list[str],
+    row_title: str,
+    mode: Mode,
+    counted: str = "samples",
+) -> None:
+    scale = THEMES[mode].scale
+    figure.add_heatmap(
+        z=counts,
+        x=steps,
+        y=rows,
+        colorscale=[[index / (len(scale) - 1), shade] for index, shade in enumerate(scale)],
+        zmin=0,
+        xgap=1,
+        ygap=1,
+        colorbar={
+            "title": {"text": counted, "side": "right", "font": {"size": 12}},
+            "thickness": 10,
+            "outlinewidth": 0,
+        },
+        hovertemplate=f"%{{y}} around step %{{x:.0f}}: %{{z}} {counted}<extra></extra>",
+    )
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False, title_text=row_title)
+    figure.update_xaxes(showgrid=False)
+
+
+def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
+    """Draw how much of the data was used by each step, beside shuffled epochs and what the options predict."""
+    figure = new_figure("How much of the data was used", mode, "Step", "Records used at least once (%)")
+    highest = np.nanmax([column(sampling.coverage, name).max() for name in ("records_percent", "even_percent")])
+    figure.update_yaxes(range=[0, 1.08 * highest])
+    steps = column(sampling.coverage, "step")
+    lines = (
+        ("used", "records_percent", {"color": colour("busy", mode), "width": 2.5}),
+        ("shuffled epochs", "even_percent", {"color": colour("expected", mode), "width": 1.5, "dash": "dot"}),
+        ("predicted", "predicted_percent", {"color": colour("host_operation", mode), "dash": "dash"}),
+    )
+    for name, values, line in lines:
+        if not np.isnan(shown := column(sampling.coverage, values)).all():
+            figure.add_scatter(
+                x=steps,
+                y=shown,
+                name=name,
+                mode="lines",
+                line=line,
+                hovertemplate=f"step %{{x}}: %{{y:.3g}} % {name}<extra></extra>",
+            )
+    if sampling.reachable_percent is not None:
+        highest = max(highest, sampling.reachable_percent)
+        figure.update_yaxes(range=[0, 1.08 * highest])
+        figure.add_scatter(
+            x=steps[[0, -1]],
+            y=[sampling.reachable_percent] * 2,
+            name="within reach",
+            mode="lines",
+            line={"color": colour("input_wait", mode), "width": 1.5, "dash": "dashdot"},
+            hovertemplate="%{y:.3g} % within reach of a pipeline that starts over<extra></extra>",
+        )
+        add_note(
+            figure, "The pipeline is built anew after every evaluation: what lies above the line it never reaches."
+        )
+    opened, files = int(column(sampling.coverage, "files").max()), sampling.table.num_rows
+    add_note(figure, f"{opened} of {files} files gave an example.")
+    if len(steps) >= MAX_POINTS:
+        add_note(figure, f"Drawn at {len(steps)} of the run's steps.")
+    return figure
+
+
+def _grid(timeline: pa.Table, rows: list[str], starts: IntArray) -> tuple[FloatArray, FloatArray]:
+    bins = column(timeline, "bin").astype(np.int64)
+    steps = np.zeros(bins.max() + 1 if len(bins) else 0)
+    steps[bins] = column(timeline, "step")
+    row_of = {row: index // group_size(starts) for index, row in enumerate(rows)}
+    places = np.array([row_of[row] for row in timeline.column(0).to_pylist()], np.int64)
+    counts = np.zeros((len(starts), len(steps)))
+    np.add.at(counts, (places, bins), column(timeline, "samples"))
+    return counts, steps
+
+
+def _even_range(sampling: FileSampling, starts: IntArray) -> FloatArray:
+    """Return how far 90 of 100 even samples of this size stray from the expected share, percent, shape (groups,)."""
+    counts = column(sampling.table, "samples" if sampling.basis == "samples" else "reads")
+    records = _group_sum(column(sampling.table, "records"), starts).astype(np.int64)
+    return 100 * Z_90 * share_spread(records, max(1, int(np.nansum(counts))))
+
+
+def _note_distance(figure: go.Figure, sampling: FileSampling) -> None:
+    if sampling.total_variation is None:
+        return
+    sentence = f"{format_percent(100 * sampling.total_variation)} of the samples were more than their file's share"
+    if sampling.total_variation_ideal is not None:
+        sentence += f"; an even sample of this size has {format_percent(100 * sampling.total_variation_ideal)}"
+    add_note(figure, sentence + ".")
+    if sampling.epochs_seen is not None and sampling.epochs_seen < 1:
+        add_note(figure, f"The run saw {format_percent(100 * sampling.epochs_seen)} of an epoch.")
+
+
+def _group_sum(shares: FloatArray, starts: IntArray) -> FloatArray:
+    return np.add.reduceat(np.nan_to_num(shares), starts) if len(starts) else np.zeros(0)
+
+
+def _labels(files: list[str], starts: IntArray) -> list[str]:
+    names = _distinct([PurePath(file).name for file in files])
+    size = group_size(starts)
+    if size == 1:
+        return names
+    return [f"{start}–{min(start + size, len(names)) - 1}" for start in starts]
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Keep what tells names apart: shards differ in a few digits between a common start and end."""
+    if len(names) < 2:
+        return [_clip(name) for name in names]
+    start = _common_start(names).rstrip("0123456789")
+    end = _common_start([name[::-1] for name in names])[::-1].lstrip("0123456789")
+    short = [_clip(name[len(start) : len(name) - len(end)]) for name in names]
+    if all(short) and len(set(short)) == len(short):
+        return short
+    return [f"{index}: {_clip(name)}" for index, name in enumerate(names)]
+
+
+def _common_start(names: list[str]) -> str:
+    columns = zip(*names, strict=False)
+    length = next((index for index, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names)))
+    return names[0][:length]
+
+
+def _clip(name: str) -> str:
+    return name if len(name) <= LABEL_LENGTH else "…" + name[1 - LABEL_LENGTH :]
+
+
+LINE_POINTS = 400
+
+
+def padding_over_time(padding: Padding, mode: Mode = "light") -> go.Figure:
+    """Draw the share of padding in every batch over the steps."""
+    figure = new_figure("Padding of the batches", mode, "Step", "Padding (% of the batch)")
+    step, elements = column(padding.table, "step"), column(padding.table, "elements")
+    percent = 100 * column(padding.table, "padding") / np.maximum(elements, 1)
+    starts = group_starts(len(step), LINE_POINTS)
+    if group_size(starts) > 1:
+        add_note(figure, f"Line: median of {group_size(starts)} neighbouring batches; band: 5th to 95th percentile.")
+        low, high = (group_percentile(percent, starts, each) for each in (5, 95))
+        add_band(figure, step[starts], low, high, mode)
+    figure.add_scatter(
+        x=step[starts],
+        y=group_percentile(percent, starts, 50),
+        mode="lines",
+        name="padding",
+        line={"color": colour("busy", mode), "width": 1.6},
+        hovertemplate="step %{x}: %{y:.3g} % padding<extra></extra>",
+    )
+    add_note(figure, f"Of all that the steps were sent, {format_percent(padding.percent)} was padding.")
+    figure.update_yaxes(range=[0, 100])
+    return figure
+
+
+MAX_PASSES = 400
+
+
+def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode: Mode = "light") -> go.Figure:
+    """Draw loss, and below it accuracy, of every evaluation over the training steps, beside those of training."""
+    has_accuracy = evaluation.last_accuracy is not None
+    title = "Loss and accuracy of the evaluations" if has_accuracy else "Loss of the evaluations"
+    figure = new_figure(title, mode, "Step", "Loss (no unit)")
+    panels = [("loss", "y", 1.0), *([("accuracy", "y2", 100.0)] if has_accuracy else [])]
+    starts = group_starts(evaluation.count, MAX_PASSES)
+    for name, axis, factor in panels:
+        if not isinstance(job, Unavailable):
+            _add_training(figure, job, name, axis, factor, mode)
+        figure.add_scatter(
+            x=column(evaluation.passes, "step")[starts],
+            y=factor * group_mean(column(evaluation.passes, name), starts),
+            yaxis=axis,
+            mode="lines+markers",
+            name="evaluation",
+            showlegend=axis == "y",
+            line={"color": colour("input_wait", mode), "width": 1.6},
+            hovertemplate="after %{x} steps: " + name + " %{y:.3g}<extra>evaluation</extra>",
+        )
+    if has_accuracy:
+        figure.update_layout(
+            height=440,
+            yaxis={"domain": [0.56, 1]},
+            yaxis2={"domain": [0, 0.44], "title": {"text": "Accuracy (%)"}, "anchor": "x", "range": [0, 100]},
+            xaxis={"anchor": "y2"},
+        )
+    add_note(
+        figure,
+        f"{format_count(evaluation.count)} evaluations took {format_duration(evaluation.total_ns)}, which belongs to no "
+        f"step; the training pipeline was {'built anew after each' if evaluation.is_rebuilt else 'kept going'}.",
+    )
+    return figure
+
+
+def evaluated_files(sampling: FileSampling, passes: int, mode: Mode = "light") -> go.Figure:
+    """Draw as a heat map how many examples of each file every one of so many evaluations looked at."""
+    figure = sampling_over_time(sampling, mode)
+    if passes > MAX_BINS:
+        add_note(figure, f"Each column joins {passes / MAX_BINS:.3g} neighbouring evaluations.")
+    figure.update_layout(title={"text": "Examples per file in the evaluations"})
+    figure.update_xaxes(title_text="Evaluation (in the order of time)")
+    figure.update_traces(hovertemplate="%{y} in evaluation %{x:.0f}: %{z} examples<extra></extra>")
+    return figure
+
+
+def _add_training(figure: go.Figure, job: JobSteps, name: str, axis: str, factor: float, mode: Mode) -> None:
+    values = column(job.table, name)
+    if np.isnan(values).all():
+        return
+    starts = group_starts(len(values), LINE_POINTS)
+    figure.add_scatter(
+        x=column(job.table, "step")[starts],
+        y=factor * group_mean(values, starts),
+        yaxis=axis,
+        mode="lines",
+        name="training",
+        showlegend=axis == "y",
+        line={"color": colour("busy", mode), "width": 1},
+        opacity=0.6,
+        hovertemplate="step %{x}: " + name + " %{y:.3g}<extra>training</extra>",
+    )

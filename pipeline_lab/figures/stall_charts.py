@@ -1,0 +1,150 @@
+"""How long the job waited for input: per step, over time, and how the waits are distributed."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from pipeline_lab.analysis.input_stalls import InputStalls
+from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.figures.aggregate import (
+    FloatArray,
+    column,
+    group_mean,
+    group_percentile,
+    group_size,
+    group_starts,
+)
+from pipeline_lab.figures.marks import event_places
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, colour, new_figure
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_count, format_duration
+
+MAX_BARS = 300
+MAX_POINTS = 800
+HISTOGRAM_BINS = 40
+
+
+def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
+    """Draw each profiled step's input wait: the part that left the device idle, and the part hidden behind work."""
+    figure = new_figure("Input wait per profiled step", mode, "Profiled step, in order of time", "Wait (ms)")
+    wait = column(steps.table, "wait_ns", NS_PER_MS)
+    exposed = np.minimum(column(steps.table, "exposed_ns", NS_PER_MS), wait)
+    starts = group_starts(len(wait), MAX_BARS)
+    if len(starts) < len(wait):
+        add_note(figure, f"Each bar is the mean of {group_size(starts)} neighbouring steps.")
+    number = column(steps.table, "step")[starts]
+    places = event_places("step", steps.table.column("start_ns").to_numpy()[starts])
+    for name, part, category in (
+        ("device idle meanwhile", exposed, "input_wait"),
+        ("hidden behind device work", wait - exposed, "hidden_wait"),
+    ):
+        figure.add_bar(
+            x=starts + 1,
+            y=group_mean(part, starts),
+            customdata=number,
+            ids=places,
+            name=name,
+            marker={"color": colour(category, mode), "line": {"width": 0}},
+            hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + name + "<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", bargap=0.1)
+    return figure
+
+
+def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
+    """Draw the wait of every step of the job, profiled or not, over the time of the run."""
+    figure = new_figure("Input wait over the run", mode, "Time since the first step (s)", "Wait per step (ms)")
+    start = column(job.table, "start_ns", NS_PER_S)
+    wait = column(job.table, "wait_ns", NS_PER_MS)
+    starts = group_starts(len(wait), MAX_POINTS)
+    time_s = (start - start[:1].sum())[starts]
+    if len(starts) < len(wait):
+        add_note(figure, f"Line: median of {group_size(starts)} neighbouring steps; band: 5th to 95th percentile.")
+        low, high = (group_percentile(wait, starts, percent) for percent in (5, 95))
+        add_band(figure, time_s, low, high, mode)
+    figure.add_scatter(
+        x=time_s,
+        y=group_percentile(wait, starts, 50),
+        mode="lines",
+        name="wait per step",
+        line={"color": colour("input_wait", mode), "width": 1.6},
+        hovertemplate="%{x:.3g} s: %{y:.3g} ms<extra></extra>",
+        showlegend=False,
+    )
+    return figure
+
+
+def stall_over_windows(steps: Steps, mode: Mode = "light") -> go.Figure:
+    """Draw the share of each profiled step that was input wait, over the time of the capture."""
+    figure = new_figure("Input wait over the capture", mode, "Time (s)", "Wait (% of step)")
+    start = column(steps.table, "start_ns", NS_PER_S)
+    length = column(steps.table, "end_ns", NS_PER_MS) - column(steps.table, "start_ns", NS_PER_MS)
+    percent = 100 * column(steps.table, "wait_ns", NS_PER_MS) / np.maximum(length, 1e-9)
+    starts = group_starts(len(percent), MAX_POINTS)
+    if len(starts) < len(percent):
+        add_note(figure, f"Each point is the mean of {group_size(starts)} neighbouring steps.")
+    figure.add_scatter(
+        x=start[starts],
+        y=group_mean(percent, starts),
+        ids=event_places("step", steps.table.column("start_ns").to_numpy()[starts]),
+        mode="markers",
+        marker={"color": colour("input_wait", mode), "size": 6},
+        hovertemplate="%{x:.3g} s: %{y:.3g} % of the step<extra></extra>",
+        showlegend=False,
+    )
+    figure.update_yaxes(range=[0, 100])
+    return figure
+
+
+def wait_distribution(stalls: InputStalls, mode: Mode = "light") -> go.Figure:
+    """Draw how many waits were how long, on a logarithmic axis."""
+    figure = new_figure("How long the waits are", mode, "Length of one wait (ms, logarithmic)", "Number of waits")
+    length = column(stalls.table, "end_ns", NS_PER_MS) - column(stalls.table, "start_ns", NS_PER_MS)
+    positive = length[length > 0]
+    if len(positive) < len(length):
+        add_note(figure, f"{format_count(len(length) - len(positive))} waits of no length are left out.")
+    if not len(positive):
+        return figure
+    edges = _log_edges(positive)
+    counts, _ = np.histogram(positive, edges)
+    figure.add_bar(
+        x=np.log10(np.sqrt(edges[:-1] * edges[1:])),
+        y=counts,
+        width=np.diff(np.log10(edges)),
+        customdata=np.stack([edges[:-1], edges[1:]], axis=1),
+        marker={"color": colour("input_wait", mode), "line": {"width": 1, "color": THEMES[mode].paper}},
+        hovertemplate="%{customdata[0]:.3g} to %{customdata[1]:.3g} ms: %{y} waits<extra></extra>",
+        showlegend=False,
+    )
+    if counts.max() < 8:
+        figure.update_yaxes(dtick=1)
+    _mark_percentiles(figure, positive, mode)
+    ticks = _ticks(edges[0], edges[-1])
+    figure.update_xaxes(tickvals=np.log10(ticks), ticktext=[f"{tick:g}" for tick in ticks])
+    return figure
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two lengths: powers of ten, and 2 and 5 times them where few decades are shown."""
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    factors = (1,) if len(decades) > 4 else (1, 2, 5) if len(decades) > 2 else (1, 1.5, 2, 3, 4, 5, 7)
+    ticks = [factor * 10.0**decade for decade in decades for factor in factors]
+    return [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+
+
+def _log_edges(positive: FloatArray) -> FloatArray:
+    low, high = np.log10(positive.min()), np.log10(positive.max())
+    if high - low < 0.1:
+        low, high = low - 0.05, high + 0.05
+    bins = int(np.clip(np.sqrt(len(positive)) * 2, 8, HISTOGRAM_BINS))
+    return np.asarray(np.logspace(low - 1e-9, high + 1e-9, bins + 1))
+
+
+def _mark_percentiles(figure: go.Figure, positive: FloatArray, mode: Mode) -> None:
+    median, p95 = (float(np.percentile(positive, percent)) for percent in (50, 95))
+    add_note(
+        figure,
+        f"Half of the waits are longer than {format_duration(median * NS_PER_MS)}, "
+        f"one in twenty longer than {format_duration(p95 * NS_PER_MS)}.",
+    )
+    for value, dash in ((median, "solid"), (p95, "dot")):
+        figure.add_vline(x=np.log10(value), line={"color": THEMES[mode].muted, "width": 1.5, "dash": dash})

@@ -1,0 +1,259 @@
+"""The timeline of busy and idle: one row per device and window, gaps coloured by their cause, intervals joined to few segments.
+
+Every row starts at its window's start, so that the long stretches between windows, where the profiler was off, take
+no room; each row says when its window began.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.idle_gaps import IdleGaps
+from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import IntArray
+from pipeline_lab.figures.marks import event_place, stretch_place
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
+
+SHORT_GAPS = "short_gaps"
+CLASSES: tuple[str, ...] = ("busy", *(cause.value for cause in GapCause), SHORT_GAPS)
+"""What a segment can be; a segment's ``kind`` is an index into this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """One row of the timeline: consecutive segments that do not overlap.
+
+    Attributes:
+        host, device, window: Which device in which window.
+        start_ns, end_ns: On the diagnosis' axis, shape (n,).
+        kind: Index into :data:`CLASSES`, shape (n,).
+        operation: What else is known of each segment or an empty text, shape (n,): the host operation of a gap, how many
+            short gaps a stretch holds; all empty when joined.
+        resolution_ns: Width of the bins whose dominant class is shown, or None if every interval is drawn.
+    """
+
+    host: str
+    device: str
+    window: int
+    start_ns: IntArray
+    end_ns: IntArray
+    kind: IntArray
+    operation: NDArray[np.object_]
+    resolution_ns: float | None
+
+
+def timeline_rows(gaps: IdleGaps) -> list[tuple[str, str, int]]:
+    """Return every (host, device, window) that has busy time or gaps, windows in order of time."""
+    keys: dict[tuple[str, str, int], int] = {}
+    for table in (gaps.busy, gaps.gaps, gaps.mixed):
+        inside = table.filter(pc.is_valid(table.column("window")))
+        found = inside.group_by(["host", "device", "window"]).aggregate([("start_ns", "min")])
+        for row in found.to_pylist():
+            key = (row["host"], row["device"], row["window"])
+            keys[key] = min(keys.get(key, row["start_ns_min"]), row["start_ns_min"])
+    return sorted(keys, key=lambda key: (keys[key], key))
+
+
+def row_segments(gaps: IdleGaps, row: tuple[str, str, int], cap: int) -> Segments:
+    """Return one row's segments; more than ``cap`` are joined by what fills most of each bin."""
+    busy, idle, mixed = (_of_row(table, row) for table in (gaps.busy, gaps.gaps, gaps.mixed))
+    start = np.concatenate([_ints(table, "start_ns") for table in (busy, idle, mixed)])
+    gap_end = _ints(idle, "start_ns") + _ints(idle, "duration_ns")
+    end = np.concatenate([_ints(busy, "end_ns"), gap_end, _ints(mixed, "end_ns")])
+    index = {name: number for number, name in enumerate(CLASSES)}
+    causes = [index[cause] for cause in idle.column("cause").to_pylist()]
+    kind = np.repeat([0, index[SHORT_GAPS]], [busy.num_rows, mixed.num_rows])
+    kind = np.concatenate([kind[: busy.num_rows], np.array(causes, np.int64), kind[busy.num_rows :]])
+    operations = [name or "" for name in idle.column("host_operation").to_pylist()]
+    names = [""] * busy.num_rows + operations + [_count(stretch) for stretch in mixed.to_pylist()]
+    order = np.argsort(start, kind="stable")
+    start, end, kind = start[order], end[order], kind[order]
+    if len(start) <= cap:
+        return Segments(*row, start, end, kind, np.array(names, np.object_)[order], None)
+    edges = np.linspace(start[0], end.max(), cap + 1)
+    start, end, kind = _dominant(start, end, kind, edges)
+    return Segments(*row, start, end, kind, np.full(len(start), "", np.object_), float(edges[1] - edges[0]))
+
+
+def _count(stretch: dict[str, Any]) -> str:
+    """Say how many gaps a stretch holds, and how much of it they are."""
+    share = 100 * stretch["idle_ns"] / (stretch["end_ns"] - stretch["start_ns"])
+    return f"{format_count(stretch['gaps'])} gaps, {format_percent(share)} of it idle"
+
+
+def _dominant(
+    start: IntArray, end: IntArray, kind: IntArray, edges: NDArray[np.float64]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Give each bin to the class that covers most of it, and join equal neighbours; bins without any are left out."""
+    cover = np.stack([_covered(start[kind == one], end[kind == one], edges) for one in range(len(CLASSES))])
+    best = np.where(cover.max(axis=0) > 0, cover.argmax(axis=0), -1)
+    first = np.flatnonzero(np.diff(best, prepend=-2))
+    last = np.append(first[1:], len(best))
+    keep = best[first] >= 0
+    joined_start, joined_end = edges[first[keep]], edges[last[keep]]
+    return joined_start.astype(np.int64), joined_end.astype(np.int64), best[first[keep]].astype(np.int64)
+
+
+def _covered(start: IntArray, end: IntArray, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much of each bin the intervals cover; sorted, without overlap. Shape (bins,), ns."""
+    if not len(start):
+        return np.zeros(len(edges) - 1)
+    total = np.concatenate([[0], np.cumsum(end - start)]).astype(np.float64)
+    index = np.searchsorted(start, edges, "right")
+    until = total[index]
+    inside = index > 0
+    until[inside] -= np.maximum(0, end[index[inside] - 1] - edges[inside])
+    return np.diff(until)
+
+
+def _of_row(table: pa.Table, row: tuple[str, str, int]) -> pa.Table:
+    host, device, window = row
+    chosen = pc.and_(pc.equal(table.column("host"), host), pc.equal(table.column("device"), device))
+    return table.filter(pc.and_(chosen, pc.equal(table.column("window"), window)))
+
+
+def _ints(table: pa.Table, name: str) -> IntArray:
+    return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+MAX_ROWS = 12
+MAX_SEGMENTS = 1800
+MAX_STEP_MARKS = 400
+
+_NAMES = {
+    "busy": "busy",
+    SHORT_GAPS: "work and short gaps",
+    **{cause.value: cause.label for cause in GapCause},
+}
+
+
+def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "light") -> go.Figure:
+    """Draw when the device worked and when it idled, each gap in the colour of its cause."""
+    rows = timeline_rows(gaps)
+    shown = _spread(rows, MAX_ROWS)
+    figure = new_figure(
+        "When the device worked and when it waited",
+        mode,
+        "Time since the start of the window (ms)",
+        "",
+        height=230 + 46 * max(2, len(shown)),
+    )
+    figure.update_layout(barmode="overlay", bargap=0.25)
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
+    segments = [row_segments(gaps, row, MAX_SEGMENTS // len(shown)) for row in shown]
+    labels = _labels(segments)
+    for number, name in enumerate(CLASSES):
+        _add_class(figure, segments, labels, number, name, mode)
+    if not isinstance(steps, Unavailable):
+        _add_step_marks(figure, steps.table, segments, labels, mode)
+    _add_notes(figure, gaps, len(rows), segments)
+    return figure
+
+
+def _add_class(
+    figure: go.Figure, segments: list[Segments], labels: list[str], number: int, name: str, mode: Mode
+) -> None:
+    base: list[float] = []
+    length: list[float] = []
+    row: list[str] = []
+    text: list[str] = []
+    places: list[str] = []
+    for one, label in zip(segments, labels, strict=True):
+        mine = one.kind == number
+        base.extend((one.start_ns[mine] - one.start_ns[0]) / NS_PER_MS)
+        length.extend((one.end_ns[mine] - one.start_ns[mine]) / NS_PER_MS)
+        row.extend([label] * int(mine.sum()))
+        text.extend(f"<br>{operation}" if operation else "" for operation in one.operation[mine])
+        places.extend(_places(one, mine))
+    if not base:
+        return
+    figure.add_bar(
+        base=base,
+        x=length,
+        y=row,
+        orientation="h",
+        name=_NAMES[name],
+        customdata=text,
+        ids=places,
+        marker={"color": colour(name, mode), "line": {"width": 0}},
+        hovertemplate=f"{_NAMES[name]}: %{{x:.3g}} ms from %{{base:.4g}} ms%{{customdata}}<extra></extra>",
+    )
+
+
+def _places(segments: Segments, mine: NDArray[np.bool_]) -> list[str]:
+    """Return where the segments lie in the timeline: a gap as one event, what was joined as a stretch of time."""
+    starts, ends = segments.start_ns[mine].tolist(), segments.end_ns[mine].tolist()
+    is_joined = segments.resolution_ns is not None
+    return [
+        stretch_place(start, end) if is_joined or CLASSES[kind] in ("busy", SHORT_GAPS) else event_place("gap", start)
+        for start, end, kind in zip(starts, ends, segments.kind[mine], strict=True)
+    ]
+
+
+def _add_step_marks(
+    figure: go.Figure, table: pa.Table, segments: list[Segments], labels: list[str], mode: Mode
+) -> None:
+    x: list[float] = []
+    y: list[str] = []
+    step: list[int] = []
+    for one, label in zip(segments, labels, strict=True):
+        mine = pc.and_(pc.equal(table.column("window"), one.window), pc.equal(table.column("host"), one.host))
+        found = table.filter(mine)
+        x.extend((found.column("end_ns").to_numpy() - one.start_ns[0]) / NS_PER_MS)
+        y.extend([label] * found.num_rows)
+        step.extend(found.column("step").to_pylist())
+    if not x or len(x) > MAX_STEP_MARKS:
+        return
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="markers",
+        name="end of a step",
+        customdata=step,
+        marker={"symbol": "line-ns", "size": 22, "line": {"width": 1.5, "color": THEMES[mode].ink}},
+        hovertemplate="end of step %{customdata}<extra></extra>",
+    )
+
+
+def _add_notes(figure: go.Figure, gaps: IdleGaps, rows: int, segments: list[Segments]) -> None:
+    if gaps.device == "host compute":
+        add_note(figure, "No device in the trace: host compute stands for it.")
+    if rows > len(segments):
+        add_note(figure, f"{len(segments)} of {rows} rows, spread over the run.")
+    coarse = max((one.resolution_ns for one in segments if one.resolution_ns), default=None)
+    if coarse is not None:
+        add_note(figure, f"Each {format_duration(coarse)} shows what filled most of it.")
+    if gaps.unrecorded_ns:
+        add_note(figure, f"Left out: {format_duration(gaps.unrecorded_ns)} between windows, when the profiler was off.")
+
+
+def _labels(segments: list[Segments]) -> list[str]:
+    several = len({(one.host, one.device) for one in segments}) > 1
+    first_ns = min((int(one.start_ns[0]) for one in segments), default=0)
+    labels = []
+    for one in segments:
+        label = f"window {one.window + 1}"
+        if one.start_ns[0] > first_ns:
+            label += f"<br>+{format_duration(int(one.start_ns[0]) - first_ns)}"
+        labels.append(f"{one.device} {label}" if several else label)
+    return _distinct(labels, segments)
+
+
+def _distinct(labels: list[str], segments: list[Segments]) -> list[str]:
+    if len(set(labels)) == len(labels):
+        return labels
+    return [f"{one.host} {label}" for one, label in zip(segments, labels, strict=True)]
+
+
+def _spread(rows: list[tuple[str, str, int]], cap: int) -> list[tuple[str, str, int]]:
+    if len(rows) <= cap:
+        return rows
+    return [rows[index] for index in np.linspace(0, len(rows) - 1, cap).round().astype(int)]

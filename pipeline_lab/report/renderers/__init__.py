@@ -1,0 +1,1 @@
+"""One file per format of a report: each renders the same blocks."""
