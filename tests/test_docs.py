@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pipeline_lab
-from pipeline_lab.analysis.document import write_document
+from pipeline_lab.analysis.diagnosis.document import write_document
 from pipeline_lab.cli.reference import list_commands, list_options
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run_options import set_options

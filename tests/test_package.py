@@ -44,7 +44,9 @@ def test_launching_needs_no_tensorflow() -> None:
 
 
 def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
-    loaded = "from pipeline_lab.runs.finding import find_path\nfrom pipeline_lab.analysis.diagnosis import diagnose"
+    loaded = (
+        "from pipeline_lab.runs.finding import find_path\nfrom pipeline_lab.analysis.diagnosis.diagnose import diagnose"
+    )
     assert loaded_by(loaded) == {"numba", "numpy", "pyarrow"}
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.styles import STYLES
-from pipeline_lab.analysis.diagnosis import diagnose
-from pipeline_lab.analysis.xprof import ask_xprof
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.xprof.xprof import ask_xprof
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS
 

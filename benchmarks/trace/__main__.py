@@ -38,7 +38,7 @@ OURS_SALVAGE = OURS.replace("path = Path(sys.argv[1])", "path = Path(sys.argv[1]
 DIAGNOSIS = """
 import re, statistics, sys, threading, time
 from pathlib import Path
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 peak = [0]
 def watch():
     while True:
@@ -83,7 +83,7 @@ SCAN_TO_GAPS = """
 import statistics, sys, time
 from pathlib import Path
 from pipeline_lab.analysis import idle_gaps, input_stalls, steps
-from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.trace.xplane import read_xplane
 def read():
     begin, cpu = time.perf_counter(), time.process_time()

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.units import NS_PER_MS

@@ -22,7 +22,7 @@ from types import FrameType
 
 from benchmarks.trace.archives import hostile_archive
 from benchmarks.trace.fuzz_inputs import UNPACKED_BYTES, Seed, sound_files
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.trace.sources import find_traces
 from tests.trace.checks import assert_consistent

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.verdict.plan import Planted
 from benchmarks.verdict.record import Answer
-from pipeline_lab.analysis.xprof import ask_xprof
+from pipeline_lab.analysis.xprof.xprof import ask_xprof
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from pipeline_lab.advice.cures import find_cures
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.analysis.causes import VerdictClass
-from pipeline_lab.analysis.later_epochs import judged
+from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.verdict import Suggestion
+from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder
 

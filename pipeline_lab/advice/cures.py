@@ -1,9 +1,9 @@
 """What to try next for each verdict in words: for logs, whose options nobody knows, and for what no option cures."""
 
-from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.causes import Cure, GapCause, InputCause, VerdictClass
-from pipeline_lab.analysis.input_causes import GENERATOR
-from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.verdict.input_causes import GENERATOR
+from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.errors import Unavailable
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")

@@ -10,11 +10,11 @@ from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute
 from pipeline_lab.advice.visits import examples_behind
 from pipeline_lab.advice.workloads import function_ms, sleeps
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.later_epochs import judged
-from pipeline_lab.analysis.live_model import LiveModel, StageWork
+from pipeline_lab.analysis.diagnosis.later_epochs import judged
+from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.results import Diagnosis, Results
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.statistics.effective_sample import estimate_mean

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pipeline_lab.advice.edits import set_stage
 from pipeline_lab.advice.proposals import CAREFUL, Case, Proposal, Rule
-from pipeline_lab.analysis.sampling_findings import MUCH_PADDING_PERCENT
+from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.stages import BatchStage
 from pipeline_lab.units import format_percent

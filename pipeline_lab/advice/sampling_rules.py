@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pipeline_lab.advice.edits import edit_stages, set_stage
 from pipeline_lab.advice.footprint import example_bytes
 from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
-from pipeline_lab.analysis.findings import find_all
-from pipeline_lab.analysis.verdict import Finding
+from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.verdict import Finding
 from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.stages import AugmentStage, ShuffleStage
 from pipeline_lab.units import format_bytes, format_count
@@ -124,4 +124,4 @@ def _new_shuffle(case: Case, found: Finding, records: int) -> Iterator[Proposal]
 
 
 def _finding(case: Case, kind: str) -> Finding | None:
-    return next((found for found in find_all(case.results) if found.kind == kind), None)
+    return next((found for found in find_all_findings(case.results) if found.kind == kind), None)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.analysis.live_model import StageWork
+from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.pipeline import Stage
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.stages import BatchStage

@@ -9,7 +9,7 @@ from pipeline_lab.advice.sampling_rules import SAMPLING_RULES
 from pipeline_lab.advice.speed_rules import SPEED_RULES
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.verdict import LEAST_GAIN_PERCENT, Suggestion
+from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.units import format_percent

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline_lab.analysis.inputs import is_run
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.inputs import is_run
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs import opened
 from pipeline_lab.runs.store import RunFolder
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     saved = SavedDiagnosis(options.path)
     with _report_errors(saved) as failed, saved.lock() as is_ours:
         if is_ours and options.follow and is_run(options.path):
-            from pipeline_lab.analysis.follow import follow, yield_to_training
+            from pipeline_lab.analysis.diagnosis.follow import follow, yield_to_training
 
             yield_to_training()
             follow(RunFolder(options.path), saved)
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
     if path.exists() and saved.is_fresh:
         return
-    from pipeline_lab.analysis.diagnosis import diagnose
+    from pipeline_lab.analysis.diagnosis.diagnose import diagnose
     from pipeline_lab.trace.compiled import leave_out_linear_algebra
 
     leave_out_linear_algebra()
@@ -55,7 +55,7 @@ def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:
 
 
 def _cross_check_once(path: Path, saved: SavedDiagnosis) -> None:
-    from pipeline_lab.analysis.cross_check import cross_check_saved
+    from pipeline_lab.analysis.xprof.cross_check import cross_check_saved
 
     diagnosis = saved.load()
     if diagnosis is not None:

@@ -3,28 +3,28 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.analysis.allocators import Allocators
-from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.evaluation import Evaluation
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.job_load import JobLoad
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.live_model import LiveModel
-from pipeline_lab.analysis.memory import Memory
-from pipeline_lab.analysis.outlier_steps import OutlierSteps
-from pipeline_lab.analysis.padding import Padding
-from pipeline_lab.analysis.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.retracing import Retraces
-from pipeline_lab.analysis.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.step_phases import PhaseTimes, StepPhases
-from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.analysis.stragglers import Hosts
-from pipeline_lab.analysis.tf_data.results import TfData
-from pipeline_lab.analysis.verdict import Finding, Verdict
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input.input_stalls import InputStalls
+from pipeline_lab.analysis.input.live_model import LiveModel
+from pipeline_lab.analysis.machine.allocators import Allocators
+from pipeline_lab.analysis.machine.gpu_clocks import GpuClocks
+from pipeline_lab.analysis.machine.job_load import JobLoad
+from pipeline_lab.analysis.machine.process_memory import Memory
+from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.sampling.evaluation import Evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
+from pipeline_lab.analysis.sampling.padding import Padding
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.steps.retracing import Retraces
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_phases import PhaseTimes, StepPhases
+from pipeline_lab.analysis.steps.stragglers import Hosts
+from pipeline_lab.analysis.tf_data.tf_data import TfData
+from pipeline_lab.analysis.verdict.verdict import Finding, Verdict
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.written import WrittenPipeline
@@ -127,6 +127,6 @@ class Diagnosis(Displayed, Results):
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``pipeline-lab analyze --json`` prints."""
-        from pipeline_lab.analysis.document import write_document
+        from pipeline_lab.analysis.diagnosis.document import write_document
 
         return write_document(self)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray
 
 Part = TypeVar("Part")
 FloatArray = NDArray[np.float64]

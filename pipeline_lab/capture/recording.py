@@ -88,10 +88,7 @@ class Sampler:
         from pipeline_lab.capture.gpu_in_use import GpuInUse, shows_gpu
         from pipeline_lab.capture.live_iterators import BusiestIterator
         from pipeline_lab.worker.pipeline_model import sample_model
-        from pipeline_lab.worker.probes import (
-            open_resources,
-            sample_resources,  # they load numpy, which is the job's
-        )
+        from pipeline_lab.worker.probes import open_resources, sample_resources
 
         self._stack = contextlib.ExitStack()
         table = self._stack.enter_context(contextlib.closing(open_resources(folder.resources)))

@@ -12,9 +12,9 @@ from pipeline_lab.cli.reading import read_diagnosis
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.fold import Spread
     from pipeline_lab.analysis.results import Diagnosis
-    from pipeline_lab.analysis.spreading import Spread
-    from pipeline_lab.analysis.xprof_comparison import CrossCheck
+    from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 
 
 def analyze(
@@ -74,6 +74,6 @@ def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread
 
 def _ask_xprof(path: Path, diagnosis: "Diagnosis") -> "CrossCheck":
     with messages().status("Asking XProf …"):
-        from pipeline_lab.analysis.cross_check import cross_check_saved
+        from pipeline_lab.analysis.xprof.cross_check import cross_check_saved
 
         return cross_check_saved(path, diagnosis)

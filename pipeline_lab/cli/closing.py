@@ -15,7 +15,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.store import RunFolder, open_store, read_record
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.verdict import Verdict
+    from pipeline_lab.analysis.verdict.verdict import Verdict
 
 
 def close(folder: RunFolder) -> None:

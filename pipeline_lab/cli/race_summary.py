@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline_lab.analysis.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.comparison.race_arms import ArmResult, describe_alike
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable

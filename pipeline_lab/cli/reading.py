@@ -10,21 +10,21 @@ from rich.status import Status
 from pipeline_lab.cli.output import messages
 
 if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.fold import Spread
     from pipeline_lab.analysis.results import Diagnosis
-    from pipeline_lab.analysis.spreading import Spread
 
 
 def read_diagnosis(path: Path, spread: "Spread | None" = None) -> "Diagnosis":
     """Return the diagnosis of a run or log: a saved one at once, without loading what reads traces.
 
     Args:
-        path: What :func:`pipeline_lab.analysis.diagnosis.diagnose` takes.
+        path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
         spread: Who reads the traces; None for this process.
 
     Raises:
         TraceReadError: There is nothing that can be read as a trace, and no run either.
     """
-    from pipeline_lab.analysis.saved import SavedDiagnosis, diagnose_saved
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
 
     found = SavedDiagnosis(path).load() if path.exists() else None
     if found is not None:

@@ -109,7 +109,7 @@ def _steps(folder: "RunFolder", counted: int | None) -> str:
     """Say how many steps a job has taken; where nobody counted, how many of them its windows hold."""
     if counted is not None:
         return str(counted)
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
 
     diagnosis = SavedDiagnosis(folder.path).load_latest()

@@ -8,21 +8,21 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeline_lab.analysis.allocators import Allocators
-from pipeline_lab.analysis.calibration import Calibration
-from pipeline_lab.analysis.evaluation import Evaluation
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.memory import Memory
-from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input.input_stalls import InputStalls
+from pipeline_lab.analysis.machine.allocators import Allocators
+from pipeline_lab.analysis.machine.process_memory import Memory
+from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
-from pipeline_lab.analysis.retracing import Retraces
-from pipeline_lab.analysis.step_phases import Phase, StepPhases
-from pipeline_lab.analysis.steps import Steps
-from pipeline_lab.analysis.verdict import Verdict
+from pipeline_lab.analysis.sampling.evaluation import Evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.steps.retracing import Retraces
+from pipeline_lab.analysis.steps.step_phases import Phase, StepPhases
+from pipeline_lab.analysis.verdict.verdict import Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline_lab.analysis.xprof_comparison import CrossCheck
+from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipeline_lab.analysis.pipeline_stages import PipelineStage, join_stages
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.written_words import AUTOTUNE_WORD, kind_of, method_of
+from pipeline_lab.analysis.tf_data.written_words import AUTOTUNE_WORD, kind_of, method_of
 from pipeline_lab.errors import Unavailable
 
 FROM_MODEL, FROM_TRACE = "tf.data's own model", "the trace"

@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TypeAlias
 
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.saved import diagnose_saved
 from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun, compare_runs, describe_run
 from pipeline_lab.errors import ComparisonError

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import file_sampling
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.file_reads import FileReads
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
+from pipeline_lab.analysis.sampling import file_sampling
+from pipeline_lab.analysis.sampling.file_reads import FileReads
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.comparison.differences import Difference, find_differences, flatten_options
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.race_options import RaceOptions, arm_name
@@ -226,7 +226,7 @@ def _read_idle(folder: RunFolder) -> ArmIdle | Unavailable:
 def _read_sampling(folder: RunFolder, count: int, views: int) -> FileSampling | Unavailable:
     samples = read_table(folder.samples, SAMPLES).slice(0, count)
     try:
-        return file_sampling.measure(read_files(folder.files), samples, FileReads({}, {}), views=views)
+        return file_sampling.measure_sampling(read_files(folder.files), samples, FileReads({}, {}), views=views)
     except TraceIncompleteError:
         return Unavailable("The arm noted no samples; switch profiling.sample_probe on.")
 

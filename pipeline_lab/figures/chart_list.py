@@ -7,9 +7,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.evaluation import Evaluation
-from pipeline_lab.analysis.file_sampling import FileSampling
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.sampling.evaluation import Evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable

@@ -5,11 +5,11 @@ import plotly.graph_objects as go
 import pyarrow as pa
 
 from pipeline_lab.analysis.causes import GapCause, StepPart
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.outlier_steps import OutlierSteps
-from pipeline_lab.analysis.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.step_findings import PART_NAMES
-from pipeline_lab.analysis.stragglers import Hosts
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.stragglers import Hosts
+from pipeline_lab.analysis.verdict.findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, IntArray, column, group_mean, group_size, group_starts
 from pipeline_lab.figures.marks import event_places

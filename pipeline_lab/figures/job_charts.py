@@ -3,13 +3,13 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.allocators import Allocators
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.memory import Memory
-from pipeline_lab.analysis.outlier_steps import OutlierSteps
-from pipeline_lab.analysis.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.step_findings import PART_NAMES
-from pipeline_lab.analysis.step_phases import StepPhases
+from pipeline_lab.analysis.machine.allocators import Allocators
+from pipeline_lab.analysis.machine.process_memory import Memory
+from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
+from pipeline_lab.analysis.steps.step_phases import StepPhases
+from pipeline_lab.analysis.verdict.findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_mean, group_percentile, group_size, group_starts
 from pipeline_lab.figures.panels import Panel, draw_panels

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow.compute as pc
 
-from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts

@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.live_model import LiveModel
-from pipeline_lab.analysis.pipeline_stages import PipelineStage, join_stages, stage_labels, trace_path
-from pipeline_lab.analysis.tf_data.results import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
-from pipeline_lab.analysis.written_words import labels_of
+from pipeline_lab.analysis.input.live_model import LiveModel
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels, trace_path
+from pipeline_lab.analysis.tf_data.tf_data import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
+from pipeline_lab.analysis.tf_data.written_words import labels_of
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column
 from pipeline_lab.figures.marks import stage_place

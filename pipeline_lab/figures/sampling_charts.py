@@ -6,12 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from pipeline_lab.analysis.evaluation import Evaluation
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.label_mix import LabelMix
-from pipeline_lab.analysis.padding import Padding
-from pipeline_lab.analysis.sample_history import MAX_BINS, MAX_POINTS
+from pipeline_lab.analysis.sampling.evaluation import Evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.padding import Padding
+from pipeline_lab.analysis.sampling.sample_history import MAX_BINS, MAX_POINTS, LabelMix
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import (
     FloatArray,

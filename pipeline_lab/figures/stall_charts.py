@@ -3,9 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.input.input_stalls import InputStalls
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.figures.aggregate import (
     FloatArray,
     column,

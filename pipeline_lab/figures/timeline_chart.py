@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.marks import event_place, stretch_place

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.verdict import Evidence, Suggestion
+from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 from pipeline_lab.figures.chart_list import Chart, Charted, Drawing
 from pipeline_lab.figures.theme import Mode
 

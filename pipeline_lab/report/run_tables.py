@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.pipeline_stages import PipelineStage
-from pipeline_lab.analysis.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
+from pipeline_lab.analysis.input.input_stalls import InputStalls
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage
+from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.tf_data.results import CriticalPath, Stage, StageOrigin
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, StageOrigin
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, Table, Text
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
@@ -298,7 +298,7 @@ def stage_blocks(stage: PipelineStage, path: CriticalPath | Unavailable) -> tupl
     """Return what is known of one stage.
 
     Args:
-        stage: As :func:`pipeline_lab.analysis.pipeline_stages.join_stages` gives it.
+        stage: As :func:`pipeline_lab.analysis.input.pipeline_stages.join_stages` gives it.
         path: What the job waited for, which tells how much of that was this stage.
     """
     facts = [*_identity(stage), *_cost(stage), *_buffer_facts(stage)]

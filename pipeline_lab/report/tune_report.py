@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.verdict import Evidence
+from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.differences import find_differences, flatten_options
 from pipeline_lab.figures.chart_list import TUNE_CHARTS
 from pipeline_lab.pipeline.source import render_source

@@ -22,10 +22,7 @@ SOURCES = (
     "trace/damage.py",
     "trace/json_scan.py",
     "trace/legacy_wire.py",
-    "analysis/tf_data/adding.py",
-    "analysis/tf_data/nesting.py",
-    "analysis/tf_data/linking.py",
-    "analysis/tf_data/walk.py",
+    "analysis/tf_data/kernels.py",
 )
 """The files of the package that hold compiled functions."""
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pipeline_lab.analysis import job_steps
-from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps import job_steps
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
@@ -21,7 +21,7 @@ from pipeline_lab.ui.cache import Fingerprint, fingerprint
 from pipeline_lab.ui.text import escape
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
 POLL_S = 0.5
 _ANY = "any"
@@ -53,7 +53,7 @@ def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
         folder: A run that is over.
         is_sample: It never changes, so whatever was saved with it holds.
     """
-    from pipeline_lab.analysis.saved import fingerprint as fingerprint_inputs
+    from pipeline_lab.analysis.diagnosis.saved import fingerprint as fingerprint_inputs
 
     with contextlib.suppress(LookupError):
         return _load(folder.path, _ANY if is_sample else fingerprint_inputs(folder.path))
@@ -84,7 +84,9 @@ def _show_waiting(folder: RunFolder) -> None:
 
 
 def _place(folder: RunFolder) -> "SavedDiagnosis":
-    from pipeline_lab.analysis.saved import SavedDiagnosis  # its imports take as long as the rest of the app's
+    from pipeline_lab.analysis.diagnosis.saved import (
+        SavedDiagnosis,  # its imports take as long as the rest of the app's
+    )
 
     return SavedDiagnosis(folder.path)
 
@@ -107,5 +109,5 @@ def _steps(path: Path, _fingerprint: Fingerprint) -> JobSteps | None:
     if not table.num_rows:
         return None
     with contextlib.suppress(TraceIncompleteError):
-        return job_steps.measure(table, SAMPLES.empty_table(), table.column("start_ns")[0].as_py())
+        return job_steps.measure_job_steps(table, SAMPLES.empty_table(), table.column("start_ns")[0].as_py())
     return None

@@ -25,7 +25,7 @@ def renew_spare() -> None:
 
 
 def _prepare() -> None:
-    import_module("pipeline_lab.analysis.saved")
+    import_module("pipeline_lab.analysis.diagnosis.saved")
     import_module("pipeline_lab.advice.suggestions")
     if not changes.problem():
         with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again

@@ -11,7 +11,7 @@ from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.xprof_comparison import CrossCheck
+    from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 
 POLL_S = 1.0
 _attempts = Attempts()
@@ -19,7 +19,9 @@ _attempts = Attempts()
 
 def show(folder: RunFolder) -> None:
     """Show the comparison, or a button that has it made."""
-    from pipeline_lab.analysis.saved import SavedDiagnosis  # its imports take as long as the rest of the app's
+    from pipeline_lab.analysis.diagnosis.saved import (
+        SavedDiagnosis,  # its imports take as long as the rest of the app's
+    )
 
     place = SavedDiagnosis(folder.path)
     check = place.load_cross_check()

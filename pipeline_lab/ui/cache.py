@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lab.analysis import job_steps, tables
-from pipeline_lab.analysis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
-from pipeline_lab.analysis.storage import write_json
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, SavedDiagnosis, cache_folder
+from pipeline_lab.analysis.diagnosis.storage import write_json
+from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
 from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
@@ -102,7 +103,7 @@ def _find(folder: RunFolder, kept: dict[str, list[float | None]]) -> RunSummary:
 @lru_cache(maxsize=20_000)
 def _of_run(path: Path, _fingerprint: Fingerprint) -> RunSummary:
     try:
-        steps = job_steps.measure(read_table(path, STEPS), tables.empty(SAMPLES), 0)
+        steps = job_steps.measure_job_steps(read_table(path, STEPS), tables.empty(SAMPLES), 0)
     except TraceIncompleteError:
         return RunSummary(None, None)
     waited = 100.0 * steps.wait_total_ns / steps.total_ns if steps.total_ns else None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pipeline_lab.analysis.inputs import opened_files
+from pipeline_lab.analysis.diagnosis.inputs import opened_files
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.report.content import Table

@@ -69,7 +69,7 @@ def show(store: RunStore, found: Forecast, options: RunOptions) -> None:
 def find(store: RunStore, options: RunOptions) -> Forecast | None:
     """Return the prediction of the latest run of the store that can tell what these options take."""
     from pipeline_lab.advice.what_if import predict
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
 
     for run, path in _candidates(store, options):
@@ -126,7 +126,7 @@ def _measured(path: Path, _saved_ns: int) -> "Measured | None":
     """Return what a run measured, by the diagnosis that was saved at that time."""
     from pipeline_lab.advice.told import options_of
     from pipeline_lab.advice.what_if import measure
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.store import RunFolder
 

@@ -5,8 +5,8 @@ Everything comes from the run folder, once a second, so a reload or a second bro
 
 import streamlit as st
 
-from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.figures.chart_list import Topic, charts_of
 from pipeline_lab.figures.job_charts import step_time

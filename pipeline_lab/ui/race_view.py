@@ -46,7 +46,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
 
 def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
     """Return the first arm's window that no process has analysed yet; the app itself parses no trace."""
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     arms = len(read_recorded_race(record.options or {}).arms)
     windows = [window for arm in range(arms) for window in folder.arm(arm).windows()[-1:]]

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.analysis.pipeline_stages import PipelineStage, join_stages, stage_labels
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.run_tables import stage_blocks

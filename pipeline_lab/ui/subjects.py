@@ -41,7 +41,7 @@ def folders_of(store: RunStore, run_ids: str) -> list[RunFolder]:
 
 def find_unanalysed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder | None:
     """Return the first run whose diagnosis is missing or stale, or None if all are there."""
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     for folder in folders:
         if read_record(folder).kind.holds_several:
@@ -71,7 +71,7 @@ def _report(keys: tuple[Key, ...]) -> "Report":
 
 
 def _key(store: RunStore, folder: RunFolder) -> Key:
-    from pipeline_lab.analysis.saved import fingerprint as fingerprint_inputs
+    from pipeline_lab.analysis.diagnosis.saved import fingerprint as fingerprint_inputs
 
     blocks = fingerprint(folder.blocks)
     steps = fingerprint(folder.history)
@@ -80,7 +80,7 @@ def _key(store: RunStore, folder: RunFolder) -> Key:
 
 
 def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning":
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.recorded_runs import describe_run
     from pipeline_lab.tuning.result import read_tuning

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pipeline_lab.analysis.job_steps import JobSteps
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.verdict import Evidence, Suggestion, Verdict
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.ui import numbers
 from pipeline_lab.ui.text import escape, prose

@@ -8,7 +8,7 @@ from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.verdict import Suggestion
+from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.report.content import Table

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.advice.advising import advise
-from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs
-from pipeline_lab.analysis.step_phases import Phase, PhaseTimes
-from pipeline_lab.analysis.verdict_rules import judge
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
+from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
-from tests.analysis.test_input_causes import SERIAL, SLEEPING, pipeline
-from tests.analysis.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
+from tests.analysis.verdict.test_input_causes import SERIAL, SLEEPING, pipeline
+from tests.analysis.verdict.test_verdict_rules import NO_CALIBRATION, NO_PIPELINE, divided
 from tests.support import results
 
 NO_EPOCHS = Unavailable("A log.")

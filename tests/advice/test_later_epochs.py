@@ -13,9 +13,9 @@ from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
-from pipeline_lab.analysis.later_epochs import judged, sampled_behind
+from pipeline_lab.analysis.diagnosis.later_epochs import judged, sampled_behind
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.saved import SavedDiagnosis, diagnose_saved
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunFolder, RunStore

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lab.advice.measured import Measured, take
 from pipeline_lab.advice.told import options_of
 from pipeline_lab.advice.what_if import measure_run, predict
-from pipeline_lab.analysis.job_load import JobLoad
+from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.advice.test_stage_costs import chain

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from pipeline_lab.advice.stage_costs import ITERATORS, StageCost, attribute
-from pipeline_lab.analysis.live_model import StageWork
+from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions

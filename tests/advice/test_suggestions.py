@@ -8,7 +8,7 @@ import pytest
 from pipeline_lab.advice.measured import Measured
 from pipeline_lab.advice.suggestions import suggest
 from pipeline_lab.advice.what_if import explain
-from pipeline_lab.analysis.verdict import Suggestion
+from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
 from tests.advice.test_changes import pasted

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause, InputCause, StepPart, VerdictClass
-from pipeline_lab.analysis.input_causes import RULES
-from pipeline_lab.analysis.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.verdict.input_causes import CAUSE_RULES
 from pipeline_lab.figures.theme import THEMES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,7 +46,7 @@ def test_an_input_cause_declares_all_its_parts_and_has_a_rule(cause: InputCause)
     assert cause.clause.startswith(", because ")
     assert cause.cure.change.endswith(".")
     assert "X" in cause.cure.why.format(stage="X") or "{" not in cause.cure.why
-    assert [rule for named, rule in RULES if named is cause]
+    assert [rule for named, rule in CAUSE_RULES if named is cause]
     assert f"`{cause}`" in (DOCS / "read-a-stall.md").read_text(encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab import analyze
-from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline_lab.analysis import cross_check
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
+from pipeline_lab.analysis.xprof import cross_check
+from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.cli.summary import summarise
 from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import recorded, remote
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.remote import RemoteCapture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.cli.closing import close, main
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.record import RunState

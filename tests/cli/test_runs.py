@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from pipeline_lab.analysis.saved import SavedDiagnosis
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.runs import recorded
 from pipeline_lab.runs.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState

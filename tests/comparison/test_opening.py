@@ -4,7 +4,7 @@ import pytest
 
 import pipeline_lab
 from pipeline_lab.advice.told import options_of
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.comparison.opening import open_recorded
 from pipeline_lab.errors import ComparisonError, TraceReadError
 from pipeline_lab.runs.store import RunStore

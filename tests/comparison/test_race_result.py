@@ -8,8 +8,7 @@ import pytest
 
 from pipeline_lab import analyze
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.same_source import SameSource
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling, SameSource
 from pipeline_lab.comparison.race_arms import ArmIdle, ArmResult
 from pipeline_lab.comparison.race_result import Race, find_warnings, read_race
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable

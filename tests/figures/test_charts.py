@@ -7,9 +7,9 @@ import numpy as np
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.idle_gaps import OperationTime
-from pipeline_lab.analysis.outlier_steps import OUTLIER_TABLE, OutlierSteps
-from pipeline_lab.analysis.step_breakdown import PARTS_TABLE, sum_up
+from pipeline_lab.analysis.idle.idle_gaps import OperationTime
+from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierSteps
+from pipeline_lab.analysis.steps.step_breakdown import PARTS_TABLE, sum_up
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
 from pipeline_lab.figures.job_charts import learning, memory_over_time, phases, step_time

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.analysis.pipeline_stages import join_stages
+from pipeline_lab.analysis.input.pipeline_stages import join_stages
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.marks import event_place, stage_at
 from pipeline_lab.figures.pipeline_charts import (

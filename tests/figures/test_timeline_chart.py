@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.gap_tables import MIXED_TABLE
-from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
+from pipeline_lab.analysis.idle.idle_gaps import MIXED_TABLE, DeviceTime, IdleGaps
 from pipeline_lab.figures.timeline_chart import CLASSES, row_segments, timeline_rows
 from tests.support import results
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lab.analysis.verdict import Evidence, Finding, Suggestion
+from pipeline_lab.analysis.verdict.verdict import Evidence, Finding, Suggestion
 from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.comparison.recorded_runs import RecordedRun, compare_runs
 from pipeline_lab.report.comparison_report import ComparisonReport

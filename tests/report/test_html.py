@@ -9,7 +9,7 @@ from pathlib import Path
 import plotly.offline
 import pytest
 
-from pipeline_lab.analysis.verdict import Evidence, Suggestion
+from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.job_charts import memory_over_time
 from pipeline_lab.report.content import Answer, Code, Content, Note, Picture, Section, Table, Text

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pipeline_lab.analysis.verdict import Suggestion
+from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.report.renderers.notebook import describe
 from tests.report.subjects import HOSTILE, hostile_run

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.analysis.same_source import SameSource
+from pipeline_lab.analysis.sampling.file_sampling import SameSource
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.report.numbers import headline_rows, section_rows

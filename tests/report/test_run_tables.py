@@ -5,8 +5,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.analysis.kept_outputs import measure
-from pipeline_lab.analysis.pipeline_stages import join_stages
+from pipeline_lab.analysis.input.pipeline_stages import join_stages
+from pipeline_lab.analysis.sampling.kept_outputs import read_kept_outputs
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Table, Text
 from pipeline_lab.report.run_tables import NO_TRACE, outputs, stage_blocks
@@ -29,7 +29,7 @@ from tests.support import results
 )
 def test_the_largest_outputs_stand_behind_their_classes(values: list[float], cell: str, note: str) -> None:
     row = dict(zip(OUTPUTS.names, ([12], [0], [0], [1], [values]), strict=True))
-    table = outputs(measure(pa.table(row, schema=OUTPUTS), [DataFile("a.tfrecord", 1, 1)]))
+    table = outputs(read_kept_outputs(pa.table(row, schema=OUTPUTS), [DataFile("a.tfrecord", 1, 1)]))
     assert (table.rows[0][-1], table.note) == (cell, note)
 
 

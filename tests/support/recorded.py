@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.pipeline.source import render_source

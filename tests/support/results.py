@@ -9,35 +9,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lab.analysis.allocators import ALLOCATOR_TABLE, Allocator, Allocators
-from pipeline_lab.analysis.calibration import Calibration
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
-from pipeline_lab.analysis.evaluation import Evaluation
-from pipeline_lab.analysis.evaluation import measure as measure_evaluation
-from pipeline_lab.analysis.file_sampling import FILE_TABLE, FileSampling
-from pipeline_lab.analysis.gap_tables import BUSY_TABLE, GAP_TABLE
-from pipeline_lab.analysis.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.idle_gaps import DeviceTime, IdleGaps
-from pipeline_lab.analysis.input_stalls import WAIT_TABLE, InputStalls
-from pipeline_lab.analysis.job_load import JobLoad
-from pipeline_lab.analysis.job_steps import JOB_STEP_TABLE, JobSteps
-from pipeline_lab.analysis.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.kept_outputs import measure as measure_outputs
-from pipeline_lab.analysis.label_mix import LabelMix
-from pipeline_lab.analysis.live_model import STAGE_TIMELINE, LiveModel, StageWork
-from pipeline_lab.analysis.memory import MEMORY_TABLE, Memory
-from pipeline_lab.analysis.outlier_steps import OUTLIER_TABLE, OutlierSteps
-from pipeline_lab.analysis.padding import Padding
-from pipeline_lab.analysis.padding import measure as measure_padding
-from pipeline_lab.analysis.profiler_cost import WINDOW_TABLE, ProfilerCost
+from pipeline_lab.analysis.idle.idle_gaps import BUSY_TABLE, GAP_TABLE, DeviceTime, IdleGaps
+from pipeline_lab.analysis.input.input_stalls import WAIT_TABLE, InputStalls
+from pipeline_lab.analysis.input.live_model import STAGE_TIMELINE, LiveModel, StageWork
+from pipeline_lab.analysis.machine.allocators import ALLOCATOR_TABLE, Allocator, Allocators
+from pipeline_lab.analysis.machine.gpu_clocks import GpuClocks
+from pipeline_lab.analysis.machine.job_load import JobLoad
+from pipeline_lab.analysis.machine.process_memory import MEMORY_TABLE, Memory
+from pipeline_lab.analysis.machine.profiler_cost import WINDOW_TABLE, ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis, Source
-from pipeline_lab.analysis.retracing import RETRACE_TABLE, Retraces
-from pipeline_lab.analysis.sample_history import COVERAGE_TABLE, LABEL_TABLE, TIMELINE_TABLE
-from pipeline_lab.analysis.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown, sum_up
-from pipeline_lab.analysis.step_phases import Phase, PhaseTimes, StepPhases
-from pipeline_lab.analysis.steps import STEP_TABLE, Steps
-from pipeline_lab.analysis.stragglers import HOST_TABLE, Hosts
-from pipeline_lab.analysis.tf_data.results import (
+from pipeline_lab.analysis.sampling.evaluation import Evaluation, read_evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FILE_TABLE, FileSampling
+from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs, read_kept_outputs
+from pipeline_lab.analysis.sampling.padding import Padding, measure_padding
+from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, LABEL_TABLE, TIMELINE_TABLE, LabelMix
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import JOB_STEP_TABLE, JobSteps
+from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierSteps
+from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps
+from pipeline_lab.analysis.steps.retracing import RETRACE_TABLE, Retraces
+from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown, sum_up
+from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes, StepPhases
+from pipeline_lab.analysis.steps.stragglers import HOST_TABLE, Hosts
+from pipeline_lab.analysis.tf_data.tf_data import (
     HISTORY_TABLE,
     POOL_TABLE,
     CriticalPath,
@@ -48,7 +43,7 @@ from pipeline_lab.analysis.tf_data.results import (
     Tally,
     TfData,
 )
-from pipeline_lab.analysis.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
+from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.events import EvaluationEvent
 from pipeline_lab.runs.files import DataFile
@@ -536,14 +531,14 @@ def evaluation(passes: int = 8) -> Evaluation:
     rows = [(one, 1, record, None) for one in range(passes) for record in range(32)]
     evaluated = pa.table(dict(zip(EVALUATED.names, zip(*rows, strict=True), strict=True)), schema=EVALUATED)
     files = [DataFile("train-0.tfrecord", 640, 10_000), DataFile("train-1.tfrecord", 320, 5_000)]
-    return measure_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)
+    return read_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)
 
 
 def kept_outputs(examples: int = 60) -> KeptOutputs:
     """Build the outputs of step 12: two classes, every fifth example is taken for the other one."""
     rows = [(12, n % 4, n, n % 2, [0.5, 1.5] if (n % 2) != (n % 5 == 0) else [1.5, 0.5]) for n in range(examples)]
     table = pa.table(dict(zip(OUTPUTS.names, zip(*rows, strict=True), strict=True)), schema=OUTPUTS)
-    return measure_outputs(table, [DataFile(f"/data/train-{index}.tfrecord", 1000, 1) for index in range(4)])
+    return read_kept_outputs(table, [DataFile(f"/data/train-{index}.tfrecord", 1000, 1) for index in range(4)])
 
 
 def padding(batches: int = 205, percent: int = 22) -> Padding:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.events import Event, PhaseEvent, RaceEvent, format_event
 from pipeline_lab.runs.race_standing import Rounds, find_standings, max_rounds

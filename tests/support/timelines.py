@@ -6,7 +6,7 @@ tf_data_private…: Iterator::Map 0-35 and 100-135, inside each DecodeJpeg from 
 
 from pathlib import Path
 
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.index import Index, open_index

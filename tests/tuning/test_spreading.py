@@ -9,14 +9,14 @@ from typing import TypeVar
 
 import pytest
 
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.diagnosis.fold import in_turn
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.spreading import in_turn
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.choice import spread_over
 from pipeline_lab.tuning.executors.local import LocalExecutor
-from tests.analysis.test_diagnosis import write_log
+from tests.analysis.diagnosis.test_diagnose import write_log
 from tests.support.leaving import leave, leave_once
 
 Item = TypeVar("Item")

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.analysis.xprof_comparison import CrossCheck, Difference
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.ui import attempts, beside_xprof
 from tests.support.run_folders import make_run
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.comparison.opening import open_any
 from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.report.renderers import chart_images, markdown

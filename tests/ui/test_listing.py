@@ -5,7 +5,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import opened, recorded
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore

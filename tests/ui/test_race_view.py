@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.figures.race_charts import closing_intervals
 from pipeline_lab.options.presets import BASELINE, OPTIMISED

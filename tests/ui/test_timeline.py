@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.look import pick
 from pipeline_lab.runs.record import RunState

@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.forecasts import plan_race
-from pipeline_lab.analysis.saved import diagnose_saved
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.record import RunKind

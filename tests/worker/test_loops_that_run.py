@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from pipeline_lab.analysis.diagnosis import diagnose
-from pipeline_lab.analysis.evaluation import Evaluation
-from pipeline_lab.analysis.file_sampling import FileSampling
-from pipeline_lab.analysis.job_steps import JobSteps
-from pipeline_lab.analysis.kept_outputs import measure
-from pipeline_lab.analysis.retracing import Retraces
-from pipeline_lab.analysis.steps import Steps
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.sampling.evaluation import Evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.kept_outputs import read_kept_outputs
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.steps.retracing import Retraces
 from pipeline_lab.options.presets import SYNTHETIC, find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions, read_options, set_options
@@ -121,7 +121,7 @@ def _check_outputs(folder: RunFolder) -> list[list[float]]:
     """Return the outputs that were kept, which have to explain loss and accuracy of their step."""
     steps, kept = read_table(folder.steps, STEPS).to_pydict(), read_table(folder.outputs, OUTPUTS)
     assert set(kept["step"].to_pylist()) == {KEPT_STEP}
-    examples = measure(kept, read_files(folder.files))
+    examples = read_kept_outputs(kept, read_files(folder.files))
     assert examples.right / kept.num_rows == pytest.approx(steps["accuracy"][KEPT_STEP])
     samples = read_table(folder.samples, SAMPLES)
     assert kept["record"].to_pylist() == samples.filter(pc.field("step") == KEPT_STEP)["record"].to_pylist()

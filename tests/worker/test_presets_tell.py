@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.analysis.diagnosis import diagnose
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import set_options

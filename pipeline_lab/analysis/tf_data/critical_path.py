@@ -5,14 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray, intersect, subtract, union
-from pipeline_lab.analysis.tf_data import walk
+from pipeline_lab.analysis.activity.intervals import IntArray, intersect, subtract, union
+from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.element_links import NONE, Links
 from pipeline_lab.analysis.tf_data.functions import Functions
+from pipeline_lab.analysis.tf_data.iterator_places import is_shared
 from pipeline_lab.analysis.tf_data.kinds import Role
-from pipeline_lab.analysis.tf_data.links import NONE, Links
-from pipeline_lab.analysis.tf_data.operations import OperationTypes
-from pipeline_lab.analysis.tf_data.places import is_shared
-from pipeline_lab.analysis.tf_data.results import (
+from pipeline_lab.analysis.tf_data.tf_data import (
     HANDOVER,
     OTHER_OPERATIONS,
     OWN_WORK,
@@ -22,13 +21,14 @@ from pipeline_lab.analysis.tf_data.results import (
     PathShare,
 )
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+from pipeline_lab.analysis.tf_data.work import OperationTypes
 
 _WHAT = {
-    walk.OWN: OWN_WORK,
-    walk.QUEUED: QUEUEING,
-    walk.HIDDEN: UNSEEN,
-    walk.OTHER_OPS: OTHER_OPERATIONS,
-    walk.HANDOVER: HANDOVER,
+    kernels.OWN: OWN_WORK,
+    kernels.QUEUED: QUEUEING,
+    kernels.HIDDEN: UNSEEN,
+    kernels.OTHER_OPS: OTHER_OPERATIONS,
+    kernels.HANDOVER: HANDOVER,
 }
 
 
@@ -73,7 +73,7 @@ def follow_waits(
         moments = intersect(moments, union(within[:, 0], within[:, 1]))
     exposed = _pieces(waits, subtract(moments, busy))
     hidden = _pieces(waits, intersect(moments, busy))
-    shape = (len(threads.places.places) + 1, walk.FIRST_OP + len(types.names))
+    shape = (len(threads.places.places) + 1, kernels.FIRST_OP + len(types.names))
     exposed_ns, hidden_ns = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     for pieces, spent in ((exposed, exposed_ns), (hidden, hidden_ns)):
         _walk(pieces, threads, functions, links, types, spent)
@@ -115,7 +115,7 @@ def _walk(
     finished = np.flatnonzero(functions.end_ns >= 0)
     by_end = finished[np.lexsort((functions.end_ns[finished], functions.call_stage[finished]))]
     bounds = np.searchsorted(functions.call_stage[by_end], np.arange(stages + 1))
-    walk.walk(
+    kernels.walk(
         pieces,
         threads.bounds,
         (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage, threads.name),

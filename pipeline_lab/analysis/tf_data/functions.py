@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.analysis.intervals import IntArray
-from pipeline_lab.analysis.tf_data import nesting
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.iterator_places import NO_STAGE
 from pipeline_lab.analysis.tf_data.kinds import Role
-from pipeline_lab.analysis.tf_data.places import NO_STAGE
 from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
 
 UNFINISHED = -1
@@ -57,7 +57,7 @@ def find_functions(threads: Threads) -> Functions:
     order = np.lexsort((threads.start_ns[runs], run_call))
     runs, run_call = runs[order], run_call[order]
     stage[runs] = stage[row][run_call]
-    nesting.inherit(threads.parent, stage)
+    kernels.inherit(threads.parent, stage)
     first_run = np.searchsorted(run_call, np.arange(len(row) + 1)).astype(np.int64)
     return Functions(stage, row, maker, stage[row], threads.start_ns[row], end, first_run, runs)
 
@@ -65,7 +65,7 @@ def find_functions(threads: Threads) -> Functions:
 def _stages_of_rows(threads: Threads) -> IndexArray:
     """Return the stage of every row that an iterator's event tells it of: what lies in it, and what made its element."""
     stage = np.empty(threads.count, np.int32)
-    nesting.find_stages(
+    kernels.find_stages(
         threads.bounds,
         (int(Role.ITERATOR), int(Role.PRODUCE), int(Role.BACKGROUND_FUNCTION)),
         (threads.parent, threads.role, threads.place),

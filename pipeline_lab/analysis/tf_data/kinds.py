@@ -6,7 +6,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import event_names
+from pipeline_lab.analysis.activity import event_names
 
 _ASYNCHRONOUS = re.compile(r"Prefetch|Parallel|LegacyParallel|MapAndBatch|ParseExample|DataService|MultiDevice")
 _PRODUCE = re.compile(r"\w+Produce")

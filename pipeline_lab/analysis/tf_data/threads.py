@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.event_names import is_tf_data_pool
-from pipeline_lab.analysis.intervals import IntArray
-from pipeline_lab.analysis.tf_data import nesting
+from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.iterator_places import Places, find_places, is_shared
 from pipeline_lab.analysis.tf_data.kinds import Role, is_any, role_of
-from pipeline_lab.analysis.tf_data.places import Places, find_places, is_shared
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import Line, Plane
@@ -125,7 +125,7 @@ def read_threads(host: Plane | None) -> Threads:
 def _count_names(line: Line, names: int) -> IntArray:
     """Return how often each name of the plane occurs on a thread, shape (names,)."""
     counts = np.zeros(names, np.int64)
-    nesting.count_names(line.name_index, counts)
+    kernels.count_names(line.name_index, counts)
     return counts
 
 
@@ -179,8 +179,8 @@ def _read_thread(threads: Threads, number: int, roles: RoleArray) -> None:
         threads.name[rows],
         threads.event[rows],
     )
-    if not nesting.collect((line.start_ns, line.duration_ns, line.name_index), roles, stages, own_rows):
+    if not kernels.collect((line.start_ns, line.duration_ns, line.name_index), roles, stages, own_rows):
         order = np.lexsort((-threads.end_ns[rows], threads.start_ns[rows]))
         for column in columns:
             column[rows] = column[rows][order]
-    nesting.nest(rows.start, rows.stop, threads.start_ns, threads.end_ns, threads.parent)
+    kernels.nest(rows.start, rows.stop, threads.start_ns, threads.end_ns, threads.parent)

@@ -1,18 +1,46 @@
-"""How long each stage worked, waited, and kept threads busy with its function."""
+"""How long each stage worked, waited, and kept threads busy with its function, and which ops these threads ran."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray
-from pipeline_lab.analysis.tf_data import adding
+from pipeline_lab.analysis.activity import event_names
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.element_links import Links
 from pipeline_lab.analysis.tf_data.functions import Functions
 from pipeline_lab.analysis.tf_data.kinds import Role, is_any
-from pipeline_lab.analysis.tf_data.links import Links
-from pipeline_lab.analysis.tf_data.operations import OperationTypes
-from pipeline_lab.analysis.tf_data.results import Operation, Tally
-from pipeline_lab.analysis.tf_data.threads import Threads
+from pipeline_lab.analysis.tf_data.tf_data import Operation, Tally
+from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+
+
+@dataclass(frozen=True, eq=False)
+class OperationTypes:
+    """The types of ops in a trace.
+
+    Attributes:
+        names: ``DecodeJpeg``, ``PyFunc``, …
+        of_name: Of every event name of the host the index of its op's type, 0 for other names, shape (n_names,).
+    """
+
+    names: tuple[str, ...]
+    of_name: IndexArray
+
+
+def find_types(threads: Threads, names: Sequence[str]) -> OperationTypes:
+    """Tell the ops of a trace apart by their type.
+
+    Args:
+        threads: The trace's events.
+        names: The event names of the host's plane.
+    """
+    types: dict[str, int] = {}
+    of_name = np.zeros(len(names), np.int32)
+    for name in np.unique(threads.name[threads.rows(Role.OPERATION)]).tolist():
+        of_name[name] = types.setdefault(event_names.operation(names[name]) or names[name], len(types))
+    return OperationTypes(tuple(types), of_name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +60,7 @@ def measure_work(threads: Threads, functions: Functions, links: Links, types: Op
     stages = len(threads.places.places)
     own_ns, operations = np.zeros(stages, np.int64), np.zeros((stages, len(types.names), 2), np.int64)
     waiting_ns = np.zeros(len(links.row), np.int64)
-    adding.add_up(
+    kernels.add_up(
         (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage),
         (threads.name, types.of_name),
         links.wait,

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.activity.event_names import Kind
+from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.event_names import Kind
-from pipeline_lab.analysis.inputs import Progress, is_run, opened_log, window_files
-from pipeline_lab.analysis.intervals import IntArray
-from pipeline_lab.analysis.job_tables import read_job
+from pipeline_lab.analysis.diagnosis.fold import find_places
+from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_files
+from pipeline_lab.analysis.diagnosis.job_tables import read_job
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, Work, find_layers, find_threads
 from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
-from pipeline_lab.analysis.trace_parts import find_places
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.log_search import SourceKind
@@ -29,8 +29,8 @@ _LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}
 
 
 @dataclass(frozen=True)
-class Capture:
-    """A capture whose events are in the index; see :class:`pipeline_lab.analysis.trace_parts.Capture`."""
+class TimelineCapture:
+    """A capture whose events are in the index; see :class:`pipeline_lab.analysis.diagnosis.fold.Capture`."""
 
     number: int
     name: str
@@ -42,7 +42,7 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Source:
+class TimelineSource:
     """The captures of a run, each with its name for the progress, and the epoch of its axis' zero if the job noted it."""
 
     files: tuple[tuple[str, TraceFile], ...]
@@ -80,7 +80,7 @@ def build_index(path: Path, diagnosis: Diagnosis, folder: Path, progress: Progre
 
 
 @contextmanager
-def _open_source(path: Path) -> Iterator[Source]:
+def _open_source(path: Path) -> Iterator[TimelineSource]:
     """Find the captures just as the diagnosis does, so that both lie on the same axis."""
     if is_run(path):
         run = RunFolder(path)
@@ -90,18 +90,18 @@ def _open_source(path: Path) -> Iterator[Source]:
                 yield source
         else:
             files = tuple((file.parent.name, session_file(file)) for file in window_files(run))
-            yield Source(files, read_job(run).origin_epoch_ns)
+            yield TimelineSource(files, read_job(run).origin_epoch_ns)
         return
     with find_traces(path) as found:
         if found.kind is SourceKind.RUN:
             with _open_source(found.root) as source:
                 yield source
         else:
-            yield Source(tuple((file.path.name, file) for file in found.files), None)
+            yield TimelineSource(tuple((file.path.name, file) for file in found.files), None)
 
 
-def _add_captures(writer: IndexWriter, source: Source, progress: Progress | None) -> list[Capture]:
-    captures: list[Capture] = []
+def _add_captures(writer: IndexWriter, source: TimelineSource, progress: Progress | None) -> list[TimelineCapture]:
+    captures: list[TimelineCapture] = []
     for number, (name, file) in enumerate(source.files):
         if progress:
             progress(number, len(source.files), name)
@@ -111,14 +111,16 @@ def _add_captures(writer: IndexWriter, source: Source, progress: Progress | None
             continue
         activity = Activity(trace)
         start, end = activity.extent
-        capture = Capture(len(captures), str(trace.path), trace.host, trace.window, trace.origin_epoch_ns, start, end)
+        capture = TimelineCapture(
+            len(captures), str(trace.path), trace.host, trace.window, trace.origin_epoch_ns, start, end
+        )
         for thread in find_threads(activity):
             _add_thread(writer, activity, thread, capture)
         captures.append(capture)
     return captures
 
 
-def _add_thread(writer: IndexWriter, activity: Activity, thread: Thread, capture: Capture) -> None:
+def _add_thread(writer: IndexWriter, activity: Activity, thread: Thread, capture: TimelineCapture) -> None:
     plane, line = thread.plane, thread.line
     key = (thread.kind.value, capture.host, plane.name, line.name, str(line.id))
     number = writer.lane(key, Lane(thread.kind, thread.role, capture.host, plane.name, line.name))

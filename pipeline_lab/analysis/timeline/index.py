@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.lanes import LaneKind
 from pipeline_lab.analysis.timeline.writing import BEFORE, GROUPS, MANIFEST, NAME, START, Lane
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis import event_names
-from pipeline_lab.analysis.activity import Activity
+from pipeline_lab.analysis.activity import event_names
+from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
+from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.event_names import DeviceKind, Kind
-from pipeline_lab.analysis.intervals import IntArray
 from pipeline_lab.trace.schema import Line, Plane
 
 MAX_LAYERS = 24

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray, clip, length_within
+from pipeline_lab.analysis.activity.intervals import IntArray, clip, length_within
 from pipeline_lab.analysis.timeline.index import Group, Index
 from pipeline_lab.analysis.timeline.lanes import LaneKind
 

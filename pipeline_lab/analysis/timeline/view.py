@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.index import Group, Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
 from pipeline_lab.analysis.timeline.writing import Lane

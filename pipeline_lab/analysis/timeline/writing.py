@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.analysis.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind
 
 START, BEFORE, NAME, GROUPS, MANIFEST = "start.bin", "before.bin", "name.bin", "groups.npy", "timeline.json"

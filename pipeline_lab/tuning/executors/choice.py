@@ -7,7 +7,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.local import LocalExecutor
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.spreading import Spread
+    from pipeline_lab.analysis.diagnosis.fold import Spread
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
 Item = TypeVar("Item")

@@ -7,8 +7,8 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.saved import SavedDiagnosis
 from pipeline_lab.analysis.timeline.index import Index, open_index
 from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, search
 from pipeline_lab.analysis.timeline.view import MAX_PIXELS, MAX_ROWS, View, cut

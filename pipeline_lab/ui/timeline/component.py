@@ -30,7 +30,7 @@ _canvas = st.components.v2.component(
 
 def show(folder: RunFolder) -> None:
     """Show the timeline of a run that is over; until its index is made, say so."""
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     place = SavedDiagnosis(folder.path)
     made = place.timeline
@@ -45,7 +45,7 @@ def show(folder: RunFolder) -> None:
 @st.fragment(run_every=REDRAW_S)
 def show_so_far(folder: RunFolder) -> None:
     """Show the timeline of the windows of a working run, as far as an index of them was made."""
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     made = SavedDiagnosis(folder.path).latest_timeline
     if made is None:
@@ -109,7 +109,7 @@ def _show_notes(index: Index) -> None:
 
 @st.fragment(run_every=POLL_S)
 def _show_waiting(folder: RunFolder) -> None:
-    from pipeline_lab.analysis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     place = SavedDiagnosis(folder.path)
     if place.timeline is not None:

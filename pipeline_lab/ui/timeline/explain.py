@@ -4,8 +4,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from pipeline_lab.analysis.activity.event_names import Kind, host_kind
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.event_names import Kind, host_kind
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pipeline_lab.analysis.activity import Activity
-from pipeline_lab.analysis.tf_data import fold as tf_data
-from pipeline_lab.analysis.tf_data.results import CriticalPath, Stage, TfData
+from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, TfData
 from pipeline_lab.trace.schema import Trace
 from tests.support.traces import WAIT, Event, LineSpec, host, line, trace
 
@@ -22,7 +22,7 @@ def call(path: str, start: float, duration: float, **stats: Any) -> Event:
 
 
 def analysed(*lines: LineSpec, **kwargs: Any) -> TfData:
-    return tf_data.analyse(Activity(built(*lines, **kwargs)), None)
+    return tf_data.analyse_pipeline(Activity(built(*lines, **kwargs)), None)
 
 
 def built(*lines: LineSpec, **kwargs: Any) -> Trace:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity import Activity
-from pipeline_lab.analysis.input_stalls import InputStalls
-from pipeline_lab.analysis.tf_data import fold as tf_data
-from pipeline_lab.analysis.tf_data.places import MAX_DEPTH
-from pipeline_lab.analysis.tf_data.results import CriticalPath, Operation, StageOrigin, Tally
-from pipeline_lab.analysis.trace_parts import analyse_trace
+from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.diagnosis.fold import analyse_trace
+from pipeline_lab.analysis.input.input_stalls import InputStalls
+from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
+from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Operation, StageOrigin, Tally
 from pipeline_lab.trace.sources import open_traces
 from tests.analysis.tf_data.pipelines import (
     DONE,
@@ -128,8 +128,8 @@ def test_buffers_over_time_and_busy_threads() -> None:
 
 
 def test_two_traces_add_up() -> None:
-    parts = [tf_data.analyse(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
-    both = tf_data.merge(parts)
+    parts = [tf_data.analyse_pipeline(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
+    both = tf_data.merge_pipelines(parts)
     assert stage(both, "Map").self_ns == 2 * stage(parts[0], "Map").self_ns
     assert stage(both, "Map").operations == (Operation("DecodeJpeg", 2, 60_000),)
     assert shares(both) == {key: 2 * us for key, us in shares(parts[0]).items()}
@@ -138,7 +138,7 @@ def test_two_traces_add_up() -> None:
 
 def test_a_stage_seen_in_one_window_only_keeps_its_place() -> None:
     other = analysed(line("python", call("Take", 0, 10), call("Take::Map", 0, 10)))
-    both = tf_data.merge([analysed(*prefetched()), other])
+    both = tf_data.merge_pipelines([analysed(*prefetched()), other])
     assert [(stage.number, stage.parent, stage.name) for stage in both.stages] == [
         (0, None, "Root"), (1, 0, "Prefetch"), (2, 1, "BatchV2"), (3, 2, "TFRecord"), (4, 0, "Take"), (5, 4, "Map")
     ]  # fmt: skip
@@ -147,7 +147,7 @@ def test_a_stage_seen_in_one_window_only_keeps_its_place() -> None:
 
 def test_what_a_multi_device_iterator_reads_lies_below_the_replicas() -> None:
     shared = "tf_data_multi_device_iterator_resource/2"
-    pipeline = tf_data.analyse(
+    pipeline = tf_data.analyse_pipeline(
         Activity(
             trace(
                 host(

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline_lab.analysis.diagnosis import diagnose
-from pipeline_lab.analysis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.index import open_index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.analysis.diagnosis import diagnose
-from pipeline_lab.analysis.padding import Padding
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.sampling.padding import Padding
 from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.pipeline import PipelineOptions, Stage
 from pipeline_lab.options.profiling import ProfilingOptions

@@ -1,0 +1,357 @@
+"""What went on in one trace, as interval sets: waits, host compute, device work, compiling, the training thread.
+
+Every analysis of a trace starts from one :class:`Activity`, so that each set is made once. Events are selected by
+masks over the plane's names; no loop runs over events.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis.activity import event_names
+from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
+from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
+from pipeline_lab.analysis.activity.iterators import iterators_read
+from pipeline_lab.analysis.activity.markers import Markers, find_markers
+from pipeline_lab.trace.schema import Line, Plane, Trace
+
+Made = TypeVar("Made")
+
+HOST_COMPUTE = "host compute"
+"""What stands for the device where the trace has no device plane."""
+
+_NONE: IntArray = np.empty(0, np.int64)
+_ENTRY_POINTS = ("TFE_Py_", "EagerExecute", "FunctionRun", "PjitFunction", "SessionRun", "IteratorGetNext")
+
+
+@dataclass(frozen=True, eq=False)
+class Waits:
+    """The wait events of one host as they were recorded: nested, repeated, overlapping.
+
+    Attributes:
+        start_ns, end_ns: Shape (n,).
+        iterator: Id of the iterator that each one reads, shape (n,).
+        names: The event names that occur.
+        moments: Their union.
+    """
+
+    start_ns: IntArray
+    end_ns: IntArray
+    iterator: IntArray
+    names: tuple[str, ...]
+
+    @cached_property
+    def moments(self) -> IntArray:
+        return union(self.start_ns, self.end_ns)
+
+    @cached_property
+    def calls(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Iterator, start and end of each time that the job waited for one iterator, ordered by start."""
+        return union_by(self.iterator, self.start_ns, self.end_ns)
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """One device's work as interval sets.
+
+    Attributes:
+        name: Its plane's name, or :data:`HOST_COMPUTE`.
+        compute, collective, copy: Kernels; communication; copies other than from the host.
+        host_to_device: Copies from the host and infeed; brings work but is none.
+        autotuning: Kernels, counted in ``compute`` too, that check an algorithm which is being tried out.
+    """
+
+    name: str
+    compute: IntArray
+    collective: IntArray
+    copy: IntArray
+    host_to_device: IntArray
+    autotuning: IntArray
+
+    @cached_property
+    def work(self) -> IntArray:
+        return union_of(self.compute, self.collective, self.copy)
+
+
+class Activity:
+    """One trace seen as interval sets; everything is made on first use and kept.
+
+    Args:
+        trace: One host's capture of one window.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._kinds_of_lines: dict[int, NDArray[np.uint16]] = {}
+        self._made: dict[int, tuple[IntArray, object]] = {}
+
+    @cached_property
+    def host(self) -> Plane | None:
+        return self.trace.host_plane
+
+    @cached_property
+    def markers(self) -> Markers | None:
+        return find_markers(self.trace)
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """Start and end of the window: when the profiler was on, or from the first event to the last, ns.
+
+        An event is recorded when it ends, so nothing is known of the training thread after its last one. Where host
+        compute stands for the device the window ends there: the step under way would read as idle.
+        """
+        lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
+        start = min((int(line.start_ns.min()) for line in lines), default=0)
+        end = max((int(line.end_ns.max()) for line in lines), default=0)
+        if self.trace.start_ns is not None and self.trace.stop_ns is not None:
+            start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
+        if not self._devices_at_work and self.training_line is not None:
+            end = int(self.training_line.end_ns.max())
+        return start, end
+
+    @cached_property
+    def waits(self) -> Waits:
+        """Input waits of all threads."""
+        found = self._waits(Kind.WAIT)
+        return found if len(found.start_ns) else self._waits(Kind.OUTER_WAIT)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that recorded work, or host compute in their place."""
+        if self._devices_at_work:
+            return self._devices_at_work
+        known = np.array([self.extent], np.int64)
+        compute, collective = intersect(self._host_compute(), known), intersect(self.collectives, known)
+        return (Device(HOST_COMPUTE, compute, subtract(collective, compute), EMPTY, EMPTY, EMPTY),)
+
+    @cached_property
+    def _devices_at_work(self) -> tuple[Device, ...]:
+        return tuple(filter(None, map(_read_device, self.trace.device_planes)))
+
+    def once(self, work: IntArray, make: Callable[[IntArray], Made]) -> Made:
+        """Make something of a device's work, or return what was made of that very array before."""
+        if id(work) not in self._made:
+            self._made[id(work)] = (work, make(work))  # the array is kept, so that no other gets its id
+        return cast(Made, self._made[id(work)][1])
+
+    @property
+    def has_devices(self) -> bool:
+        return self.devices[0].name != HOST_COMPUTE
+
+    @cached_property
+    def busy(self) -> IntArray:
+        """Moments at which any device works."""
+        if len(self.devices) == 1:
+            return self.devices[0].work
+        return union_of(*(device.work for device in self.devices))
+
+    @cached_property
+    def host_to_device(self) -> IntArray:
+        """Copies of input to any device, seen from either side."""
+        if not self.has_devices:
+            return EMPTY
+        return union_of(self._host_set(Kind.HOST_TO_DEVICE), *(device.host_to_device for device in self.devices))
+
+    @cached_property
+    def compiling(self) -> IntArray:
+        """Moments of tracing, compiling, instantiating what was just traced, and trying out convolution algorithms."""
+        return union_of(self._host_set(Kind.COMPILE), self._instantiating(), self._autotuning())
+
+    @cached_property
+    def checkpointing(self) -> IntArray:
+        return self._host_set(Kind.CHECKPOINT)
+
+    @cached_property
+    def collectives(self) -> IntArray:
+        """Moments at which an op of the host exchanges values with other workers or waits for them."""
+        return self._host_set(Kind.COLLECTIVE)
+
+    @cached_property
+    def training_line(self) -> Line | None:
+        """The Python thread that trains: it holds the markers, or else most calls into TensorFlow."""
+        if self.markers is not None and self.markers.line is not None:
+            return self.markers.line
+        if self.host is None:
+            return None
+        entries = self.host.name_mask(lambda name: name.startswith(_ENTRY_POINTS))
+        python = [line for line in self.host.lines if not event_names.is_runtime_thread(line.name) and line.count]
+        calls = [int(entries[line.name_index].sum()) for line in python]
+        return python[int(np.argmax(calls))] if any(calls) else next(iter(python), None)
+
+    @cached_property
+    def runtime(self) -> IntArray:
+        """Moments at which the training thread is inside TensorFlow, or the runtime executes ops of its functions."""
+        sets = [self._line_set(line, Kind.EXECUTOR | Kind.OP) for line in self._step_lines()]
+        if self.training_line is not None:
+            sets.append(self._inside_runtime(self.training_line))
+        return union_of(*sets)
+
+    def events_of(self, kind: Kind) -> Iterator[tuple[Line, IntArray]]:
+        """Yield, thread by thread, the numbers of the events of any of these kinds, tf.data's own threads left out."""
+        for line in self._step_lines():
+            rows = self.rows(line, kind)
+            if len(rows):
+                yield line, rows
+
+    def rows(self, line: Line, kind: Kind) -> IntArray:
+        """Return the numbers of a host line's events of that kind."""
+        if not (self._kinds & kind.value).any():
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self._line_kinds(line) & np.uint16(kind.value))
+
+    def _line_kinds(self, line: Line) -> NDArray[np.uint16]:
+        key = id(line)
+        if key not in self._kinds_of_lines:
+            self._kinds_of_lines[key] = self._kinds[line.name_index]
+        return self._kinds_of_lines[key]
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.uint16]:
+        names = self.host.names if self.host else ()
+        return np.fromiter((event_names.host_kind(name).value for name in names), np.uint16, len(names))
+
+    def _step_lines(self) -> list[Line]:
+        """Threads of the host that are not tf.data's."""
+        lines = self.host.lines if self.host else ()
+        return [line for line in lines if line.count and not event_names.is_tf_data_thread(line.name)]
+
+    def _line_set(self, line: Line, kind: Kind) -> IntArray:
+        rows = self.rows(line, kind)
+        start = line.start_ns[rows]
+        return union(start, start + line.duration_ns[rows])
+
+    def _host_set(self, kind: Kind) -> IntArray:
+        return union_of(*(self._line_set(line, kind) for line in self._step_lines()))
+
+    def _instantiating(self) -> IntArray:
+        """Moments from the call of a function that was traced just before to the start of its run.
+
+        TensorFlow optimises and places the new graph there (Grappler), which leaves no events of its own; XLA compiles
+        it inside the run, and passes without a name that says so lie before the ones that have one.
+        """
+        sets = [self._until_ready(line, traced) for line, traced in self.events_of(Kind.TRACING)]
+        return union_of(*sets)
+
+    def _until_ready(self, line: Line, traced: IntArray) -> IntArray:
+        calls, runs = (_in_order(line, self.rows(line, kind)) for kind in (Kind.FUNCTION_CALL, Kind.FUNCTION_RUN))
+        compiles = _in_order(line, self.rows(line, Kind.COMPILE))
+        call = np.unique(np.searchsorted(calls[:, 0], line.start_ns[traced] + line.duration_ns[traced]))
+        call = call[call < len(calls)]
+        run = np.searchsorted(runs[:, 0], calls[call, 0])
+        call, run = call[run < len(runs)], run[run < len(runs)]
+        start, end = calls[call, 0], runs[run, 0]
+        last = np.searchsorted(compiles[:, 0], calls[call, 1]) - 1
+        compiled = np.maximum.accumulate(compiles[:, 1])[last]
+        inside = compiles[last, 0] > start
+        return union(start, np.where(inside, np.minimum(compiled, calls[call, 1]), end))
+
+    def _autotuning(self) -> IntArray:
+        """Moments of the ops that tried out algorithms: those during which a device checked one."""
+        checks = union_of(*(device.autotuning for device in self._devices_at_work))
+        if not len(checks):
+            return EMPTY
+        sets = []
+        for line, rows in self.events_of(Kind.OP | Kind.EAGER_OP):
+            start = line.start_ns[rows]
+            end = start + line.duration_ns[rows]
+            trying = np.searchsorted(checks[:, 0], end) > np.searchsorted(checks[:, 0], start)
+            sets.append(union(start[trying], end[trying]))
+        return union_of(*sets)
+
+    def _waits(self, kind: Kind) -> Waits:
+        starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
+        is_iterator = (
+            self.host.name_mask(lambda name: name.startswith("Iterator::")) if self.host else np.zeros(0, np.bool_)
+        )
+        for line in self.host.lines if self.host else ():
+            rows = self.rows(line, kind)
+            starts.append(line.start_ns[rows])
+            ends.append(starts[-1] + line.duration_ns[rows])
+            iterators.append(iterators_read(line, rows, is_iterator))
+            names.update(self.host.names[index] for index in np.unique(line.name_index[rows]))  # type: ignore[union-attr]
+        start, end, iterator = (np.concatenate(parts) for parts in (starts, ends, iterators))
+        return Waits(start, end, iterator, tuple(sorted(names)))
+
+    def _host_compute(self) -> IntArray:
+        """Union of op and executor events on threads that are not tf.data's; tf.data's work on them is taken out.
+
+        An op called from Python counts only inside a marked step: between the steps it is a host operation that holds
+        the device up (a checkpoint, a deserialisation).
+        """
+        return union_of(*(self._line_compute(line) for line in self._step_lines()))
+
+    def _line_compute(self, line: Line) -> IntArray:
+        from_graph = self._line_set(line, Kind.EXECUTOR | Kind.OP)
+        from_python = self._line_set(line, Kind.EAGER_OP)
+        if self.markers is not None and self.markers.line is not None:
+            from_python = intersect(from_python, self.markers.intervals)
+        waiting = self._line_set(line, Kind.WAIT | Kind.OUTER_WAIT)
+        not_training = union_of(waiting, self._line_set(line, Kind.CHECKPOINT), self._input_functions(line))
+        return subtract(union_of(from_graph, from_python), not_training)
+
+    def _input_functions(self, line: Line) -> IntArray:
+        """Moments at which a thread of the shared pool runs tf.data's functions (TensorFlow up to 2.4 or so)."""
+        rows = self.rows(line, Kind.EXECUTOR) if len(self._input_function_ids) else np.empty(0, np.int64)
+        if not len(rows):
+            return EMPTY
+        ids, known = line.stats.ints(rows, "id")
+        rows = rows[known & np.isin(ids, self._input_function_ids)]
+        start = line.start_ns[rows]
+        return union(start, start + line.duration_ns[rows])
+
+    @cached_property
+    def _input_function_ids(self) -> IntArray:
+        """Ids of the calls of tf.data's functions, where no pool of its own runs them."""
+        lines = self.host.lines if self.host else ()
+        if any(event_names.is_tf_data_pool(line.name) for line in lines):
+            return np.empty(0, np.int64)
+        found = [np.empty(0, np.int64)]
+        for line in lines:
+            ids, known = line.stats.ints(self.rows(line, Kind.INPUT_FUNCTION), "id")
+            found.append(ids[known])
+        return np.unique(np.concatenate(found))
+
+    def _inside_runtime(self, line: Line) -> IntArray:
+        assert self.host is not None
+        marker = self.markers.event_name if self.markers else None
+        names = self.host.name_mask(lambda name: name == marker)
+        kinds = self._line_kinds(line)
+        rows = np.flatnonzero((kinds & np.uint16(Kind.MARK.value)) == 0)
+        rows = rows[~names[line.name_index[rows]]]
+        start = line.start_ns[rows]
+        return union(start, start + line.duration_ns[rows])
+
+
+def _in_order(line: Line, rows: IntArray) -> IntArray:
+    """Return start and end of events of a thread by start, shape (n, 2)."""
+    start = line.start_ns[rows]
+    order = np.argsort(start, kind="stable")
+    return np.stack((start, start + line.duration_ns[rows]), axis=1)[order]
+
+
+def _read_device(plane: Plane) -> Device | None:
+    """Read a device plane's work lines; None if it has none (an idle device leaves an empty plane)."""
+    lines = [line for line in plane.lines if line.count and event_names.is_work_line(plane, line.name)]
+    if not lines:
+        return None
+    kinds = np.fromiter((event_names.device_kind(name).value for name in plane.names), np.uint8, len(plane.names))
+
+    def moments(kind: DeviceKind) -> IntArray:
+        sets = []
+        for line in lines:
+            rows = np.flatnonzero(kinds[line.name_index] & np.uint8(kind.value))
+            sets.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
+        return union_of(*sets)
+
+    return Device(
+        plane.name,
+        compute=moments(DeviceKind.COMPUTE),
+        collective=moments(DeviceKind.COLLECTIVE),
+        copy=moments(DeviceKind.COPY),
+        host_to_device=moments(DeviceKind.HOST_TO_DEVICE),
+        autotuning=moments(DeviceKind.AUTOTUNING),
+    )

@@ -1,0 +1,94 @@
+"""Diagnose whatever a path holds: a run folder, a log directory, a trace file, an archive.
+
+Traces are read one after another unless an executor divides them up, and of each only its parts are kept, so memory stays
+that of the traces that are being read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.diagnosis.conclusion import conclude, describe, without_job
+from pipeline_lab.analysis.diagnosis.fold import Spread, TraceParts, analyse_files, attempt, in_turn, place_on_axis
+from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log
+from pipeline_lab.analysis.diagnosis.stored_parts import NO_READS, read_stored
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.sampling import file_sampling
+from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.trace.derived import read_session
+from pipeline_lab.trace.log_search import SourceKind, TraceSource
+from pipeline_lab.trace.sources import find_traces
+
+
+def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:
+    """Analyse a run or any profile log.
+
+    Args:
+        path: A run folder, a log directory, a trace file or an archive.
+        progress: Told how many traces are done, how many there are, and the next one's name.
+        spread: Who analyses the traces.
+
+    Raises:
+        TraceReadError: There is nothing there that can be read as a trace, and no run either.
+    """
+    path = Path(path)
+    if is_run(path):
+        return _diagnose_run(path, progress, spread)
+    with find_traces(path) as source:
+        if source.kind is SourceKind.RUN:  # in an archive
+            return _diagnose_run(source.root, progress, spread)
+        return _diagnose_log(source, progress, spread)
+
+
+def _diagnose_run(path: Path, progress: Progress | None, spread: Spread) -> Diagnosis:
+    log = opened_log(RunFolder(path))
+    if log is not None:
+        diagnosis = diagnose(log, progress=progress, spread=spread)
+        return replace(diagnosis, source=replace(diagnosis.source, path=str(path)))
+    from pipeline_lab.analysis.diagnosis.run_fold import RunFold  # loads the models of a run's options
+
+    run = RunFold(RunFolder(path))
+    run.add_new(progress, spread)
+    return run.diagnose()
+
+
+def _diagnose_log(source: TraceSource, progress: Progress | None, spread: Spread) -> Diagnosis:
+    parts, unreadable = _read_parts(source, progress, spread)
+    axis = place_on_axis(parts)
+    sampling = (
+        attempt(lambda: file_sampling.measure_sampling([], tables.empty(SAMPLES), axis.reads))
+        if source.files
+        else NO_READS
+    )
+    described = describe(source.path, source.kind.value, axis, (*unreadable, *source.notes))
+    return conclude(described, axis, without_job(sampling))
+
+
+def _read_stored_parts(derived: Sequence[Path]) -> tuple[list[TraceParts], list[str]]:
+    """Read what TensorFlow derived, session by session; each session folder is a window of its own."""
+    parts: list[TraceParts] = []
+    errors: list[str] = []
+    for session in sorted({path.parent for path in derived}):
+        try:
+            profiles = read_session([path for path in derived if path.parent == session])
+        except TraceReadError as error:
+            errors.append(str(error))
+        else:
+            parts += [replace(read_stored(profile), window=session.name) for profile in profiles]
+    return parts, errors
+
+
+def _read_parts(source: TraceSource, progress: Progress | None, spread: Spread) -> tuple[list[TraceParts], list[str]]:
+    """Analyse every trace of a log; return also why some could not be read, unless that is all of them."""
+    if not source.files:
+        parts, errors = _read_stored_parts(source.derived)
+    else:
+        found = analyse_files(source.files, [file.path.name for file in source.files], progress, spread)
+        parts = [each for each in found if not isinstance(each, Unavailable)]
+        errors = [each.reason for each in found if isinstance(each, Unavailable)]
+    if not parts:
+        raise TraceReadError(errors[0])
+    return parts, errors

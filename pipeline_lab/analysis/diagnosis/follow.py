@@ -1,0 +1,59 @@
+"""Follow a run in progress: fold each window as it lands, and keep the saved diagnosis up to date until the run ends."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+
+from pipeline_lab.analysis.diagnosis.run_fold import RunFold
+from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.timeline.build import build_index
+from pipeline_lab.runs.store import RunFolder, read_record
+
+LOOK_EVERY_S = 0.5
+SAVE_EVERY_S = 3.0
+"""Between windows only the job's own tables grow; they are taken along this often."""
+GROWTH = 2
+"""The timeline of a working run is made anew when it has so many times as many captures, so that none is read often."""
+
+
+def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Keep the saved diagnosis of a run up to date until the run is over, and a timeline of most of its windows.
+
+    Args:
+        folder: The run.
+        saved: Where its diagnosis is kept; the caller holds its lock.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        StoreError: The run's record cannot be read.
+        OSError: The diagnosis cannot be saved.
+    """
+    fold = RunFold(folder)
+    seen, saved_s, drawn = "", 0.0, 0
+    while True:
+        is_live = read_record(folder).status.state.is_live  # before the inputs, so that the last ones are not missed
+        inputs = fingerprint(folder.path)  # before they are read: a window may land meanwhile
+        has_new = fold.add_new(saved.save_progress)
+        is_due = time.monotonic() - saved_s >= SAVE_EVERY_S
+        if has_new or (inputs != seen and (is_due or not is_live)):
+            diagnosis = fold.diagnose()
+            saved.save(diagnosis, inputs)
+            seen, saved_s = inputs, time.monotonic()
+            if is_live and fold.captures and fold.captures >= GROWTH * drawn:
+                saved.save_timeline(partial(build_index, folder.path, diagnosis), inputs)
+                drawn = fold.captures
+        if has_new:
+            saved.end_progress()
+        if not is_live and not fold.missing():
+            return
+        sleep(LOOK_EVERY_S)
+
+
+def yield_to_training() -> None:
+    """Give this process the lowest priority: it runs only when the job leaves the processor free."""
+    with contextlib.suppress(OSError):
+        os.nice(19)
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

@@ -1,0 +1,119 @@
+"""What a job wrote beside its traces: its steps, samples, resources and files."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.sampling import evaluation
+from pipeline_lab.analysis.sampling.file_sampling import Predict
+from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.options.run_options import RunOptions, read_options
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.pipeline.lives import predict_run, reachable_examples
+from pipeline_lab.runs.events import Event, read_events
+from pipeline_lab.runs.files import DataFile, read_files, read_tables
+from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, OUTPUTS, PADDING, RESOURCES, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.written import WrittenPipeline, read_written
+from pipeline_lab.workloads.generator import GeneratorWorkload
+
+
+@dataclass(frozen=True, eq=False)
+class JobTables:
+    """What the job noted about itself, read at one moment; jobs that are not ours do not time their steps."""
+
+    times_steps: bool
+    steps: pa.Table
+    samples: pa.Table
+    labels: pa.Table
+    evaluated: pa.Table
+    padding: pa.Table
+    outputs: pa.Table
+    resources: pa.Table
+    model: pa.Table | None
+    written: WrittenPipeline | None
+    environment: dict[str, Any]
+    events: list[Event]
+    files: list[DataFile]
+    tables: list[DataFile]
+    predict: Predict | None
+    views: int
+    training: TrainingOptions
+    reachable: int | None
+
+    @property
+    def trained_files(self) -> list[DataFile]:
+        """The files that training reads."""
+        return self.files[: len(self.files) - self.training.held_out_files]
+
+    @property
+    def held_out_files(self) -> list[DataFile]:
+        """The files that only evaluations read."""
+        return self.files[len(self.trained_files) :]
+
+    def evaluate(self, origin_ns: int) -> evaluation.Evaluation:
+        """Read the evaluation passes; see :func:`pipeline_lab.analysis.sampling.evaluation.read_evaluation`."""
+        return evaluation.read_evaluation(
+            self.events,
+            self.evaluated,
+            self.files,
+            origin_ns,
+            held_out=self.training.held_out_files,
+            is_rebuilt=self.training.evaluation == "rebuild",
+        )
+
+    @property
+    def origin_epoch_ns(self) -> int | None:
+        """Zero of the run's axis: its first step, which comes before any window."""
+        return int(self.steps.column("start_ns")[0].as_py()) if self.steps.num_rows else None
+
+
+def read_job(folder: RunFolder) -> JobTables:
+    """Read what the job wrote beside its traces; a run in progress has a part of it."""
+    options, environment = _options(folder), _environment(folder)
+    return JobTables(
+        times_steps=folder.source.exists() or folder.steps.exists(),
+        steps=read_table(folder.steps, STEPS),
+        samples=read_table(folder.samples, SAMPLES),
+        labels=read_table(folder.labels, LABELS),
+        evaluated=read_table(folder.evaluated, EVALUATED),
+        padding=read_table(folder.padding, PADDING),
+        outputs=read_table(folder.outputs, OUTPUTS),
+        resources=read_table(folder.resources, RESOURCES),
+        model=read_table(folder.model, MODEL) if folder.model.exists() else None,
+        written=read_written(folder.written),
+        environment=environment,
+        events=read_events(folder.events),
+        files=read_files(folder.files),
+        tables=read_tables(folder.files),
+        predict=_prediction(options, environment),
+        views=1 if options is None else options.pipeline.views,
+        training=TrainingOptions() if options is None else options.training,
+        reachable=None if options is None else reachable_examples(options),
+    )
+
+
+def _options(folder: RunFolder) -> RunOptions | None:
+    """Return the run's options, or None where they are not those of a single pipeline."""
+    try:
+        record = read_record(folder)
+        return read_options(record.options or {}) if record.kind is RunKind.RUN else None
+    except (OptionsError, StoreError):
+        return None
+
+
+def _prediction(options: RunOptions | None, environment: dict[str, Any]) -> Predict | None:
+    """Return how to predict the run's order from the examples of each file, or None where that is not known."""
+    if options is None or isinstance(options.workload, GeneratorWorkload) or not options.is_assembled:
+        return None
+    views, cores = options.pipeline.views, max(1, int(environment.get("machine_cores") or 1))
+    return lambda examples, batches: predict_run(options, examples // views, batches, cores=cores)
+
+
+def _environment(folder: RunFolder) -> dict[str, Any]:
+    try:
+        return read_record(folder).environment
+    except StoreError:
+        return {}

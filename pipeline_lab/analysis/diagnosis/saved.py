@@ -1,0 +1,307 @@
+"""Diagnoses kept on disk, so that a second look is instant.
+
+A run's diagnosis lies in its own ``analysis`` folder, any other log's (and that of a run that cannot be written, such
+as a bundled sample) in the user's cache. It is fresh while the fingerprint of its inputs (names, sizes and times of
+change) and :data:`ANALYSIS_VERSION` are the same; a stale or damaged one reads as missing.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_files
+from pipeline_lab.analysis.diagnosis.storage import read_result, write_json, write_result
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
+from pipeline_lab.errors import TraceReadError
+from pipeline_lab.folders import files_below
+from pipeline_lab.runs.store import RunFolder, samples_folder
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.fold import Spread
+
+ANALYSIS_VERSION = 40
+"""Raised whenever the same inputs may give another diagnosis."""
+
+DOCUMENT = "diagnosis.json"
+"""Name of the file that holds a diagnosis."""
+_CROSS_CHECK = "xprof.json"
+_ERROR = "error.txt"
+_PROGRESS = "progress.json"
+_TIMELINE, _UNFINISHED = "timeline-", "making-"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class AnalysisProgress:
+    """How far an analysis has come: traces done, traces in all, the name of the next one."""
+
+    done: int
+    total: int
+    name: str
+
+
+class SavedDiagnosis:
+    """The place on disk that belongs to one run or log.
+
+    Args:
+        path: What is diagnosed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._folders = _folders(self.path)
+
+    def load(self) -> Diagnosis | None:
+        """Return the saved diagnosis if its inputs are still the same, else None."""
+        return self._load(fingerprint(self.path))
+
+    def load_latest(self) -> Diagnosis | None:
+        """Return whatever was saved last, for a run in progress; None if nothing was, or it cannot be read."""
+        return self._load(None)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether the saved diagnosis is whole, and the one that the inputs would give now."""
+        return self.load() is not None
+
+    @property
+    def saved_ns(self) -> int | None:
+        """When a diagnosis was saved last, fresh or not; None if none was."""
+        for folder in self._folders:
+            with contextlib.suppress(OSError):
+                return (folder / DOCUMENT).stat().st_mtime_ns
+        return None
+
+    @property
+    def error(self) -> str | None:
+        """Why the last attempt failed, as one sentence."""
+        return self._read_text(_ERROR)
+
+    @property
+    def progress(self) -> AnalysisProgress | None:
+        """How far an analysis under way has come."""
+        text = self._read_text(_PROGRESS)
+        try:
+            return AnalysisProgress(**json.loads(text)) if text else None
+        except (ValueError, TypeError):
+            return None
+
+    def save(self, diagnosis: Diagnosis, inputs: str) -> None:
+        """Keep a diagnosis, and the tables of the one before it for readers that hold its document.
+
+        Args:
+            diagnosis: What was found.
+            inputs: The :func:`fingerprint`, taken before the inputs were read.
+        """
+        folder = self._writable()
+        before = _tables_of(folder / DOCUMENT)
+        tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
+        content = write_result(diagnosis, tables)
+        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "tables": tables.name, "diagnosis": content}
+        write_json(folder / DOCUMENT, document)
+        (folder / _ERROR).unlink(missing_ok=True)
+        for old in folder.glob("tables-*"):
+            if old.name not in (tables.name, before):
+                shutil.rmtree(old, ignore_errors=True)
+
+    def load_cross_check(self) -> CrossCheck | None:
+        """Return the saved comparison with XProf if its inputs are still the same, else None."""
+        wanted = fingerprint(self.path)
+        for folder, document in self._documents(_CROSS_CHECK):
+            if document.get("fingerprint") == wanted:
+                with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
+                    found = read_result(document["cross_check"], folder)
+                    if isinstance(found, CrossCheck):
+                        return found
+        return None
+
+    def save_cross_check(self, check: CrossCheck, inputs: str) -> None:
+        """Keep a comparison with XProf; ``inputs`` as for :meth:`save`."""
+        folder = self._writable()
+        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "cross_check": write_result(check, folder)}
+        write_json(folder / _CROSS_CHECK, document)
+        (folder / _ERROR).unlink(missing_ok=True)
+
+    @property
+    def timeline(self) -> Path | None:
+        """The folder of the timeline's index if its inputs are still the same, else None."""
+        return self.find_timeline(timeline_name(fingerprint(self.path)))
+
+    @property
+    def latest_timeline(self) -> Path | None:
+        """The folder of the index that was made last, fresh or not, for a run in progress; None if none was."""
+        made = [path for folder in self._folders for path in folder.glob(f"{_TIMELINE}*")]
+        return made[0] if made else None
+
+    def find_timeline(self, name: str) -> Path | None:
+        """Return the folder of the timeline's index of that name, fresh or not."""
+        return next((folder / name for folder in self._folders if (folder / name).is_dir()), None)
+
+    def save_timeline(self, build: Callable[[Path], None], inputs: str) -> None:
+        """Keep a timeline's index in place of older ones.
+
+        Args:
+            build: Writes it into an empty folder.
+            inputs: As for :meth:`save`.
+        """
+        folder = self._writable()
+        made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
+        try:
+            build(made)
+            for old in folder.glob(f"{_TIMELINE}*"):
+                shutil.rmtree(old, ignore_errors=True)
+            made.rename(folder / timeline_name(inputs))
+        finally:
+            for left in folder.glob(f"{_UNFINISHED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+        (folder / _ERROR).unlink(missing_ok=True)
+
+    def save_error(self, sentence: str) -> None:
+        (self._writable() / _ERROR).write_text(sentence + "\n", encoding="utf-8")
+
+    def save_progress(self, done: int, total: int, name: str) -> None:
+        write_json(self._writable() / _PROGRESS, {"done": done, "total": total, "name": name})
+
+    def end_progress(self) -> None:
+        (self._writable() / _PROGRESS).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[bool]:
+        """Hold the place; yields False if another process does already."""
+        with (self._writable() / _LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def _load(self, wanted: str | None) -> Diagnosis | None:
+        for folder, document in self._documents():
+            if wanted is None or document.get("fingerprint") == wanted:
+                with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
+                    found = read_result(document["diagnosis"], folder / Path(document["tables"]).name)
+                    if isinstance(found, Diagnosis):
+                        return found
+        return None
+
+    def _documents(self, name: str = DOCUMENT) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for folder in self._folders:
+            with contextlib.suppress(OSError, ValueError):
+                document = json.loads((folder / name).read_text(encoding="utf-8"))
+                if isinstance(document, dict) and document.get("version") == ANALYSIS_VERSION:
+                    yield folder, document
+
+    def _read_text(self, name: str) -> str | None:
+        for folder in self._folders:
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                return (folder / name).read_text(encoding="utf-8").strip()
+        return None
+
+    def _writable(self) -> Path:
+        """Return the first folder that can be written."""
+        for folder in self._folders[:-1]:
+            with contextlib.suppress(OSError):
+                folder.mkdir(exist_ok=True)
+                if os.access(folder, os.W_OK):
+                    return folder
+        self._folders[-1].mkdir(parents=True, exist_ok=True)
+        return self._folders[-1]
+
+
+def _tables_of(document: Path) -> str | None:
+    """Return the name of the folder with a document's tables; None without a document that can be read."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(document.read_text(encoding="utf-8"))["tables"])
+    return None
+
+
+def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Spread | None" = None) -> Diagnosis:
+    """Return the saved diagnosis, or make and save it.
+
+    Args:
+        path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
+        progress: As there.
+        spread: As there; None to analyse here, one trace after another.
+
+    Raises:
+        TraceReadError: There is nothing that can be read as a trace, and no run either.
+    """
+    saved = SavedDiagnosis(path)
+    found = saved.load() if path.exists() else None
+    if found is not None:
+        return found
+    from pipeline_lab.analysis.diagnosis.diagnose import diagnose  # loads the reader's compiled code
+    from pipeline_lab.analysis.diagnosis.fold import in_turn
+
+    inputs = fingerprint(path) if path.exists() else ""
+    diagnosis = diagnose(path, progress=progress, spread=spread or in_turn)
+    with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
+        if is_ours:
+            saved.save(diagnosis, inputs)
+    return diagnosis
+
+
+def fingerprint(path: Path) -> str:
+    """Return what changes when an input of the diagnosis changes: names, sizes and times of change of its files."""
+    path = path.absolute()
+    digest = hashlib.sha256(os.fsencode(f"{ANALYSIS_VERSION}\0{path}"))
+    for file in sorted(_inputs(path)):
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            digest.update(os.fsencode(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}"))
+    return digest.hexdigest()
+
+
+def timeline_name(inputs: str) -> str:
+    """Return the name of the timeline's index that was made from these inputs."""
+    return _TIMELINE + inputs[:32]
+
+
+def _inputs(path: Path) -> list[Path]:
+    if is_run(path):
+        folder = RunFolder(path)
+        tables = [
+            folder.steps,
+            folder.samples,
+            folder.labels,
+            folder.padding,
+            folder.outputs,
+            folder.evaluated,
+            folder.resources,
+            folder.model,
+            folder.written,
+            folder.events,
+            folder.files,
+        ]
+        return [*window_files(folder), *opened_files(folder), *(table for table in tables if table.exists())]
+    if path.is_dir():
+        with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
+            return list(files_below(path, TraceReadError))
+        return []
+    return [path]
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return where the diagnosis may lie, the preferred folder first; the last one can always be made."""
+    key = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+    is_ours = is_run(path) and path.parent != samples_folder()
+    own = [RunFolder(path).analysis] if is_ours else []
+    return [*own, cache_folder() / "analysis" / key]
+
+
+def cache_folder() -> Path:
+    """Return where lies what can be made again: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
+    named = os.environ.get("PIPELINE_LAB_CACHE")
+    return Path(named) if named else platformdirs.user_cache_path("pipeline-lab")

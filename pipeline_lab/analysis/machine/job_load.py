@@ -1,0 +1,110 @@
+"""What a job used of its machine, and what others did meanwhile: the processor's part of any verdict and prediction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.tables import BoolArray
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.written import WrittenPipeline
+
+NO_LOAD = (
+    "The job's processor time is only known for runs of Pipeline Lab that were sampled while they made steps; launch a longer "
+    "one with `pipeline-lab run`, or watch one for longer."
+)
+
+
+@dataclass(frozen=True)
+class JobLoad:
+    """Processor and threads.
+
+    Attributes:
+        cores: N, the cores that affinity and cgroup allow the job.
+        pool_threads: Q, threads that run the pipeline's user functions; None if unknown.
+        cores_used: Cores that the job kept busy, with the processes that it started.
+        children_cores: What those processes kept busy of them.
+        cpu_ns_per_step: C, processor time of the whole job per step, all its threads and processes together.
+        other_cores: L, cores that others kept busy meanwhile.
+    """
+
+    cores: float
+    pool_threads: int | None
+    cores_used: float
+    cpu_ns_per_step: float
+    other_cores: float
+    children_cores: float = 0.0
+
+
+def measure_load(
+    environment: Mapping[str, Any], written: WrittenPipeline | None, steps: pa.Table, resources: pa.Table
+) -> JobLoad:
+    """Average what was sampled while steps ran that no profile window touched.
+
+    Args:
+        environment: Of the run's record.
+        written: The pipeline as written, which knows its threads.
+        steps: Of schema ``runs.tables.STEPS``.
+        resources: Of schema ``runs.tables.RESOURCES``.
+
+    Raises:
+        TraceIncompleteError: There is no such sample, or the record does not tell the cores.
+    """
+    plain = plain_steps(steps)
+    start_ns = tables.ints(steps, "start_ns")[plain]
+    time_ns = tables.ints(resources, "time_ns")
+    step = np.searchsorted(start_ns, time_ns, side="right") - 1
+    length_ns = periods(steps)[plain]
+    inside = (step >= 0) & ~tables.bools(resources, "flushing")
+    inside[inside] = time_ns[inside] < (start_ns + length_ns)[step[inside]]
+    return _average(environment, None if written is None else written.pool_threads, resources, inside, length_ns)
+
+
+def measure_recorded_load(
+    environment: Mapping[str, Any], recorded: Steps, resources: pa.Table, origin_ns: int
+) -> JobLoad:
+    """Average what was sampled from the first recorded step to the last one: of jobs that do not time their steps.
+
+    Args:
+        environment: Of the run's record.
+        recorded: The steps of all windows.
+        resources: Of schema ``runs.tables.RESOURCES``.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+
+    Raises:
+        TraceIncompleteError: As for :func:`measure`.
+    """
+    spans = tables.intervals(recorded.table) + origin_ns
+    time_ns = tables.ints(resources, "time_ns")
+    inside = (time_ns >= spans.min()) & (time_ns <= spans.max()) & ~tables.bools(resources, "flushing")
+    return _average(environment, None, resources, inside, recorded.training_step_ns)
+
+
+def _average(
+    environment: Mapping[str, Any],
+    pool_threads: int | None,
+    resources: pa.Table,
+    inside: BoolArray,
+    length_ns: NDArray[np.float64] | IntArray,
+) -> JobLoad:
+    if not inside.any() or "cores" not in environment:
+        raise TraceIncompleteError(NO_LOAD)
+    columns = ("cpu_percent", "children_cpu_percent", "other_cpu_percent")
+    own, children, other = (tables.floats(resources, name)[inside] / 100 for name in columns)
+    started = np.where(np.isfinite(children), children, 0.0)  # runs that did not tell counted them among the others
+    cores_used = float((own + started).mean())
+    return JobLoad(
+        cores=float(environment["cores"]),
+        pool_threads=pool_threads,
+        cores_used=cores_used,
+        cpu_ns_per_step=cores_used * float(length_ns.mean()),
+        other_cores=float(other.mean()),
+        children_cores=float(started.mean()),
+    )

@@ -1,0 +1,86 @@
+"""The job's memory over time, with the profile windows and their flushes, beside what its data takes on disk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity.intervals import IntArray, contains
+from pipeline_lab.analysis.machine.profiler_cost import flushes
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.events import Event, WindowEvent
+from pipeline_lab.runs.files import DataFile
+
+MEMORY_TABLE = pa.schema([("time_ns", pa.int64()), ("rss_bytes", pa.int64()), ("flushing", pa.bool_())])
+"""Process memory over time, on the diagnosis' axis; at most 4,000 rows, each the largest of its stretch of time."""
+
+NO_MEMORY = "The job's memory is only known for runs of Pipeline Lab; launch the job with `pipeline-lab run` to have it sampled."
+MAX_ROWS = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Process memory.
+
+    Attributes:
+        process_peak_bytes: Largest resident size seen.
+        process_start_bytes: Resident size at the first sample.
+        table: Over time, :data:`MEMORY_TABLE`.
+        data_bytes: Size of the data on disk, tables beside the files included; None where it is not known, or Python
+            makes the examples.
+    """
+
+    process_peak_bytes: int
+    process_start_bytes: int
+    table: pa.Table
+    data_bytes: int | None = None
+
+
+def measure_memory(
+    steps: pa.Table, resources: pa.Table, events: Sequence[Event], origin_ns: int, data: Sequence[DataFile] = ()
+) -> Memory:
+    """Join what was sampled by the clock with what each step noted.
+
+    Args:
+        steps: Of schema ``runs.tables.STEPS``.
+        resources: Of schema ``runs.tables.RESOURCES``.
+        events: The worker's events, for the flushes.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        data: Everything that the job reads.
+
+    Raises:
+        TraceIncompleteError: Nothing was sampled yet.
+    """
+    time_ns = np.concatenate((tables.ints(resources, "time_ns"), tables.ints(steps, "end_ns")))
+    rss = np.concatenate((tables.ints(resources, "rss_bytes"), tables.ints(steps, "rss_bytes")))
+    if not len(time_ns):
+        raise TraceIncompleteError(NO_MEMORY)
+    order = np.argsort(time_ns, kind="stable")
+    time_ns, rss = time_ns[order], rss[order]
+    windows = [event for event in events if isinstance(event, WindowEvent)]
+    peaks = [window.rss_peak_bytes for window in windows if window.rss_peak_bytes is not None]
+    flushing = contains(flushes(events), time_ns)
+    kept = _largest_of_each_stretch(rss)
+    return Memory(
+        process_peak_bytes=max(int(rss.max()), *peaks, 0),
+        process_start_bytes=int(rss[0]),
+        table=tables.build(
+            MEMORY_TABLE,
+            len(kept),
+            time_ns=time_ns[kept] - origin_ns,
+            rss_bytes=rss[kept],
+            flushing=flushing[kept],
+        ),
+        data_bytes=sum(file.size_bytes for file in data) or None,
+    )
+
+
+def _largest_of_each_stretch(values: IntArray) -> IntArray:
+    """Return at most :data:`MAX_ROWS` row numbers: the largest value of each of as many stretches."""
+    if len(values) <= MAX_ROWS:
+        return np.arange(len(values))
+    stretch = np.arange(len(values)) * MAX_ROWS // len(values)
+    order = np.lexsort((values, stretch))
+    return np.sort(order[np.flatnonzero(np.diff(stretch[order], append=MAX_ROWS))])

@@ -1,0 +1,128 @@
+"""The evaluation passes of a run: what they found, what they took, which files they read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.sampling import file_sampling
+from pipeline_lab.analysis.sampling.file_reads import FileReads
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.events import EvaluationEvent, Event
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import SAMPLES
+
+PASS_TABLE = pa.schema(
+    [
+        ("pass", pa.int64()),  # 1, 2, 3, …
+        ("step", pa.int64()),  # steps taken by then, the warm-up included
+        ("start_ns", pa.int64()),  # on the diagnosis' axis
+        ("duration_ns", pa.int64()),
+        ("first_batch_ns", pa.int64()),  # of it, until the first batch was there
+        ("batches", pa.int64()),
+        ("loss", pa.float64()),  # mean over the batches, null where the workload has none, or none that is finite
+        ("accuracy", pa.float64()),  # 0 to 1, null likewise
+    ]
+)
+"""One row per pass."""
+
+NO_EVALUATION = "The job has not evaluated its model; set training.evaluate_every to alternate training and evaluation."
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """All passes of a run.
+
+    Attributes:
+        passes: One row per pass, :data:`PASS_TABLE`.
+        is_rebuilt: The training pipeline is built anew after each pass.
+        held_out_files: Files that only passes read; 0 where they read those that train.
+        sampling: The files that the examples of the passes came from, passes in the place of steps; None without the
+            sample probe.
+    """
+
+    passes: pa.Table
+    is_rebuilt: bool
+    held_out_files: int
+    sampling: FileSampling | None
+
+    @property
+    def count(self) -> int:
+        return int(self.passes.num_rows)
+
+    @property
+    def total_ns(self) -> int:
+        return int(tables.ints(self.passes, "duration_ns").sum())
+
+    @property
+    def last_loss(self) -> float | None:
+        return _last(self.passes, "loss")
+
+    @property
+    def last_accuracy(self) -> float | None:
+        """Of the last pass, 0 to 1."""
+        return _last(self.passes, "accuracy")
+
+
+def read_evaluation(
+    events: Sequence[Event],
+    evaluated: pa.Table,
+    files: Sequence[DataFile],
+    origin_ns: int,
+    *,
+    held_out: int,
+    is_rebuilt: bool,
+) -> Evaluation:
+    """Read the passes of a run.
+
+    Args:
+        events: The worker's events.
+        evaluated: Of schema ``runs.tables.EVALUATED``; no rows without the sample probe.
+        files: All data files of the job.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        held_out: How many of the files, the last ones, only passes read.
+        is_rebuilt: The training pipeline was built anew after each pass.
+
+    Raises:
+        TraceIncompleteError: No pass has ended.
+    """
+    passes = [event for event in events if isinstance(event, EvaluationEvent)]
+    if not passes:
+        raise TraceIncompleteError(NO_EVALUATION)
+    table = tables.build(
+        PASS_TABLE,
+        len(passes),
+        **{
+            "pass": [one.number + 1 for one in passes],
+            "step": [one.steps for one in passes],
+            "start_ns": [one.started_ns - origin_ns for one in passes],
+            "duration_ns": [one.ended_ns - one.started_ns for one in passes],
+            "first_batch_ns": [one.first_batch_ns for one in passes],
+            "batches": [one.batches for one in passes],
+            "loss": np.ma.masked_invalid(np.array([one.loss for one in passes], np.float64)),
+            "accuracy": np.ma.masked_invalid(np.array([one.accuracy for one in passes], np.float64)),
+        },
+    )
+    return Evaluation(table, is_rebuilt, held_out, _sampling(evaluated, files, held_out))
+
+
+def _sampling(evaluated: pa.Table, files: Sequence[DataFile], held_out: int) -> FileSampling | None:
+    first = len(files) - held_out if held_out else 0
+    if not evaluated.num_rows or not files:
+        return None
+    samples = tables.build(
+        SAMPLES,
+        evaluated.num_rows,
+        step=tables.ints(evaluated, "pass") + 1,
+        file=tables.ints(evaluated, "file") - first,
+        record=tables.ints(evaluated, "record"),
+    )
+    return file_sampling.measure_sampling(files[first:], samples, FileReads({}, {}))
+
+
+def _last(passes: pa.Table, column: str) -> float | None:
+    value = tables.floats(passes, column)[-1]
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,95 @@
+"""The step alone and the pipeline alone, beside the step as it ran: how much there is to gain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.events import CalibrationEvent, Event
+from pipeline_lab.units import format_duration
+
+NOT_CALIBRATED = (
+    "The step alone and the pipeline alone were not timed; launch the job with `pipeline-lab run` and "
+    "training.calibrate on."
+)
+DISTURBED = (
+    "The step on a held batch took longer alone ({alone}) than in training ({training}), so something else used the "
+    "machine while it was timed; launch the job again on a quieter one."
+)
+TOLERANCE = 1.1
+"""How much longer than in training the step may take alone before its timing is not believed."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the worker timed before the steps.
+
+    Attributes:
+        device_only_ns: G, one step on a held batch; no more than a step took in training once its batch was there.
+        pipeline_only_ns: D, one batch from the pipeline alone; None if it could not be timed.
+        step_ns: P, the median step as it ran, unprofiled.
+        device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
+            not noted.
+        page_cache: ``cold`` if D was timed on files read from the disk, ``warm`` if as the page cache held them; None where
+            that is not known.
+    """
+
+    device_only_ns: float
+    pipeline_only_ns: float | None
+    step_ns: float
+    device_only_cpu_ns: float | None = None
+    pipeline_only_cpu_ns: float | None = None
+    page_cache: str | None = None
+
+    @property
+    def utilisation_percent(self) -> float:
+        """G / P: how much of the step the device would need if its input were free."""
+        return min(100.0, 100.0 * self.device_only_ns / self.step_ns)
+
+
+def read_calibration(events: Sequence[Event], steps: pa.Table) -> Calibration:
+    """Read the last calibration of a run.
+
+    Args:
+        events: The worker's events.
+        steps: Of schema ``runs.tables.STEPS``.
+
+    Raises:
+        TraceIncompleteError: The job was not calibrated, the calibration was disturbed, or there is no step after the
+            warm-up.
+    """
+    found = [event for event in events if isinstance(event, CalibrationEvent) and event.device_only_ns is not None]
+    plain = plain_steps(steps)
+    if not plain.any():  # all steps were profiled
+        plain = ~tables.bools(steps, "warmup")
+    if not found or not plain.any():
+        raise TraceIncompleteError(NOT_CALIBRATED)
+    device_only_ns = found[-1].device_only_ns
+    assert device_only_ns is not None
+    step_ns = float(np.median(periods(steps)[plain]))
+    if device_only_ns > TOLERANCE * step_ns:
+        raise TraceIncompleteError(
+            DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
+        )
+    return Calibration(
+        min(device_only_ns, _with_batch_ns(steps, plain)),
+        found[-1].pipeline_only_ns,
+        step_ns,
+        device_only_cpu_ns=found[-1].device_only_cpu_ns,
+        pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
+        page_cache=found[-1].page_cache,
+    )
+
+
+def _with_batch_ns(steps: pa.Table, plain: NDArray[np.bool_]) -> float:
+    """Return what a step took from the arrival of its batch to its result, the median over the plain ones, ns.
+
+    The step alone cannot take longer than that. The few steps of a calibration do where the process was not warm yet.
+    """
+    start, wait, end = (tables.ints(steps, name)[plain] for name in ("start_ns", "wait_ns", "end_ns"))
+    return float(np.median(end - start - wait))

@@ -1,0 +1,133 @@
+"""The steps as the job itself timed them: every step of a run, profiled or not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.units import NS_PER_S
+
+JOB_STEP_TABLE = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("warmup", pa.bool_()),
+        ("start_ns", pa.int64()),  # on the diagnosis' axis
+        ("wait_ns", pa.int64()),
+        ("compute_ns", pa.int64()),
+        ("step_ns", pa.int64()),  # to the start of the next step: Python between steps counts, an evaluation does not
+        ("loss", pa.float64()),
+        ("accuracy", pa.float64()),
+        ("profiled", pa.bool_()),
+    ]
+)
+"""One row per step."""
+
+NO_JOB_STEPS = (
+    "The job's own step times are only known for runs of Pipeline Lab; launch the job with `pipeline-lab run` to have "
+    "every step timed, profiled or not."
+)
+NOT_YET = "No step after the warm-up has ended yet."
+
+
+@dataclass(frozen=True, eq=False)
+class JobSteps:
+    """What the probe noted on every step; warm-up steps are in the table but in no number.
+
+    Attributes:
+        table: One row per step, :data:`JOB_STEP_TABLE`.
+        count: Steps after the warm-up.
+        median_ns, p95_ns, total_ns: Of the step time.
+        wait_total_ns: Sum of waits.
+        examples_per_second: Over the measured steps; None without the sample probe.
+    """
+
+    table: pa.Table
+    count: int
+    median_ns: float
+    p95_ns: float
+    total_ns: int
+    wait_total_ns: int
+    examples_per_second: float | None
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean step time; what of it is a wait is that share of the sum."""
+        return self.total_ns / self.count
+
+    @property
+    def first_batch_ns(self) -> int | None:
+        """How long the job waited for its very first batch: shuffle buffers fill, files open; None if not noted."""
+        first = tables.ints(self.table, "step") == 0
+        waits = tables.ints(self.table, "wait_ns")[first & tables.valid(self.table, "wait_ns")]
+        return int(waits[0]) if len(waits) else None
+
+
+def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
+    """Summarise the steps of a run.
+
+    Args:
+        steps: Of schema ``runs.tables.STEPS``, in order.
+        samples: Of schema ``runs.tables.SAMPLES``; no rows without the probe.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+
+    Raises:
+        TraceIncompleteError: No step has ended after the warm-up.
+    """
+    warmup = tables.bools(steps, "warmup")
+    if warmup.all():
+        raise TraceIncompleteError(NOT_YET)
+    step_ns = periods(steps)
+    measured = step_ns[~warmup]
+    wait = tables.ints(steps, "wait_ns")
+    start = tables.ints(steps, "start_ns")
+    table = tables.build(
+        JOB_STEP_TABLE,
+        steps.num_rows,
+        step=tables.ints(steps, "step"),
+        warmup=warmup,
+        start_ns=start - origin_ns,
+        wait_ns=wait,
+        compute_ns=tables.ints(steps, "end_ns") - start - wait,
+        step_ns=step_ns,
+        loss=tables.floats(steps, "loss"),
+        accuracy=tables.floats(steps, "accuracy"),
+        profiled=tables.ints(steps, "window") >= 0,
+    )
+    total_ns = int(measured.sum())
+    examples = _examples(samples, tables.ints(steps, "step")[~warmup])
+    return JobSteps(
+        table=table,
+        count=len(measured),
+        median_ns=float(np.median(measured)),
+        p95_ns=float(np.percentile(measured, 95)),
+        total_ns=total_ns,
+        wait_total_ns=int(wait[~warmup].sum()),
+        examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
+    )
+
+
+def periods(steps: pa.Table) -> IntArray:
+    """Return each step's time to the start of the next one, of the last to its own end, shape (steps,), ns.
+
+    What an evaluation took in between belongs to no step.
+    """
+    start, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
+    away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
+    return np.append(start[1:] - away[1:], end[-1:]) - start
+
+
+def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:
+    """Say which steps count as the job without the profiler: after the warm-up and outside of windows."""
+    warmup = tables.bools(steps, "warmup")
+    return ~warmup & (tables.ints(steps, "window") < 0)
+
+
+def _examples(samples: pa.Table, measured: IntArray) -> int:
+    if not samples.num_rows:
+        return 0
+    step = tables.ints(samples, "step")  # a job under way notes the examples of a step before the step
+    return int(((step >= measured.min()) & (step <= measured.max())).sum())

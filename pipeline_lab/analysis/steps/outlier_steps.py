@@ -1,0 +1,192 @@
+"""Find the steps that took far longer than their neighbours, and what they hold more of.
+
+A step is an outlier when it exceeds its level, the median of the steps around it, by more than :data:`MAD_FACTOR`
+standard deviations (estimated by the median absolute deviation from the level, which outliers do not inflate) and by
+at least :data:`LEAST_EXCESS` of the level. Its cause is the part that exceeds its usual length (the median of the
+steps that are no outliers) by most.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within
+from pipeline_lab.analysis.steps.job_steps import periods
+from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
+from pipeline_lab.analysis.tables import BoolArray
+from pipeline_lab.errors import TraceIncompleteError
+
+MAD_FACTOR = 6.0
+LEAST_EXCESS = 0.3
+NEIGHBOURS = 31
+"""Steps around one whose median is its level."""
+BLOCK = 1 << 14
+"""Steps whose neighbours are sorted at a time; all at once would take most of a kB for each."""
+FEWEST = 10
+"""Steps below which nothing is said."""
+
+SIGMA_PER_MAD = 1.4826
+BUSIER_PERCENT = 50.0
+"""How much more than usual other programs take of the processor, 100 for one core, to be blamed for a step."""
+
+OUTLIER_TABLE = pa.schema(
+    [
+        ("host", pa.string()),
+        ("step", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("length_ns", pa.int64()),
+        ("level_ns", pa.int64()),  # the median of the steps around it
+        ("cause", pa.string()),  # a part of the step without its unit, ``flush`` or ``other_programs``
+        ("excess_ns", pa.int64()),  # what the cause explains
+    ]
+)
+"""One row per outlier."""
+
+TOO_FEW = f"Outliers are looked for among at least {FEWEST} steps after the warm-up; record more steps."
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierSteps:
+    """The steps that took far longer than their neighbours.
+
+    Attributes:
+        basis: Which steps were looked at: ``all steps`` of the job, or the ``recorded steps``.
+        looked_at: How many they are, the warm-up left out.
+        table: One row per outlier, :data:`OUTLIER_TABLE`, ordered by start.
+        steps_ns: Length of all steps that were looked at.
+    """
+
+    basis: str
+    looked_at: int
+    table: pa.Table
+    steps_ns: int
+
+    @property
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def excess_ns(self) -> int:
+        """How much shorter the steps would be together if every outlier took as long as its neighbours."""
+        return int((tables.ints(self.table, "length_ns") - tables.ints(self.table, "level_ns")).sum())
+
+
+def find_in_job(steps: pa.Table, resources: pa.Table, flushes: IntArray, origin_ns: int) -> OutlierSteps:
+    """Look at every step of a run.
+
+    Args:
+        steps: Of schema ``runs.tables.STEPS``.
+        resources: Of schema ``runs.tables.RESOURCES``.
+        flushes: When windows were written, a set, ns since the epoch.
+        origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+
+    Raises:
+        TraceIncompleteError: There are too few steps.
+    """
+    start, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
+    length, wait = periods(steps), tables.ints(steps, "wait_ns")
+    parts = {"input_wait": wait, "compute": end - start - wait, "python": length - (end - start)}
+    found = _find(length, parts, ~tables.bools(steps, "warmup"), host="", step=tables.ints(steps, "step"), start=start)
+    rows = np.searchsorted(start, tables.ints(found.table, "start_ns"))
+    spans = np.stack((start, start + length), axis=1)[rows]
+    flushed = length_within(flushes, spans) > (spans[:, 1] - spans[:, 0]) / 2
+    busier = _busier(resources, spans)
+    cause = [
+        "other_programs" if other else "flush" if flush and one != "input_wait" else one
+        for one, flush, other in zip(found.table.column("cause").to_pylist(), flushed, busier, strict=True)
+    ]
+    columns = {name: tables.ints(found.table, name) for name in ("step", "length_ns", "level_ns", "excess_ns")}
+    table = tables.build(OUTLIER_TABLE, len(rows), host="", start_ns=start[rows] - origin_ns, cause=cause, **columns)
+    return OutlierSteps("all steps", found.looked_at, table, found.steps_ns)
+
+
+def find_in_recorded(breakdown: StepBreakdown) -> OutlierSteps:
+    """Look at the recorded steps of every host; the first step of a window may hold part of the one before it.
+
+    Raises:
+        TraceIncompleteError: There are too few steps.
+    """
+    table = breakdown.table
+    hosts = np.array(table.column("host").to_pylist(), object)
+    found = []
+    for host in dict.fromkeys(hosts.tolist()):
+        rows = tables.take(table, np.flatnonzero(hosts == host))
+        spans = tables.intervals(rows)
+        parts = {part.removesuffix("_ns"): tables.ints(rows, part) for part in PARTS}
+        length = spans[:, 1] - spans[:, 0]
+        if len(length) >= FEWEST:
+            steady = np.ones(len(length), np.bool_)
+            found.append(_find(length, parts, steady, host=host, step=tables.ints(rows, "step"), start=spans[:, 0]))
+    if not found:
+        raise TraceIncompleteError(TOO_FEW)
+    return OutlierSteps(
+        "recorded steps",
+        sum(each.looked_at for each in found),
+        tables.concat(OUTLIER_TABLE, [each.table for each in found]),
+        sum(each.steps_ns for each in found),
+    )
+
+
+def local_level(length: IntArray, steps: BoolArray | None = None) -> NDArray[np.float64]:
+    """Return the median of the steps around each step, or around some of them, shape (n,), ns."""
+    half = NEIGHBOURS // 2
+    padded = np.pad(length.astype(np.float64), half, constant_values=np.nan)
+    around = np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS)
+    around = around if steps is None else around[steps]
+    level = np.empty(len(around))
+    for first in range(0, len(around), BLOCK):
+        level[first : first + BLOCK] = np.nanmedian(around[first : first + BLOCK], axis=1)
+    return level
+
+
+def is_outlier(length: IntArray) -> BoolArray:
+    """Say which steps exceed their level by far, shape (n,).
+
+    Args:
+        length: Of consecutive steps, shape (n,), ns.
+    """
+    level = local_level(length)
+    excess = length - level
+    spread = SIGMA_PER_MAD * float(np.median(np.abs(excess)))
+    return np.asarray(excess > np.maximum(MAD_FACTOR * spread, LEAST_EXCESS * level))
+
+
+def _find(
+    length: IntArray, parts: Mapping[str, IntArray], steady: BoolArray, *, host: str, step: IntArray, start: IntArray
+) -> OutlierSteps:
+    if steady.sum() < FEWEST:
+        raise TraceIncompleteError(TOO_FEW)
+    names = list(parts)
+    values = np.stack([part[steady] for part in parts.values()])
+    length, step, start = length[steady], step[steady], start[steady]
+    outlier = is_outlier(length)
+    usual = np.median(values[:, ~outlier], axis=1)
+    excess = (values[:, outlier].T - usual).T
+    largest = np.argmax(excess, axis=0) if outlier.any() else np.empty(0, np.int64)
+    table = tables.build(
+        OUTLIER_TABLE,
+        int(outlier.sum()),
+        host=host,
+        step=step[outlier],
+        start_ns=start[outlier],
+        length_ns=length[outlier],
+        level_ns=local_level(length, outlier).astype(np.int64),
+        cause=[names[index] for index in largest.tolist()],
+        excess_ns=excess[largest, np.arange(len(largest))].astype(np.int64),
+    )
+    return OutlierSteps("", len(length), table, int(length.sum()))
+
+
+def _busier(resources: pa.Table, spans: IntArray) -> BoolArray:
+    """Say during which spans other programs took far more of the processor than usual."""
+    other = tables.floats(resources, "other_cpu_percent")
+    known = np.isfinite(other)
+    if not known.any() or not len(spans):
+        return np.zeros(len(spans), np.bool_)
+    time, other = tables.ints(resources, "time_ns")[known], other[known]
+    after = np.minimum(np.searchsorted(time, spans[:, 1]), len(time) - 1)  # a sample speaks for the time before it
+    return np.asarray(other[after] > np.median(other) + BUSIER_PERCENT)

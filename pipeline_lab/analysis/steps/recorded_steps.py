@@ -1,0 +1,152 @@
+"""Find the training steps of a trace, and say what marked them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
+from pipeline_lab.analysis.activity.iterators import leading, most_calls
+from pipeline_lab.analysis.activity.markers import Markers
+from pipeline_lab.errors import TraceIncompleteError
+
+STEP_TABLE = pa.schema(
+    [
+        ("host", pa.string()),
+        ("window", pa.int32()),  # number of the window, in the order of time
+        ("step", pa.int64()),  # step number where the marker carries one, else a running number
+        ("start_ns", pa.int64()),  # on the diagnosis' axis; end of the previous marker or first host event of the step
+        ("end_ns", pa.int64()),
+        ("wait_ns", pa.int64()),  # union of input waits inside the step
+        ("exposed_ns", pa.int64()),  # that union minus device busy time
+        ("busy_ns", pa.int64()),  # device (or host compute) busy inside the step
+    ]
+)
+"""One row per step."""
+
+NO_STEPS = (
+    "No steps in this trace: nothing marks them and the input iterator is not called twice; wrap each step in "
+    "tf.profiler.experimental.Trace('train', step_num=i, _r=1), in JAX jax.profiler.StepTraceAnnotation('train', "
+    "step_num=i), or record more than one step."
+)
+_FIRST_NUMBER = 1  # Keras counts batches from 1, loops from 0
+_COMPILING_SHARE = 0.2  # of a step that compiles
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of all windows.
+
+    Attributes:
+        marker: What marked them, in the field's words (``Trace 'train' (step_num)``, ``Keras train_function``, …).
+        steps_per_marker: Training steps inside one marked interval; None if the trace does not say.
+        table: One row per step, :data:`STEP_TABLE`, ordered by start.
+        first_step_only: The capture holds one step and it is the job's first (tracing, compiling).
+    """
+
+    marker: str
+    steps_per_marker: float | None
+    table: pa.Table
+    first_step_only: bool
+
+    @property
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def length_ns(self) -> IntArray:
+        """Length of each step, shape (count,)."""
+        return tables.ints(self.table, "end_ns") - tables.ints(self.table, "start_ns")
+
+    @property
+    def training_step_ns(self) -> NDArray[np.float64]:
+        """Time per training step of each marked one, which may hold several (``steps_per_execution``), shape (count,)."""
+        return self.length_ns / (self.steps_per_marker or 1.0)
+
+
+def find_steps(activity: Activity) -> Steps:
+    """Find the steps of one trace.
+
+    Raises:
+        TraceIncompleteError: Nothing marks them, not even a rhythm of the input iterator.
+    """
+    if activity.markers is not None:
+        label, number, spans = activity.markers.label, activity.markers.number, _spans(activity.markers)
+    else:
+        spans = _rhythm(activity)
+        label, number = f"rhythm of {' and '.join(activity.waits.names)}", np.arange(len(spans))
+    if not len(spans):
+        raise TraceIncompleteError(NO_STEPS)
+    waits = activity.waits.moments
+    table = tables.build(
+        STEP_TABLE,
+        len(spans),
+        host=activity.trace.host,
+        window=0,
+        step=number,
+        start_ns=spans[:, 0],
+        end_ns=spans[:, 1],
+        wait_ns=length_within(waits, spans),
+        exposed_ns=length_within(subtract(waits, activity.busy), spans),
+        busy_ns=length_within(activity.busy, spans),
+    )
+    return Steps(label, _steps_per_marker(activity, spans), table, _is_first_step(activity, number, spans))
+
+
+def merge_steps(parts: Sequence[Steps]) -> Steps:
+    """Put the steps of several traces together.
+
+    Raises:
+        TraceIncompleteError: There are none.
+    """
+    if not parts:
+        raise TraceIncompleteError(NO_STEPS)
+    known = [part for part in parts if part.steps_per_marker is not None]
+    marked = sum(part.count for part in known)
+    inside = sum((part.steps_per_marker or 0) * part.count for part in known)
+    table = tables.concat(STEP_TABLE, [part.table for part in parts])
+    return Steps(
+        marker=", ".join(sorted({part.marker for part in parts})),
+        steps_per_marker=inside / marked if marked else None,
+        table=table,
+        first_step_only=table.num_rows == 1 and any(part.first_step_only for part in parts),
+    )
+
+
+def _spans(markers: Markers) -> IntArray:
+    """Return each step from the end of the one before it; from its own start where none came right before."""
+    before = np.concatenate((markers.start_ns[:1], markers.end_ns[:-1]))
+    start = np.where(markers.follows(), before, np.maximum(before, markers.start_ns))
+    return np.stack((start, markers.end_ns), axis=1)
+
+
+def _rhythm(activity: Activity) -> IntArray:
+    """Return the time from each input wait to the next one; what comes before the first and after the last is partial.
+
+    Where a step reads several iterators, as with MirroredStrategy, one of them sets the rhythm.
+    """
+    iterator, start, _ = activity.waits.calls
+    start = start[leading(iterator, start)]
+    return np.stack((start[:-1], start[1:]), axis=1)
+
+
+def _steps_per_marker(activity: Activity, spans: IntArray) -> float | None:
+    if activity.markers is None:
+        return 1.0
+    iterator, _, end = activity.waits.calls
+    if not len(end):
+        return None
+    return max(1.0, float(np.median(most_calls(iterator, end, spans))))
+
+
+def _is_first_step(activity: Activity, number: IntArray, spans: IntArray) -> bool:
+    if len(spans) != 1:
+        return False
+    if activity.markers is not None and activity.markers.is_numbered and number[0] <= _FIRST_NUMBER:
+        return True
+    compiling = length_within(activity.compiling, spans)[0]
+    return bool(compiling >= _COMPILING_SHARE * (spans[0, 1] - spans[0, 0]))

@@ -1,0 +1,158 @@
+"""Follow elements back: which event made what a stage waited for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within
+from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.functions import Functions
+from pipeline_lab.analysis.tf_data.iterator_places import NO_STAGE
+from pipeline_lab.analysis.tf_data.kinds import Role, is_asynchronous
+from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+
+SHORT_NS = 2_000
+"""A stage that gets its element sooner has not waited for it."""
+NONE = -1
+_ANY = -1  # the id of an element that TensorFlow did not number
+_STAGES = np.uint64(1_000_003)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The calls that wait for their stage's own threads, and the calls of functions; of rows without one ``NONE``.
+
+    Attributes:
+        wait: The number of each row's wait, shape (n_rows,).
+        call: The call of a function that each row waits for, or that makes the row's element, shape (n_rows,).
+        row: The row of each wait, shape (n_waits,).
+        ready_ns: Until when it lasts.
+        source: The row that made the element, ``NONE`` if that is not in the trace.
+        source_thread: In that case the thread that makes such elements, ``NONE`` if no thread is known to.
+    """
+
+    wait: IndexArray
+    call: IndexArray
+    row: IntArray
+    ready_ns: IntArray
+    source: IndexArray
+    source_thread: IndexArray
+
+
+def find_links(threads: Threads, functions: Functions, moments: IntArray) -> Links:
+    """Find what every stage with threads of its own waited for.
+
+    Args:
+        threads: The trace's events.
+        functions: The calls of functions.
+        moments: When the job waited: only for calls at these moments is the maker of their element looked up.
+    """
+    call = _link_calls(threads, functions)
+    taken = _find_waiting(threads)
+    row = np.flatnonzero(taken != NONE)
+    taken_by = np.where(taken[row] == row, NONE, taken[row])
+    ready_ns = np.where(taken_by == NONE, threads.end_ns[row], threads.start_ns[taken_by])
+    wait = taken
+    wait[row] = np.arange(len(row))
+    source, source_thread = (np.full(len(row), NONE, np.int32) for _ in range(2))
+    stays = np.stack((threads.start_ns[row], ready_ns), axis=1)
+    followed = np.flatnonzero(length_within(moments, stays) > 0)
+    if len(followed):
+        source[followed], source_thread[followed] = _find_sources(
+            threads, functions, call, row[followed], ready_ns[followed], taken_by[followed]
+        )
+    return Links(wait, call, row, ready_ns, source, source_thread)
+
+
+def _find_sources(
+    threads: Threads, functions: Functions, calls: IndexArray, waiting: IntArray, ready_ns: IntArray, taken: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the row that made each waiting row's element, or else a thread that makes such elements."""
+    makers, maker_stage = _find_makers(threads, functions)
+    done = threads.end_ns[makers]
+    call = calls[makers]
+    in_call = call >= 0
+    done[in_call] = np.maximum(done[in_call], functions.end_ns[call[in_call]])
+    stage = functions.stage[waiting].astype(np.int64)
+    element = _elements(threads, taken)
+    made = np.where(threads.role[makers] == Role.PRODUCE, makers, NONE)
+    made = np.where(np.isin(maker_stage, stage), made, NONE)
+    numbered = element != _ANY
+    found = np.full(len(waiting), NONE, np.int64)
+    until = ready_ns + SHORT_NS
+    found[numbered] = _last_done(
+        _key(stage[numbered], element[numbered]), until[numbered], _key(maker_stage, _elements(threads, made)), done
+    )
+    # Not numbered (an interleave, TensorFlow before 2.4): the last one that was done when the wait was over.
+    found[~numbered] = _last_done(stage[~numbered], until[~numbered], maker_stage, done)
+    is_found = found != NONE
+    source, thread = np.full(len(waiting), NONE, np.int64), np.full(len(waiting), NONE, np.int64)
+    source[is_found] = makers[found[is_found]]
+    thread[~is_found] = _threads_of(threads, makers, maker_stage, stage[~is_found])
+    return source, thread
+
+
+def _link_calls(threads: Threads, functions: Functions) -> IndexArray:
+    """Return of each row the call of a function that it waits for, or that makes its element."""
+    call = np.full(threads.count, NONE, np.int32)
+    numbers = np.arange(len(functions.row), dtype=np.int32)
+    waits = threads.role[functions.row] == Role.FUNCTION
+    call[functions.row[waits]] = numbers[waits]
+    makes = functions.maker >= 0
+    call[functions.maker[makes]] = numbers[makes]
+    return call
+
+
+def _find_waiting(threads: Threads) -> IndexArray:
+    """Return the row by which each call that waits takes its element, or the call itself; ``NONE`` for other rows."""
+    taken = np.empty(threads.count, np.int32)
+    kernels.find_waiting(
+        (threads.start_ns, threads.end_ns, threads.parent, threads.role, threads.place),
+        (int(Role.ITERATOR), int(Role.CONSUME)),
+        np.array([is_asynchronous(place.name) for place in threads.places.places], np.bool_),
+        SHORT_NS,
+        taken,
+    )
+    return taken
+
+
+def _elements(threads: Threads, rows: IntArray) -> IntArray:
+    """Return the ids of the elements that rows take or make, ``_ANY`` where there is no row or no id."""
+    element = np.full(len(rows), _ANY, np.int64)
+    there = np.flatnonzero(rows != NONE)
+    ids, known = threads.ints(rows[there], "element_id")
+    element[there[known]] = ids[known]
+    return element
+
+
+def _find_makers(threads: Threads, functions: Functions) -> tuple[IntArray, IntArray]:
+    """Return the rows that make elements, and the stage that each makes one for.
+
+    Where a stage's own are not recorded these are the outermost calls of the stage below it.
+    """
+    makers = threads.rows(Role.PRODUCE)
+    makers = makers[functions.stage[makers] != NO_STAGE]
+    stage = functions.stage[makers].astype(np.int64)
+    outer = np.flatnonzero((threads.role == Role.ITERATOR) & (threads.parent < 0))
+    above = threads.places.above[threads.place[outer]].astype(np.int64)
+    silent = (above != NO_STAGE) & ~np.isin(above, stage)
+    return np.concatenate((makers, outer[silent])), np.concatenate((stage, above[silent]))
+
+
+def _last_done(wanted: IntArray, until: IntArray, keys: IntArray, done: IntArray) -> IntArray:
+    """Return for each wanted key the index of the last maker with that key that was done in time, or ``NONE``."""
+    order = np.lexsort((done, keys))
+    found = np.empty(len(wanted), np.int64)
+    kernels.find_makers(wanted, until, keys[order], done[order], found)
+    return np.where(found == NONE, NONE, order[found]) if len(order) else np.full(len(wanted), NONE, np.int64)
+
+
+def _threads_of(threads: Threads, makers: IntArray, maker_stage: IntArray, stage: IntArray) -> IntArray:
+    """Return a thread that makes elements for each of these stages, ``NONE`` where none is known to."""
+    known = dict(zip(maker_stage[::-1].tolist(), threads.thread_of(makers)[::-1].tolist(), strict=True))
+    return np.fromiter((known.get(number, NONE) for number in stage.tolist()), np.int64, len(stage))
+
+
+def _key(stage: IntArray, element: IntArray) -> IntArray:
+    """Mix stage and element into one number; ids of different iterators of a stage come from one clock."""
+    return (element.view(np.uint64) * _STAGES + stage.astype(np.uint64)).view(np.int64)

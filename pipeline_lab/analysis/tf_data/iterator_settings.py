@@ -1,0 +1,134 @@
+"""What a stage's calls say about it: its dataset, its settings, its buffer.
+
+Read from every call, or from evenly chosen ones of a stage with very many: decoding stats costs more than all the rest.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.tf_data.tf_data import StageOrigin
+from pipeline_lab.analysis.tf_data.threads import Threads
+from pipeline_lab.trace.schema import Line
+from pipeline_lab.units import BYTES_PER_MB
+
+SAMPLED_CALLS = 500
+"""Calls of one stage in one trace whose stats are read."""
+NOT_TOLD = -1
+
+_CREATION_NUMBER = re.compile(r":\d+")
+_SHAPE = re.compile(r"\[([\d,]{0,100})\]")  # more digits than any shape has would pass what a float can hold
+_BYTES = {
+    **dict.fromkeys(("bool", "int8", "uint8"), 1),
+    **dict.fromkeys(("int16", "uint16", "half", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float"), 4),
+    **dict.fromkeys(("int64", "uint64", "double", "complex64"), 8),
+}
+_RAM = re.compile(r"(\d{1,12}) out of (\d+)")
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Some calls of one stage and their stats, in the order of time.
+
+    Attributes:
+        threads: Where they come from.
+        rows: Their rows, shape (n,).
+    """
+
+    threads: Threads
+    rows: IntArray
+
+    @property
+    def start_ns(self) -> IntArray:
+        return self.threads.start_ns[self.rows]
+
+    def ints(self, stat: str) -> IntArray:
+        """Return a stat of every call, ``NOT_TOLD`` where there is none, shape (n,)."""
+        values, known = self.threads.ints(self.rows, stat)
+        return np.where(known, values, NOT_TOLD)
+
+    def last(self, stat: str) -> int | None:
+        """Return the last value that was told, or None."""
+        values = self.ints(stat)
+        told = values[values != NOT_TOLD]
+        return int(told[-1]) if len(told) else None
+
+    def text(self, stat: str) -> str:
+        """Return a stat of the last call as text; empty if it has none."""
+        return Calls(self.threads, self.rows[-1:]).texts(stat)[0] if len(self.rows) else ""
+
+    def texts(self, stat: str) -> list[str]:
+        """Return a stat of every call as text; empty where there is none."""
+        values = [""] * len(self.rows)
+        for line, at in self._by_line():
+            for place, value in zip(at.tolist(), line.stats.texts(self._events(at), stat), strict=True):
+                values[place] = value or ""
+        return values
+
+    def claim(self, stat: str) -> bool | None:
+        """Return a truth value of the last call, or None."""
+        return {"true": True, "1": True, "false": False, "0": False}.get(self.text(stat).lower())
+
+    def _events(self, at: IntArray) -> IntArray:
+        return self.threads.event[self.rows[at]].astype(np.int64)
+
+    def _by_line(self) -> list[tuple[Line, IntArray]]:
+        line = np.searchsorted(self.threads.bounds, self.rows, side="right") - 1
+        return [(self.threads.lines[number], np.flatnonzero(line == number)) for number in np.unique(line)]
+
+
+def choose(threads: Threads, rows: IntArray) -> Calls:
+    """Choose the calls of a stage whose stats are read: all of them, or every so many, the last one among them."""
+    if len(rows) > SAMPLED_CALLS:
+        rows = rows[np.linspace(0, len(rows) - 1, SAMPLED_CALLS).astype(np.int64)]
+    return Calls(threads, rows[np.argsort(threads.start_ns[rows], kind="stable")])
+
+
+def dataset_of(calls: Calls) -> str:
+    """Name the dataset behind a stage; empty if its calls do not tell."""
+    return common_dataset((calls.text("name"), Calls(calls.threads, calls.rows[:1]).text("name")))
+
+
+def common_dataset(names: Iterable[str]) -> str:
+    """Return the one name, or what the names have in common: the kind of dataset without its number."""
+    known = [name for name in names if name]
+    if len(set(known)) <= 1:
+        return known[0] if known else ""
+    return _CREATION_NUMBER.sub("", known[0])
+
+
+def origin_of(name: str, dataset: str) -> StageOrigin:
+    """Say how a stage came to be, from the kind of its iterator and the name of its dataset."""
+    if dataset.startswith("inject/"):
+        return StageOrigin.INJECTED
+    if dataset.startswith("fused("):
+        return StageOrigin.FUSED
+    is_made_parallel = name.startswith("Parallel") and dataset and "Parallel" not in dataset
+    return StageOrigin.PARALLELISED if is_made_parallel else StageOrigin.WRITTEN
+
+
+def element_bytes(calls: Calls) -> float | None:
+    """Return the size of the stage's elements from their types and shapes; None if these leave anything open."""
+    types, shapes = calls.text("types").split(), calls.text("shapes").split()
+    if not types or len(types) != len(shapes):
+        return None
+    sizes = [_tensor_bytes(kind, shape) for kind, shape in zip(types, shapes, strict=True)]
+    return None if None in sizes else float(sum(size for size in sizes if size is not None))
+
+
+def _tensor_bytes(kind: str, shape: str) -> int | None:
+    known = _SHAPE.fullmatch(shape)
+    if known is None or kind not in _BYTES:
+        return None
+    return prod(int(size) for size in known[1].split(",") if size) * _BYTES[kind]
+
+
+def ram_in_use(calls: Calls) -> IntArray:
+    """Return the bytes in all buffers at each call, which only a root tells: ``4431 out of 25276 (17.53%)``, in MB."""
+    found = [_RAM.match(text) for text in calls.texts("ram_usage_megabytes")]
+    return np.fromiter((int(match[1]) * BYTES_PER_MB if match else NOT_TOLD for match in found), np.int64, len(found))

@@ -1,0 +1,389 @@
+"""The compiled loops over a pipeline's events: how they nest, who made which element, what a wait was spent on, sums.
+
+Events are columns, sorted by start and then by length, the longest first, so that an outer event comes before what lies
+in it. Row numbers are those of the columns (of `threads.Threads`); -1 stands for none. All of Numba's part in the
+analysis of a pipeline is here.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.trace.compiled import compiled
+
+Int64Array = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+Int8Array = NDArray[np.int8]
+
+# Numbers of `kinds.Role`.
+WAIT, ITERATOR, PRODUCE, CONSUME, FUNCTION, NESTED_FUNCTION = 1, 2, 3, 4, 5, 6
+PROCESS, DONE, OPERATION, OUTER_WAIT, BACKGROUND_FUNCTION = 7, 8, 9, 10, 11
+
+
+@compiled
+def add_up(
+    rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array],
+    types: tuple[Int32Array, Int32Array],
+    wait: Int32Array,
+    own_ns: Int64Array,
+    operations: Int64Array,
+    waiting_ns: Int64Array,
+) -> None:
+    """Add up every event's own time: its length without that of the events in it. The last three change in place.
+
+    Args:
+        rows: Start and end of each row, the row around it, its role, its stage.
+        types: Of each row its name, and of each name the type of its op.
+        wait: Of each row the number of its wait, -1 for none.
+        own_ns: Of every stage, shape (n_stages,).
+        operations: Calls and time of each stage's ops by type, shape (n_stages, n_types, 2).
+        waiting_ns: Of every call that waits, shape (n_waits,).
+    """
+    start, end, around, role, stage = rows
+    name, type_of = types
+    for row in range(len(start)):
+        if role[row] == OPERATION and stage[row] >= 0:
+            operations[stage[row], type_of[name[row]], 0] += 1
+        length_ns = end[row] - start[row]
+        for at, own in ((np.int32(row), length_ns), (around[row], -length_ns)):
+            if at < 0 or stage[at] < 0:
+                continue
+            if wait[at] >= 0:
+                waiting_ns[wait[at]] += own
+            kind = role[at]
+            if kind == OPERATION:
+                operations[stage[at], type_of[name[at]], 1] += own
+            elif kind in (ITERATOR, PRODUCE, CONSUME, BACKGROUND_FUNCTION) or (
+                kind == NESTED_FUNCTION and around[at] >= 0 and role[around[at]] == BACKGROUND_FUNCTION
+            ):
+                own_ns[stage[at]] += own
+
+
+BoolArray = NDArray[np.bool_]
+
+NOBODY = -1
+
+
+@compiled
+def find_waiting(
+    rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array],
+    roles: tuple[int, int],
+    has_threads: BoolArray,
+    shortest_ns: int,
+    taken: Int32Array,
+) -> None:
+    """Write for each call that waits for its stage's own threads the row that takes its element, or the call itself.
+
+    A call that goes on to the stage below makes the element itself.
+
+    Args:
+        rows: Start and end of each row, the row around it, its role, the stage of an iterator's event.
+        roles: Those of an iterator's event, of taking an element out of a buffer.
+        has_threads: Of every stage.
+        shortest_ns: Waits shorter than this are none.
+        taken: The result; -1 for rows that do not wait.
+    """
+    start, end, parent, role, place = rows
+    iterator, consume = roles
+    for row in range(len(start)):
+        around = parent[row]
+        taken[row] = NOBODY
+        if role[row] == iterator:
+            if has_threads[place[row]]:
+                taken[row] = row
+            if around >= 0:
+                taken[around] = NOBODY
+        elif role[row] == consume and around >= 0 and taken[around] != NOBODY:
+            taken[around] = row
+    for row in range(len(start)):
+        if taken[row] != NOBODY:
+            ready_ns = end[row] if taken[row] == row else start[taken[row]]
+            if ready_ns - start[row] < shortest_ns:
+                taken[row] = NOBODY
+
+
+@compiled
+def find_makers(wanted: Int64Array, until: Int64Array, keys: Int64Array, done: Int64Array, found: Int64Array) -> None:
+    """Write for each wanted key the place of the last maker with that key that was done by ``until``, -1 for none.
+
+    Makers are sorted by key and then by when they were done.
+    """
+    for k in range(len(wanted)):
+        low, high = 0, len(keys)
+        while low < high:
+            middle = (low + high) // 2
+            if keys[middle] < wanted[k] or (keys[middle] == wanted[k] and done[middle] <= until[k]):
+                low = middle + 1
+            else:
+                high = middle
+        found[k] = low - 1 if low > 0 and keys[low - 1] == wanted[k] else -1
+
+
+@compiled
+def count_names(name_index: Int32Array, counts: Int64Array) -> None:
+    """Add to ``counts`` how often each name occurs."""
+    for name in name_index:
+        counts[name] += 1
+
+
+@compiled
+def collect(
+    line: tuple[Int64Array, Int64Array, Int32Array],
+    roles: Int8Array,
+    stages: Int32Array,
+    columns: tuple[Int64Array, Int64Array, Int8Array, Int32Array, Int32Array, Int32Array],
+) -> bool:
+    """Write the events of a thread whose names have a role; say whether they come in the order that `nest` expects.
+
+    Args:
+        line: Start, duration and name of every event of the thread.
+        roles, stages: Of every name.
+        columns: Start, end, role, stage, name and number of the events with a role.
+    """
+    all_start, all_duration, all_names = line
+    start, end, role, stage, name, number = columns
+    row, is_ordered = 0, True
+    for event in range(len(all_names)):
+        index = all_names[event]
+        if roles[index] != 0:
+            start[row] = all_start[event]
+            end[row] = all_start[event] + all_duration[event]
+            role[row], stage[row], name[row], number[row] = roles[index], stages[index], index, event
+            if row > 0 and (start[row] < start[row - 1] or (start[row] == start[row - 1] and end[row] > end[row - 1])):
+                is_ordered = False
+            row += 1
+    return is_ordered
+
+
+@compiled
+def nest(first: int, after: int, start: Int64Array, end: Int64Array, parent: Int32Array) -> None:
+    """Write the event around each event in rows ``[first, after)``.
+
+    Ends are cut to that of the event around: clocks are rounded.
+    """
+    for row in range(first, after):
+        around = np.int32(row - 1)
+        while around >= first and end[around] <= start[row]:
+            around = parent[around]
+        if around < first:
+            around = np.int32(-1)
+        parent[row] = around
+        if around >= 0:
+            end[row] = min(end[row], end[around])
+
+
+@compiled
+def inherit(parent: Int32Array, stage: Int32Array) -> None:
+    """Give every event without a stage that of the event around it."""
+    for row in range(len(stage)):
+        if stage[row] < 0 and parent[row] >= 0:
+            stage[row] = stage[parent[row]]
+
+
+@compiled
+def find_stages(
+    bounds: Int64Array,
+    roles: tuple[int, int, int],
+    columns: tuple[Int32Array, Int8Array, Int32Array],
+    above: Int32Array,
+    stage: Int32Array,
+) -> None:
+    """Write the stage of every event that an iterator's event tells it of: what lies in it, and what made its element.
+
+    Args:
+        bounds: Where each thread's rows begin, and where the last one's end.
+        roles: Those of an iterator's event, of the making of an element, of a function that is started beside it.
+        columns: Of every row the row around it, its role, the stage of an iterator's event.
+        above: Of every stage the one that reads it.
+        stage: The result; -1 for none.
+    """
+    iterator, produce, background = roles
+    parent, role, place = columns
+    stage[:] = place
+    for thread in range(len(bounds) - 1):
+        outermost = -1
+        for row in range(bounds[thread], bounds[thread + 1]):
+            around = parent[row]
+            if role[row] == iterator:
+                if around < 0:
+                    outermost = row
+                elif role[around] == produce:
+                    stage[around] = above[place[row]]
+            elif role[row] == background and around < 0 and outermost >= 0:
+                stage[row] = above[place[outermost]]
+    inherit(parent, stage)
+
+
+# What a moment can be spent on; ops follow.
+OWN, QUEUED, HIDDEN, OTHER_OPS, HANDOVER, FIRST_OP = 0, 1, 2, 3, 4, 5
+
+# Kinds of tasks.
+ON_THREAD, IN_CALL = 0, 1
+DEEPEST = 60
+LOOK_AROUND = 8
+
+
+@compiled
+def find_within(times: Int64Array, first: int, after: int, time: int) -> int:
+    """Return the last place in ``[first, after)`` of sorted times that is not later than ``time``, or ``first - 1``."""
+    low, high = first, after
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@compiled
+def walk(  # noqa: C901  (one loop over tasks: compiled helpers that take the columns triple its time)
+    pieces: Int64Array,
+    bounds: Int64Array,
+    rows: tuple[Int64Array, Int64Array, Int32Array, Int8Array, Int32Array, Int32Array],
+    types: Int32Array,
+    links: tuple[Int32Array, Int32Array],
+    waits: tuple[Int64Array, Int32Array, Int32Array],
+    calls: tuple[Int32Array, Int64Array, Int64Array],
+    runs: tuple[Int64Array, Int64Array, Int64Array],
+    ends: tuple[Int64Array, Int64Array, Int64Array],
+    beyond: Int32Array,
+    spent: Int64Array,
+) -> None:
+    """Add to ``spent`` what every moment of the pieces was spent on.
+
+    Args:
+        pieces: Thread, start and end of each stretch of waiting, shape (n, 3).
+        bounds: Where each thread's rows begin, and where the last one's end.
+        rows: Start and end of each row, the row around it, its role, its stage, its name.
+        types: The type of op of each name.
+        links: Of each row the number of its wait for its stage's threads, and the function's call that it waits for
+            or makes; -1 for none.
+        waits: Until when each wait lasts, the row that made its element, the thread on which such rows lie.
+        calls: Stage, start and end of each call of a function; the end is -1 if it is unknown.
+        runs: Where each call's runs on threads begin (one more than there are calls), their rows, and their starts.
+        ends: Where each stage's calls begin in the order of their ends, those calls, and their ends.
+        beyond: Of each stage the thread that its function waits for, -1 for none.
+        spent: ns by stage (the last one for none) and by what, changed in place, shape (n_stages + 1, n_whats).
+    """
+    start, end, around, role, stage, name = rows
+    wait, call_of = links
+    ready, source, source_thread = waits
+    call_stage, call_start, call_end = calls
+    first_run, run_row, run_start = runs
+    first_end, ended, end_time = ends
+    tasks = np.empty((8 * DEEPEST, 7), np.int64)
+    for piece in range(len(pieces)):
+        put(tasks, 0, ON_THREAD, pieces[piece, 0], pieces[piece, 1], pieces[piece, 2], NOBODY, 0, 0)
+        left = 1
+        while left > 0:
+            left -= 1
+            kind, where, begin, stop = tasks[left, 0], tasks[left, 1], tasks[left, 2], tasks[left, 3]
+            owner, is_unseen, depth = tasks[left, 4], tasks[left, 5], tasks[left, 6]
+            if begin >= stop:
+                continue
+            if depth >= DEEPEST or left + 4 >= len(tasks):
+                spent[owner, HIDDEN] += stop - begin
+                continue
+            if kind == IN_CALL:
+                first, after = first_run[where], first_run[where + 1]
+                last = find_within(run_start, first, after, begin)
+                until = min(stop, run_start[last + 1]) if last + 1 < after else stop
+                running = -1
+                for back in range(last, max(first, last - LOOK_AROUND + 1) - 1, -1):
+                    if end[run_row[back]] > begin:
+                        running = run_row[back]
+                        until = min(stop, end[running])
+                        break
+                tasks[left, 2] = until
+                left += 1
+                if running >= 0:
+                    thread = find_within(bounds, 0, len(bounds), running)
+                    put(tasks, left, ON_THREAD, thread, begin, until, owner, 0, depth + 1)
+                    left += 1
+                elif first == after:
+                    spent[owner, OTHER_OPS] += until - begin
+                elif beyond[owner] >= 0:
+                    put(tasks, left, ON_THREAD, beyond[owner], begin, until, owner, 0, depth + 1)
+                    left += 1
+                else:
+                    spent[owner, QUEUED] += until - begin
+                continue
+            first, after = bounds[where], bounds[where + 1]
+            last = find_within(start, first, after, begin)
+            until = min(stop, start[last + 1]) if last + 1 < after else stop
+            row = last if last >= first else -1
+            while row >= 0 and end[row] <= begin:
+                row = around[row]
+            if row >= 0:
+                until = min(until, end[row])
+                if wait[row] >= 0 and ready[wait[row]] > begin:
+                    until = min(until, ready[wait[row]])
+            tasks[left, 2] = until
+            left += 1
+            if row < 0:
+                # The thread rests: for want of a free call of the function, or because nothing woke it yet.
+                busy = -1
+                if owner >= 0 and not is_unseen:
+                    place = find_within(end_time, first_end[owner], first_end[owner + 1], begin) + 1
+                    for ahead in range(place, min(place + LOOK_AROUND, first_end[owner + 1])):
+                        if call_start[ended[ahead]] <= begin:
+                            busy = ended[ahead]
+                            break
+                if busy >= 0:
+                    until = min(until, call_end[busy])
+                    tasks[left - 1, 2] = until
+                    put(tasks, left, IN_CALL, busy, begin, until, owner, 0, depth + 1)
+                    left += 1
+                elif owner < 0 or is_unseen or last < first:
+                    spent[owner, HIDDEN] += until - begin
+                else:
+                    spent[owner, QUEUED] += until - begin
+                continue
+            own = stage[row] if stage[row] >= 0 else owner
+            if role[row] == ITERATOR and wait[row] >= 0 and ready[wait[row]] > begin:
+                made, thread = source[wait[row]], source_thread[wait[row]]
+                if made < 0 and thread < 0:
+                    spent[own, HIDDEN] += until - begin
+                    continue
+                if made < 0:
+                    put(tasks, left, ON_THREAD, thread, begin, until, own, 1, depth + 1)
+                    left += 1
+                    continue
+                finished, call = end[made], call_of[made]
+                if call >= 0:
+                    finished = max(finished, call_end[call])
+                    put(
+                        tasks,
+                        left,
+                        IN_CALL,
+                        call,
+                        max(begin, end[made]),
+                        min(until, finished),
+                        call_stage[call],
+                        0,
+                        depth + 1,
+                    )
+                    left += 1
+                spent[own, QUEUED] += max(0, until - max(begin, finished))
+                thread = find_within(bounds, 0, len(bounds), made)
+                put(tasks, left, ON_THREAD, thread, begin, min(until, end[made]), own, 0, depth + 1)
+                left += 1
+            elif role[row] == FUNCTION and call_of[row] >= 0:
+                put(tasks, left, IN_CALL, call_of[row], begin, until, own, 0, depth + 1)
+                left += 1
+            elif role[row] == OPERATION:
+                spent[own, FIRST_OP + types[name[row]]] += until - begin
+            elif role[row] == PROCESS or role[row] == DONE:
+                spent[own, OTHER_OPS] += until - begin
+            elif role[row] == WAIT or role[row] == OUTER_WAIT:
+                spent[NOBODY, HANDOVER] += until - begin
+            else:
+                spent[own, OWN] += until - begin
+
+
+@compiled
+def put(
+    tasks: Int64Array, at: int, kind: int, where: int, begin: int, stop: int, owner: int, is_unseen: int, depth: int
+) -> None:
+    tasks[at, 0], tasks[at, 1], tasks[at, 2], tasks[at, 3] = kind, where, begin, stop
+    tasks[at, 4], tasks[at, 5], tasks[at, 6] = owner, is_unseen, depth

@@ -1,0 +1,177 @@
+"""The stages of the pipeline that ran and what each of them did; of several traces, what has the same place is one stage."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.tf_data.iterator_places import Place, order_places
+from pipeline_lab.analysis.tf_data.iterator_settings import (
+    NOT_TOLD,
+    Calls,
+    common_dataset,
+    dataset_of,
+    element_bytes,
+    origin_of,
+)
+from pipeline_lab.analysis.tf_data.kinds import Role
+from pipeline_lab.analysis.tf_data.tf_data import Operation, Stage, StageOrigin, Tally
+from pipeline_lab.analysis.tf_data.threads import Threads
+from pipeline_lab.analysis.tf_data.work import Work
+
+
+def describe_stages(
+    threads: Threads, rows: list[IntArray], calls: list[Calls], work: Work, observed_ns: int
+) -> tuple[Stage, ...]:
+    """Describe every stage of one trace, in the order of the tree.
+
+    Args:
+        threads: The trace's events.
+        rows: The rows of each stage's calls.
+        calls: Those of each stage whose stats are read.
+        work: What each stage did.
+        observed_ns: Length of the window.
+    """
+    return tuple(
+        replace(
+            _describe(number, place, threads, own_rows, own_calls, observed_ns),
+            self_ns=int(work.self_ns[number]),
+            blocked_ns=int(work.blocked_ns[number]),
+            function_calls=int(work.function_calls[number]),
+            function_on_thread_ns=int(work.on_thread_ns[number]),
+            function_latency=work.latency[number],
+            operations=work.operations[number],
+        )
+        for number, (place, own_rows, own_calls) in enumerate(zip(threads.places.places, rows, calls, strict=True))
+    )
+
+
+def calls_by_stage(threads: Threads) -> list[IntArray]:
+    """Return the rows of each stage's calls."""
+    rows = threads.rows(Role.ITERATOR)
+    place = threads.place[rows]
+    order = np.argsort(place, kind="stable")
+    bounds = np.searchsorted(place[order], np.arange(len(threads.places.places) + 1))
+    return [rows[order[first:after]] for first, after in pairwise(bounds.tolist())]
+
+
+def _describe(number: int, place: Place, threads: Threads, rows: IntArray, calls: Calls, observed_ns: int) -> Stage:
+    dataset = dataset_of(calls)
+    buffered = calls.ints("buffered_elements")
+    return Stage(
+        number=number,
+        parent=place.parent,
+        name=place.name,
+        node=dataset,
+        path=place.path,
+        origin=origin_of(place.name, dataset),
+        iterators=_count_iterators(threads, calls, rows),
+        observed_ns=observed_ns,
+        calls=len(rows),
+        elements=len(rows) - _count_ends(threads, rows),
+        self_ns=0,
+        parallelism=calls.last("parallelism"),
+        cycle_length=calls.last("cycle_length"),
+        autotuned=calls.claim("autotune"),
+        deterministic=calls.claim("deterministic"),
+        buffer_limit=_first_told(calls.last("buffer_limit"), calls.last("buffer_size")),
+        buffered=tally(buffered[buffered != NOT_TOLD]),
+        empty_calls=int((buffered == 0).sum()),
+        bytes_per_element=element_bytes(calls),
+    )
+
+
+def tally(values: IntArray) -> Tally:
+    numbers = values.astype(np.float64)
+    return Tally(len(numbers), float(numbers.sum()), float((numbers * numbers).sum()))
+
+
+def _count_ends(threads: Threads, rows: IntArray) -> int:
+    """Count the calls that found the end of a file or an epoch.
+
+    An iterator is at its end when another one of its stage begins after its last call; that one was answered with nothing.
+    """
+    if not len(rows):
+        return 0
+    order = np.lexsort((threads.start_ns[rows], threads.name[rows]))
+    name, start = threads.name[rows][order], threads.start_ns[rows][order]
+    first = np.flatnonzero(np.diff(name, prepend=-1))
+    last = np.append(first[1:], len(name)) - 1
+    return int((start[last] < start[first].max()).sum())
+
+
+def _count_iterators(threads: Threads, calls: Calls, rows: IntArray) -> int:
+    """Count the iterators of a stage: by their ids, and by their names where not every call's id is read."""
+    ids = calls.ints("id")
+    return max(len(np.unique(ids[ids != NOT_TOLD])), len(np.unique(threads.name[rows])))
+
+
+def _first_told(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+Setting = TypeVar("Setting")
+
+
+def merge_stages(trees: Sequence[Sequence[Stage]]) -> tuple[tuple[Stage, ...], list[list[int]]]:
+    """Merge the stages of traces in the order of time.
+
+    Returns:
+        The stages, and for each trace the new number of each of its stages.
+    """
+    places = order_places(stage.path for tree in trees for stage in tree)
+    number = {place.path: index for index, place in enumerate(places)}
+    same: list[list[Stage]] = [[] for _ in places]
+    for tree in trees:
+        for stage in tree:
+            same[number[stage.path]].append(stage)
+    merged = tuple(
+        replace(reduce(_add, stages), number=index, parent=place.parent)
+        for index, (place, stages) in enumerate(zip(places, same, strict=True))
+    )
+    return merged, [[number[stage.path] for stage in tree] for tree in trees]
+
+
+def _add(one: Stage, other: Stage) -> Stage:
+    """Add up two descriptions of a stage; of settings that change, the later one's stand."""
+    return replace(
+        one,
+        node=common_dataset((one.node, other.node)),
+        origin=other.origin if one.origin is StageOrigin.WRITTEN else one.origin,
+        iterators=max(one.iterators, other.iterators),
+        observed_ns=one.observed_ns + other.observed_ns,
+        calls=one.calls + other.calls,
+        elements=one.elements + other.elements,
+        self_ns=one.self_ns + other.self_ns,
+        blocked_ns=one.blocked_ns + other.blocked_ns,
+        function_calls=one.function_calls + other.function_calls,
+        function_on_thread_ns=one.function_on_thread_ns + other.function_on_thread_ns,
+        function_latency=one.function_latency + other.function_latency,
+        operations=add_operations((*one.operations, *other.operations)),
+        parallelism=_later(one.parallelism, other.parallelism),
+        cycle_length=_later(one.cycle_length, other.cycle_length),
+        autotuned=_later(one.autotuned, other.autotuned),
+        deterministic=_later(one.deterministic, other.deterministic),
+        buffer_limit=_later(one.buffer_limit, other.buffer_limit),
+        buffered=one.buffered + other.buffered,
+        empty_calls=one.empty_calls + other.empty_calls,
+        bytes_per_element=_later(one.bytes_per_element, other.bytes_per_element),
+    )
+
+
+def add_operations(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    """Add up ops of the same type; the costliest come first."""
+    calls, self_ns = Counter[str](), Counter[str]()
+    for operation in operations:
+        calls[operation.name] += operation.calls
+        self_ns[operation.name] += operation.self_ns
+    return tuple(Operation(name, calls[name], spent) for name, spent in self_ns.most_common())
+
+
+def _later(one: Setting | None, other: Setting | None) -> Setting | None:
+    return one if other is None else other

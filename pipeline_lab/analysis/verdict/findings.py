@@ -1,0 +1,371 @@
+"""What is worth knowing beside the verdict: one small rule per kind."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict.sampling_findings import (
+    duplicates,
+    low_coverage,
+    padding_waste,
+    same_source,
+    sampling_skew,
+    weak_shuffle,
+)
+from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
+
+OUTLIERS_PERCENT = 2.0
+"""Of the steps' time, in what outliers take beyond their neighbours."""
+RETRACING_PERCENT = 5.0
+CHECKPOINT_PERCENT = 5.0
+HIDDEN_PERCENT = 10.0
+COLLECTIVE_PERCENT = 20.0
+BUSY_MACHINE_PERCENT = 50.0
+"""Half a core taken by others."""
+MAX_NAMES = 5
+
+PART_NAMES = {
+    **{part.value: part.activity for part in StepPart},
+    "compute": "the training computation",
+    "flush": "the profiler writing its window",
+    "other_programs": "other programs on the machine",
+}
+"""What people call the parts of a step and the causes of outliers."""
+
+
+def retracing(results: Results) -> Finding | None:
+    """Functions that are traced and compiled again while the job trains."""
+    breakdown, steps, retraces = results.step_breakdown, results.steps, results.retraces
+    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or steps.count < 2:
+        return None
+    percent = 100.0 * breakdown.compile_ns / breakdown.total_ns if breakdown.total_ns else 0.0
+    if percent < RETRACING_PERCENT:
+        return None
+    evidence = [Evidence("compiling", format_duration(breakdown.compile_ns))]
+    if not isinstance(retraces, Unavailable) and retraces.count:
+        evidence.append(Evidence("tracings", f"{retraces.count} in {retraces.steps} of {steps.count} recorded steps"))
+        evidence.append(Evidence("functions", _listed(retraces.functions) or "not called again"))
+    return Finding(
+        "retracing",
+        f"{format_percent(percent)} of the recorded steps' time went into tracing and compiling; after the first step "
+        "that should not happen, so look for inputs whose shape or Python value changes from step to step.",
+        tuple(evidence),
+    )
+
+
+def outlier_steps(results: Results) -> Finding | None:
+    """Single steps that take far longer than their neighbours."""
+    found = results.outlier_steps
+    if isinstance(found, Unavailable) or not found.count or not found.steps_ns:
+        return None
+    percent = 100.0 * found.excess_ns / found.steps_ns
+    if percent < OUTLIERS_PERCENT:
+        return None
+    causes = Counter(found.table.column("cause").to_pylist()).most_common()
+    worst = found.table.to_pylist()[int(np.argmax(tables.ints(found.table, "length_ns")))]
+    return Finding(
+        "outlier-steps",
+        f"{found.count} of {format_count(found.looked_at)} steps took far longer than the steps around them and cost "
+        f"{format_percent(percent)} of the time, most often because of {PART_NAMES[causes[0][0]]}.",
+        (
+            *(Evidence(PART_NAMES[cause], f"{count} steps") for cause, count in causes),
+            Evidence(
+                f"longest, step {worst['step']}",
+                f"{format_duration(worst['length_ns'])} instead of {format_duration(worst['level_ns'])}",
+            ),
+            Evidence("basis", found.basis),
+        ),
+    )
+
+
+def checkpoint_stall(results: Results) -> Finding | None:
+    """Checkpoints that hold the training up."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns:
+        return None
+    percent = 100.0 * breakdown.checkpoint_ns / breakdown.total_ns
+    if percent < CHECKPOINT_PERCENT:
+        return None
+    each = tables.ints(breakdown.table, "checkpoint_ns")
+    return Finding(
+        "checkpoint-stall",
+        f"{format_percent(percent)} of the recorded steps' time the device waited for checkpoints; write them less "
+        "often, or beside the training (CheckpointOptions(experimental_enable_async_checkpoint=True)).",
+        (
+            Evidence("steps with a checkpoint", f"{int((each > 0).sum())} of {len(each)}"),
+            Evidence("longest", format_duration(int(each.max(initial=0)))),
+        ),
+    )
+
+
+def hidden_contention(results: Results) -> Finding | None:
+    """Work that takes longer beside the pipeline than alone, without any visible wait.
+
+    The step as it ran (P) less its visible wait (W) is work; on a held batch the same work takes G. What it takes
+    more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
+    """
+    calibration, job = results.calibration, results.job_steps
+    if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or not job.count:
+        return None
+    alone = calibration.pipeline_only_ns
+    if alone is None or is_machine_busy(results):
+        return None
+    wait = job.wait_total_ns / job.count
+    hidden = min(calibration.step_ns - wait - calibration.device_only_ns, alone - wait)
+    if hidden < HIDDEN_PERCENT / 100.0 * calibration.step_ns:
+        return None
+    return Finding(
+        "hidden-contention",
+        f"Beside the input pipeline the step works {format_duration(hidden)} longer than on a held batch, which no wait "
+        "shows: both want the same cores. Make the pipeline's work cheaper (cache, vectorise), or give it fewer threads.",
+        (
+            Evidence("step as it ran", format_duration(calibration.step_ns)),
+            Evidence("of it waiting", format_duration(wait)),
+            Evidence("step on a held batch", format_duration(calibration.device_only_ns)),
+            Evidence("pipeline alone, per batch", format_duration(alone)),
+        ),
+    )
+
+
+def stragglers(results: Results) -> Finding | None:
+    """One host that holds the others back."""
+    hosts = results.hosts
+    if isinstance(hosts, Unavailable) or hosts.straggler is None:
+        return None
+    row = next(row for row in hosts.table.to_pylist() if row["host"] == hosts.straggler)
+    others = [row for row in hosts.table.to_pylist() if row["host"] != hosts.straggler]
+    percent = 100.0 * row["held_up_ns"] / hosts.common_ns
+    why = f", most of all for {PART_NAMES[row['cause']]}" if row["cause"] else ""
+    waiting = int(np.median([other["collective_ns"] for other in others]))
+    if not waiting and not row["collective_ns"] and not _exchange_values(results):  # each goes its own way
+        return Finding(
+            "stragglers",
+            f"{hosts.straggler} is slower than the other hosts{why}. No collectives were recorded, so none waits for another.",
+            tuple(
+                Evidence(f"step of {one['host']}", format_duration(one["median_ns"]))
+                for one in (row, *others[:MAX_NAMES])
+            ),
+        )
+    return Finding(
+        "stragglers",
+        f"{hosts.straggler} holds the other hosts back: its own part of a step takes longer{why}, and they wait for it "
+        f"in collectives. Without it the steps would be up to {format_percent(percent)} shorter.",
+        (
+            Evidence(f"{hosts.straggler} comes last", f"in {row['last_in']} of {hosts.common_steps} common steps"),
+            Evidence(f"input wait of {hosts.straggler}", f"{format_duration(row['input_wait_ns'])} per step"),
+            Evidence("collectives of the other hosts", f"{format_duration(waiting)} per step"),
+        ),
+    )
+
+
+def _exchange_values(results: Results) -> bool:
+    """Say whether any step holds collectives; the middle one need not, as where gradients are added up over several."""
+    breakdown = results.step_breakdown
+    return not isinstance(breakdown, Unavailable) and breakdown.collective_ns > 0
+
+
+def collectives(results: Results) -> Finding | None:
+    """A host that spends its steps waiting for others that were not recorded."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or not breakdown.total_ns or not isinstance(results.hosts, Unavailable):
+        return None
+    percent = 100.0 * breakdown.collective_ns / breakdown.total_ns
+    if percent < COLLECTIVE_PERCENT:
+        return None
+    return Finding(
+        "collectives",
+        f"{format_percent(percent)} of the steps pass in collectives: communication, or waiting for a slower device or "
+        "worker. Record all hosts at the same steps to see which one comes last.",
+        (Evidence("collectives", format_duration(breakdown.collective_ns)),),
+    )
+
+
+def is_machine_busy(results: Results) -> bool:
+    """Say whether other programs took so much of the processor that times tell little about the job alone."""
+    return results.other_cpu_percent is not None and results.other_cpu_percent >= BUSY_MACHINE_PERCENT
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
+
+
+PROFILER_SLOWDOWN_PERCENT = 10.0
+SLOWED_PERCENT = 5.0
+"""Of the time in which a GPU held itself back, from which it is worth a finding."""
+
+
+def find_all_findings(results: Results) -> tuple[Finding, ...]:
+    """Return every finding that applies, in the order of :data:`RULES`."""
+    return tuple(found for rule in RULES if (found := rule(results)) is not None)
+
+
+def _salvaged(results: Results) -> Finding | None:
+    salvage = results.source.salvaged
+    if salvage is None:
+        return None
+    return Finding(
+        "salvaged",
+        f"Part of the capture is damaged: {salvage.reason} What could be read was analysed.",
+        (
+            Evidence("bytes lost", format_bytes(salvage.bytes_lost)),
+            Evidence("events kept", format_count(salvage.events_kept)),
+        ),
+    )
+
+
+def _unreadable(results: Results) -> Finding | None:
+    if not results.source.unreadable:
+        return None
+    count = len(results.source.unreadable)
+    return Finding(
+        "unreadable",
+        f"{count} trace {'file was' if count == 1 else 'files were'} left out: {results.source.unreadable[0]}",
+    )
+
+
+def _device_plane_missing(results: Results) -> Finding | None:
+    if not results.source.unseen_device:
+        return None
+    return Finding(
+        "device-plane-missing",
+        "The job used an accelerator, but the capture holds nothing of it, so host compute stands in for the device; "
+        "let the profiler use CUPTI (run as root, or set NVreg_RestrictProfilingToAdminUsers=0).",
+    )
+
+
+def _stored_analysis(results: Results) -> Finding | None:
+    if results.source.kind != "derived":
+        return None
+    return Finding(
+        "stored-analysis",
+        f"The log holds no trace, only the step table that TensorFlow made from it. {WAIT_CAVEAT}",
+    )
+
+
+def _first_step_only(results: Results) -> Finding | None:
+    steps = results.steps
+    if isinstance(steps, Unavailable) or steps.count > 1:
+        return None
+    length = Evidence("step", format_duration(float(steps.length_ns[0])))
+    if steps.first_step_only:
+        return Finding(
+            "first-step-only",
+            "The capture holds one step and it is the job's first: tracing, compiling and buffer filling are in it, so "
+            "its times say little about the others; record a few steps later on.",
+            (length,),
+        )
+    return Finding(
+        "one-step", "The capture holds a single step, so nothing can be said about how steps vary.", (length,)
+    )
+
+
+def _kept_apart(results: Results) -> Finding | None:
+    if not results.source.kept_apart:
+        return None
+    return Finding(
+        "kept-apart",
+        "Not all captures say when they were made, so windows and hosts are shown one after another instead of on one "
+        "time axis, and the time between them is unknown.",
+    )
+
+
+def _shortened_windows(results: Results) -> Finding | None:
+    cost = results.profiler_cost
+    if isinstance(cost, Unavailable):
+        return None
+    shortened = sum(cost.windows.column("shortened").to_pylist())
+    if not shortened:
+        return None
+    return Finding(
+        "shortened-windows",
+        f"{shortened} of {cost.windows.num_rows} profile windows were closed early because they came near the memory "
+        "ceiling; raise profiling.memory_ceiling_mb or record fewer steps per window.",
+    )
+
+
+def _profiler_overhead(results: Results) -> Finding | None:
+    cost = results.profiler_cost
+    if isinstance(cost, Unavailable):
+        return None
+    percent = _slowdown_percent(cost)
+    if percent is None or percent < PROFILER_SLOWDOWN_PERCENT:
+        return None
+    assert cost.profiled_step_ns is not None
+    assert cost.plain_step_ns is not None
+    return Finding(
+        "profiler-overhead",
+        f"Steps take {format_percent(percent)} longer while they are recorded, so the charts of the windows show "
+        "somewhat more time than the job normally needs.",
+        (
+            Evidence("recorded step", format_duration(cost.profiled_step_ns)),
+            Evidence("plain step", format_duration(cost.plain_step_ns)),
+        ),
+    )
+
+
+def _busy_machine(results: Results) -> Finding | None:
+    if results.other_cpu_percent is None or results.other_cpu_percent < BUSY_MACHINE_PERCENT:
+        return None
+    return Finding(
+        "busy-machine",
+        "Other processes used the processor while the job ran, so its times are longer and less sure than on a quiet "
+        "machine.",
+        (Evidence("processor used by others", f"{results.other_cpu_percent / 100:.2g} cores"),),
+    )
+
+
+def _slowed_gpu(results: Results) -> Finding | None:
+    clocks = results.gpu_clocks
+    if isinstance(clocks, Unavailable) or clocks.slowed_percent is None or clocks.slowed_percent < SLOWED_PERCENT:
+        return None
+    return Finding(
+        "gpu-slowed",
+        f"The GPU held itself back because of heat or power for {format_percent(clocks.slowed_percent)} of the time: its "
+        "steps are slower than they could be, and unevenly so; cool it, or leave it more power.",
+        (
+            Evidence("median clock", f"{clocks.median_mhz:,} MHz"),
+            Evidence("lowest and highest", f"{clocks.lowest_mhz:,} and {clocks.highest_mhz:,} MHz"),
+        ),
+    )
+
+
+def _slowdown_percent(cost: ProfilerCost) -> float | None:
+    if cost.profiled_step_ns is None or not cost.plain_step_ns:
+        return None
+    return 100.0 * (cost.profiled_step_ns / cost.plain_step_ns - 1.0)
+
+
+RULES: tuple[Callable[[Results], Finding | None], ...] = (
+    _salvaged,
+    _unreadable,
+    _device_plane_missing,
+    _stored_analysis,
+    _first_step_only,
+    _kept_apart,
+    sampling_skew,
+    weak_shuffle,
+    same_source,
+    low_coverage,
+    duplicates,
+    padding_waste,
+    retracing,
+    outlier_steps,
+    checkpoint_stall,
+    stragglers,
+    collectives,
+    hidden_contention,
+    _shortened_windows,
+    _profiler_overhead,
+    _busy_machine,
+    _slowed_gpu,
+)
+"""Every rule, in the order in which findings are shown."""

@@ -1,0 +1,159 @@
+"""How a step divides among the classes of the verdict, and which of them gives the run its name.
+
+Thresholds are XProf's where it has them (``input_pipeline_analyzer``: 5 % of the step makes a job moderately, 20 %
+highly input-bound).
+"""
+
+from dataclasses import dataclass, replace
+
+from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.stragglers import follow_last
+from pipeline_lab.analysis.verdict.findings import is_machine_busy
+from pipeline_lab.errors import Unavailable
+
+MODERATE_PERCENT = 5.0
+"""A wait for input of this share of the step is worth acting on."""
+
+STRONG_PERCENT = 20.0
+"""Any other loss has to reach this share to give the run its name."""
+
+CONTENTION_PERCENT = 10.0
+"""Competition for the processor is the exception: no other loss shows less of itself in a trace."""
+
+_NEEDED_PERCENT = {VerdictClass.INPUT_BOUND: MODERATE_PERCENT, VerdictClass.HOST_CONTENTION: CONTENTION_PERCENT}
+
+SETS_PACE = 0.8
+"""A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job.
+
+Beside the step it takes longer than alone where both want Python's lock or the same cores: Python generators, which set the pace
+for certain, needed 0.81 to 1.04 of it (12 runs of `benchmarks/verdict`).
+"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A pipeline that is slower than the step: both alone, per batch."""
+
+    pipeline_ns: float
+    step_ns: float
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Where a step's time goes, percent of the step; what is not lost is the device at work.
+
+    Attributes:
+        by_class: Each loss under the class that it would give the run.
+        step_ns: Mean training step; a loss of so many percent is that share of it.
+        device_name: What works: ``the device`` or ``the training computation`` (host compute).
+        pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
+    """
+
+    by_class: dict[VerdictClass, float]
+    step_ns: float
+    device_name: str
+    pace: Pace | None = None
+
+    @property
+    def device_percent(self) -> float:
+        return max(0.0, 100.0 - sum(self.by_class.values()))
+
+
+def measure_losses(results: Results) -> Losses | None:
+    """Divide the step among the classes; None if there are no steps at all."""
+    breakdown, steps, job = deciding_breakdown(results), results.steps, results.job_steps
+    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or not breakdown.total_ns:
+        if isinstance(job, Unavailable) or not job.total_ns:
+            return None
+        waiting = 100.0 * job.wait_total_ns / job.total_ns
+        by_class = {VerdictClass.INPUT_BOUND: waiting}
+        hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
+        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, "the training step")
+    has_device = breakdown.device_compute_ns > 0
+    parts = {
+        VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
+        VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
+        VerdictClass.COMPILE_BOUND: breakdown.compile_ns,
+        VerdictClass.DISPATCH_BOUND: breakdown.dispatch_ns,
+        VerdictClass.IDLE_OTHER: breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device else 0),
+    }
+    by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
+    working = 100.0 - sum(by_class.values())
+    launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
+    hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
+    stretched = max(0.0, launching - _alone_percent(results))
+    by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
+    by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
+    name = "the device" if has_device else "the training computation"
+    losses = Losses(by_class, float(steps.training_step_ns.mean()), name)
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or is_machine_busy(results):
+        return losses
+    return _blame_pace(losses, calibration)
+
+
+def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:
+    """Return the parts of the steps; of several hosts that wait for each other, those of the one that comes last each time."""
+    breakdown = results.step_breakdown
+    if isinstance(breakdown, Unavailable) or isinstance(results.hosts, Unavailable) or not breakdown.collective_ns:
+        return breakdown
+    return follow_last(breakdown)
+
+
+def classify(losses: Losses) -> VerdictClass:
+    """Choose the class: the largest of the losses that are large enough for their kind, else the device itself."""
+    large = {
+        kind: percent
+        for kind, percent in losses.by_class.items()
+        if percent >= _NEEDED_PERCENT.get(kind, STRONG_PERCENT)
+    }
+    return max(large, key=large.__getitem__) if large else VerdictClass.DEVICE_BOUND
+
+
+def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
+    """Count a pipeline that sets the job's pace as a loss to input, though the step fills the time that it lacks.
+
+    With overlap a step takes the longer of pipeline and step alone. Where that is the pipeline, a step that it slows down
+    (they share the processor, or Python's lock) waits less for it, but ends no sooner: all that the pipeline takes beyond
+    the step alone is lost to input. The other losses shrink alike.
+    """
+    step_ns = calibration.step_ns
+    if calibration.pipeline_only_ns is None:
+        return losses
+    pace_ns = min(calibration.pipeline_only_ns, step_ns)
+    waiting = losses.by_class[VerdictClass.INPUT_BOUND]
+    lost = 100.0 * (pace_ns - calibration.device_only_ns) / step_ns
+    if pace_ns < SETS_PACE * step_ns or lost <= waiting:
+        return losses
+    left = (100.0 - lost) / (100.0 - waiting)
+    shrunk = {kind: percent * left for kind, percent in losses.by_class.items()}
+    pace = Pace(pace_ns, calibration.device_only_ns) if waiting < lost / 2 else None
+    return replace(losses, by_class=shrunk | {VerdictClass.INPUT_BOUND: lost}, pace=pace)
+
+
+def _alone_percent(results: Results) -> float:
+    """Return the step on a held batch, percent of the step as it ran; dispatch beyond that is not the step's own."""
+    calibration = results.calibration
+    return 100.0 if isinstance(calibration, Unavailable) else calibration.utilisation_percent
+
+
+def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:
+    """Return how much of the step's work the pipeline's competition for the processor explains, percent of the step.
+
+    That is what the work exceeds the step on a held batch by, but no more than the pipeline itself takes beyond what
+    shows as waiting. On a machine that others use, nothing is blamed on the pipeline.
+
+    Args:
+        results: For the calibration.
+        working: Share of the step without any known loss.
+        waiting: Share of the step in exposed input waits.
+    """
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None or is_machine_busy(results):
+        return 0.0
+    percent_per_ns = 100.0 / calibration.step_ns
+    excess = working - calibration.device_only_ns * percent_per_ns
+    return max(0.0, min(excess, calibration.pipeline_only_ns * percent_per_ns - waiting))

@@ -1,0 +1,133 @@
+"""The answer in one sentence, with its evidence, how sure it is, and the stage and cause that it blames."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pipeline_lab.analysis.causes import InputCause, VerdictClass
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_percent
+
+
+class Confidence(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number that speaks for the verdict.
+
+    Attributes:
+        name: What was measured.
+        value: The number with its unit, as text.
+    """
+
+    name: str
+    value: str
+
+
+LEAST_GAIN_PERCENT = 1.0
+"""A smaller gain is not named: it is less than the prediction's own error."""
+NO_GAIN = Unavailable(
+    "What the change would bring can only be predicted for runs of Pipeline Lab whose stages were measured; launch the job "
+    "with `pipeline-lab run`."
+)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What to try next.
+
+    Attributes:
+        change: What to do.
+        why: What speaks for it.
+        predicted_gain_percent: How much shorter a step for as many examples would become.
+        side_effects: What else changes: memory, disk, the order of the examples, ….
+        settings: The change as ``--set`` takes it, ``PATH=VALUE`` each; none where it is not one of options.
+        command: What predicts the change again and races it against the run, for a shell.
+        source_diff: The change of the pipeline's source as a unified diff.
+        options: The changed options as a document to run or race.
+        risk: How much has to be thought over before, ``low risk`` to ``high risk``; empty where nobody weighed it.
+    """
+
+    change: str
+    why: str
+    predicted_gain_percent: float | Unavailable = NO_GAIN
+    side_effects: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    command: str = ""
+    source_diff: str = ""
+    options: dict[str, Any] | None = None
+    risk: str = ""
+
+    @property
+    def prediction(self) -> str:
+        """The gain in words; empty where there is none to speak of."""
+        gain = self.predicted_gain_percent
+        if isinstance(gain, Unavailable) or gain < LEAST_GAIN_PERCENT:
+            return ""
+        at_most = "" if self.options is not None else "up to "  # what a perfect cure would bring
+        return f"predicted: step {at_most}{format_percent(gain)} shorter"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something worth knowing beside the verdict.
+
+    Attributes:
+        kind: ``sampling-skew``, ``low-coverage``, ``salvaged``, ``first-step-only``, …
+        sentence: For people.
+        evidence: Numbers behind it.
+    """
+
+    kind: str
+    sentence: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Why the device waits.
+
+    Attributes:
+        verdict_class: What holds the job back.
+        sentence: One sentence that a tired person understands.
+        evidence: The numbers behind it.
+        confidence: Lowered for few steps, damaged traces, missing device planes.
+        suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
+        stage, cause: Filled for input-bound runs where the stages are known.
+        lost_percent: Share of the step that the class stands for, what a perfect cure would gain; None where nothing is lost.
+        overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
+            nobody knows, or input does not hold the job back.
+    """
+
+    verdict_class: VerdictClass
+    sentence: str
+    evidence: tuple[Evidence, ...]
+    confidence: Confidence
+    suggestions: tuple[Suggestion, ...] = ()
+    stage: str | None = None
+    cause: str | None = None
+    lost_percent: float | None = None
+    overlap_percent: float | None = None
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The stage that the job waits for, and the cause.
+
+    Attributes:
+        stage: Its iterator's name, such as ``ParallelMapV2``; None where the trace does not tell.
+        cause: None where the numbers do not show it.
+        evidence: The numbers behind both.
+        overlap_gain: Share of the step that working ahead would save at best, 0 to 1; None where nobody knows.
+        is_clear: Whether the stage fills most of the wait; a verdict on one that does not is less sure.
+    """
+
+    stage: str | None = None
+    cause: InputCause | None = None
+    evidence: tuple[Evidence, ...] = ()
+    overlap_gain: float | None = None
+    is_clear: bool = True

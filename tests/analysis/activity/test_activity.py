@@ -1,0 +1,117 @@
+"""What counts as work, and as the training thread."""
+
+from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, Activity
+from pipeline_lab.analysis.activity.intervals import IntArray, total
+from tests.support.traces import PROCESS, WAIT, gpu, host, kernels, line, plane, trace
+
+
+def spans_us(intervals: IntArray) -> list[tuple[float, float]]:
+    return [(start / 1000, end / 1000) for start, end in intervals.tolist()]
+
+
+def test_host_compute_is_ops_and_executors_outside_of_tf_data():
+    activity = Activity(
+        trace(
+            host(
+                line("python", ("train", 0, 100, {"step_num": 0, "_r": 1}), ("EagerExecute", 0, 95), (WAIT, 5, 20)),
+                line("tf_Compute/1", (PROCESS, 30, 20), ("model/conv:Conv2D", 45, 15)),
+                line("tf_data_private_threadpool/2", (PROCESS, 0, 90), ("DecodeJpeg:DecodeJpeg", 0, 90)),
+                line("tf_data_iterator_resource/3", ("Iterator::Root::Prefetch::BatchV2", 0, 90)),
+            )
+        )
+    )
+    assert activity.devices[0].name == HOST_COMPUTE
+    assert spans_us(activity.busy) == [(30, 60)]  # neither the wait nor what is left of the step
+
+
+def test_tf_datas_work_on_the_training_thread_is_no_host_compute():
+    # a serial map runs inside the wait, executor events and all
+    activity = Activity(trace(host(line("python", (WAIT, 0, 50), (PROCESS, 10, 30), (PROCESS, 60, 20)))))
+    assert spans_us(activity.busy) == [(60, 80)]
+
+
+def test_ops_called_from_python_count_only_inside_the_steps():
+    calls = [("EagerLocalExecute: MatMul", 10, 20), ("EagerLocalExecute: Conv2D", 60, 20)]
+    marked = ("train", 0, 50, {"step_num": 0, "_r": 1})
+    assert spans_us(Activity(trace(host(line("python", marked, *calls)))).busy) == [(10, 30)]
+    assert spans_us(Activity(trace(host(line("python", *calls)))).busy) == [(10, 30), (60, 80)]
+
+
+def test_a_call_of_a_whole_function_is_no_work_by_itself():
+    activity = Activity(trace(host(line("python", ("EagerLocalExecute: __inference_step_12", 0, 100)))))
+    assert total(activity.busy) == 0
+
+
+def test_old_captures_ran_tf_datas_functions_on_the_shared_pool():
+    activity = Activity(
+        trace(
+            host(
+                line("tf_data_iterator_resource", ("InstantiatedCapturedFunction::RunAsync", 0, 5, {"id": 7})),
+                line(
+                    "tf_Compute/1",
+                    (PROCESS, 0, 40, {"id": 7}),
+                    ("GatherV2:GatherV2", 0, 39),
+                    (PROCESS, 50, 9, {"id": 8}),
+                ),
+            )
+        )
+    )
+    assert spans_us(activity.busy) == [(50, 59)]
+
+
+def test_only_streams_are_work_of_a_gpu():
+    device = gpu(
+        line("Stream #7(Compute)", ("conv", 0, 10)),
+        line("Stream #8(MemcpyH2D)", ("MemcpyH2D", 20, 10)),
+        line("Stream #9(MemcpyD2H)", ("MemcpyD2H", 40, 10)),
+        line("Stream #10(Compute)", ("ncclDevKernel_AllReduce_Sum_f32", 5, 15)),
+        line("TensorFlow Ops", ("conv:Conv2D", 0, 100)),
+        line("XLA Ops", ("fusion", 0, 100)),
+        line("Steps", ("0", 0, 100)),
+    )
+    (found,) = Activity(trace(device)).devices
+    assert spans_us(found.compute) == [(0, 10)]
+    assert spans_us(found.collective) == [(5, 20)]
+    assert spans_us(found.copy) == [(40, 50)]
+    assert spans_us(found.host_to_device) == [(20, 30)]
+    assert spans_us(found.work) == [(0, 20), (40, 50)]
+
+
+def test_xla_ops_are_work_of_a_tpu_and_its_asynchronous_line_is_not():
+    device = plane(
+        "/device:TPU:0",
+        line("XLA Modules", ("jit_f", 0, 100)),
+        line("XLA Ops", ("%fusion = f32[] fusion(%all-reduce.1)", 0, 10), ("%infeed.2 = (s32[]) infeed()", 10, 30)),
+        line("Async XLA Ops", ("%copy-start.4 = f32[]", 0, 80), ("%copy-start.5 = f32[]", 20, 40)),
+    )
+    (found,) = Activity(trace(device)).devices
+    assert spans_us(found.work) == [(0, 10)]
+    assert spans_us(found.host_to_device) == [(10, 40)]
+
+
+def test_idle_and_custom_devices_are_left_out():
+    captured = trace(gpu(number=0), plane("/device:CUSTOM:Megascale Trace", line("Stream #1", ("x", 0, 50))))
+    assert not Activity(captured).has_devices
+
+
+def test_the_training_thread_holds_the_markers_or_calls_tensorflow_most():
+    marked = line("Thread-7", ("train", 0, 10, {"step_num": 0, "_r": 1}))
+    calling = line("python", ("TFE_Py_Execute", 0, 5), ("TFE_Py_Execute", 6, 5))
+    pool = line("tf_Compute/1", *[("FunctionRun", start, 1) for start in range(5)])
+    assert Activity(trace(host(pool, calling, marked))).training_line is not None
+    assert Activity(trace(host(pool, calling, marked))).training_line.name == "Thread-7"  # type: ignore[union-attr]
+    assert Activity(trace(host(pool, calling))).training_line.name == "python"  # type: ignore[union-attr]
+    assert Activity(trace(host(pool))).training_line is None
+
+
+def test_without_a_device_the_window_ends_with_what_is_known_of_the_training_thread():
+    step_under_way = line("tf_Compute/1", ("ExecutorState::Process", 80, 15))
+    seen = Activity(trace(host(line("python", ("TFE_Py_Execute", 30, 40)), step_under_way), profiled_us=(10, 100)))
+    assert seen.extent == (10_000, 70_000)
+    assert seen.devices[0].work.tolist() == []
+
+
+def test_the_window_is_when_the_profiler_was_on():
+    events = host(line("python", ("TFE_Py_Execute", 30, 40)))
+    assert Activity(trace(events)).extent == (30_000, 70_000)
+    assert Activity(trace(events, gpu(kernels((60, 50))), profiled_us=(10, 100))).extent == (10_000, 110_000)

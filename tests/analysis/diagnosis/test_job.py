@@ -1,0 +1,165 @@
+"""The analyses of what the job notes about itself: steps, calibration, profiler cost, memory."""
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis.machine import process_memory, profiler_cost
+from pipeline_lab.analysis.steps import calibration, job_steps
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.events import CalibrationEvent, WindowEvent
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS
+
+EPOCH = 1_700_000_000_000_000_000
+
+
+def steps(*rows: tuple[bool, int, int, int, int], away: int = 0) -> pa.Table:
+    """Return steps given as (warm-up, start, wait, end, window), ms since the origin; ``away`` ms before the last one."""
+    columns: dict[str, list[object]] = {name: [] for name in STEPS.names}
+    for number, (warmup, start, wait, end, window) in enumerate(rows):
+        values = (
+            number,
+            warmup,
+            EPOCH + start * 10**6,
+            wait * 10**6,
+            EPOCH + end * 10**6,
+            0.5,
+            0.9,
+            window,
+            100 + number,
+            away * 10**6 if number == len(rows) - 1 else 0,
+        )
+        for name, value in zip(STEPS.names, values, strict=True):
+            columns[name].append(value)
+    return pa.table(columns, schema=STEPS)
+
+
+def window(name: str, started: int, stopped: int, flushed: int, *, shortened: bool = False) -> WindowEvent:
+    times = (EPOCH + at * 10**6 for at in (started, stopped, flushed))
+    return WindowEvent(name, 1, 2, *times, 10, 20, 1000, 500, 900, shortened)
+
+
+RUN = steps(
+    (True, 0, 80, 90, -1),  # warm-up
+    (False, 100, 4, 110, -1),  # 20 ms to the next step, 10 of them Python
+    (False, 120, 4, 130, 0),
+    (False, 140, 4, 150, -1),
+    (False, 160, 4, 200, -1),  # the last step ends with itself
+)
+
+
+def test_a_step_lasts_to_the_start_of_the_next_one():
+    found = job_steps.measure_job_steps(RUN, SAMPLES.empty_table(), EPOCH)
+    assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [100, 20, 20, 20, 40]
+    assert (found.count, found.total_ns, found.wait_total_ns) == (4, 100_000_000, 16_000_000)
+    assert found.median_ns == 20_000_000
+    assert found.table.column("start_ns").to_pylist()[1] == 100_000_000
+    assert found.table.column("compute_ns").to_pylist()[1] == 6_000_000
+    assert found.table.column("profiled").to_pylist() == [False, False, True, False, False]
+
+
+def test_an_evaluation_between_two_steps_belongs_to_none():
+    table = steps((False, 0, 4, 10, -1), (False, 20, 4, 30, -1), (False, 540, 4, 550, -1), away=500)
+    found = job_steps.measure_job_steps(table, SAMPLES.empty_table(), EPOCH)
+    assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [20, 20, 10]
+    before = job_steps.periods(table.set_column(9, STEPS.field(9), pa.nulls(3, pa.int64())))  # of an older run
+    assert [length / 10**6 for length in before] == [20, 520, 10]
+
+
+def test_examples_per_second_need_the_sample_probe():
+    samples = pa.table({"step": [0, 1, 1, 2, 3, 4], "file": [0] * 6, "record": [0] * 6}, schema=SAMPLES)
+    assert (
+        job_steps.measure_job_steps(RUN, samples, EPOCH).examples_per_second == 50.0
+    )  # five after the warm-up in 0.1 s
+    assert job_steps.measure_job_steps(RUN, SAMPLES.empty_table(), EPOCH).examples_per_second is None
+
+
+def test_examples_of_a_step_that_is_not_over_do_not_count_yet():
+    samples = pa.table({"step": [0, 1, 1, 2, 3, 4, 5, 5], "file": [0] * 8, "record": [0] * 8}, schema=SAMPLES)
+    assert job_steps.measure_job_steps(RUN, samples, EPOCH).examples_per_second == 50.0
+
+
+def test_a_job_in_its_warm_up_has_no_steps_yet():
+    with pytest.raises(TraceIncompleteError, match="after the warm-up"):
+        job_steps.measure_job_steps(steps((True, 0, 1, 2, -1)), SAMPLES.empty_table(), EPOCH)
+
+
+def test_calibration_stands_beside_the_median_step_outside_of_windows():
+    event = CalibrationEvent(5e6, 5, 9e6, 5, None)
+    found = calibration.read_calibration([event], RUN)
+    assert (found.device_only_ns, found.pipeline_only_ns, found.step_ns) == (5e6, 9e6, 20e6)
+    assert found.utilisation_percent == 25.0
+
+
+def test_a_step_alone_takes_no_longer_than_one_in_training_whose_batch_is_there():
+    """Steps of 20 ms have their result 6 ms after their batch; 12 ms alone were those of a process that was not warm."""
+    found = calibration.read_calibration([CalibrationEvent(12e6, 5, 9e6, 5, None)], RUN)
+    assert found.device_only_ns == 6e6
+
+
+def test_a_step_that_took_longer_alone_than_in_training_is_not_believed():
+    with pytest.raises(TraceIncompleteError, match=r"took longer alone \(99 ms\) than in training"):
+        calibration.read_calibration([CalibrationEvent(99e6, 4, 6e6, 5, None)], RUN)
+
+
+def test_without_calibration_it_is_said_how_to_get_it():
+    with pytest.raises(TraceIncompleteError, match=r"training\.calibrate"):
+        calibration.read_calibration([CalibrationEvent(None, 0, 6e6, 5, None)], RUN)
+
+
+def test_profiler_cost_compares_steps_inside_outside_and_during_a_flush():
+    # 3 plain steps of 10 ms, 3 recorded ones of 12 ms, 3 during the flush of 15 ms
+    rows = [(False, n * 10, 0, n * 10, -1) for n in range(3)]
+    rows += [(False, 30 + n * 12, 0, 30 + n * 12, 0) for n in range(3)]
+    rows += [(False, 66 + n * 15, 0, 66 + n * 15, -1) for n in range(3)] + [(False, 111, 0, 121, -1)]
+    found = profiler_cost.measure_profiler_cost([window("window-0001", 30, 66, 105)], steps(*rows), EPOCH)
+    assert (found.plain_step_ns, found.profiled_step_ns, found.flushing_step_ns) == (10e6, 12e6, 15e6)
+    assert found.profiled_steps == 3
+    assert found.windows.column("start_ns").to_pylist() == [30_000_000]
+    assert found.windows.column("rss_growth_bytes").to_pylist() == [400]
+
+
+def test_too_few_steps_give_no_median():
+    found = profiler_cost.measure_profiler_cost([window("window-0001", 120, 130, 131)], RUN, EPOCH)
+    assert found.profiled_step_ns is None
+
+
+def test_no_window_is_said():
+    with pytest.raises(TraceIncompleteError, match="at least one window"):
+        profiler_cost.measure_profiler_cost([], RUN, EPOCH)
+
+
+def test_memory_joins_samples_by_the_clock_and_by_the_step():
+    resources = pa.table(
+        {
+            "time_ns": [EPOCH - 10**6, EPOCH + 125 * 10**6],
+            "rss_bytes": [50, 300],
+            "cpu_percent": [0.0, 0.0],
+            "other_cpu_percent": [0.0, 0.0],
+            "gpu_memory_bytes": [None, None],
+            "gpu_percent": [None, None],
+            "gpu_clock_mhz": [None, None],
+            "gpu_slowed": [None, None],
+            "children_cpu_percent": [0.0, 0.0],
+            "flushing": [False, False],
+        },
+        schema=RESOURCES,
+    )
+    data = [DataFile("a", 10, 7000), DataFile("vectors.npy", 4, 500)]
+    found = process_memory.measure_memory(RUN, resources, [window("w", 100, 120, 135)], EPOCH, data)
+    assert found.data_bytes == 7500
+    assert (found.process_start_bytes, found.process_peak_bytes) == (50, 900)  # the window saw the peak
+    assert found.table.column("rss_bytes").to_pylist() == [50, 100, 101, 300, 102, 103, 104]
+    assert found.table.column("flushing").to_pylist() == [False, False, False, True, True, False, False]
+
+
+def test_memory_of_a_long_run_keeps_every_peak(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(process_memory, "MAX_ROWS", 3)
+    long = steps(*((False, n, 0, n, -1) for n in range(9)))
+    found = process_memory.measure_memory(long, RESOURCES.empty_table(), [], EPOCH)
+    assert found.table.column("rss_bytes").to_pylist() == [102, 105, 108]
+
+
+def test_no_memory_is_said():
+    with pytest.raises(TraceIncompleteError, match="pipeline-lab run"):
+        process_memory.measure_memory(STEPS.empty_table(), RESOURCES.empty_table(), [], EPOCH)

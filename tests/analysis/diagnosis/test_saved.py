@@ -1,0 +1,183 @@
+"""Saved diagnoses: loaded while fresh, missing when stale or damaged, kept elsewhere when the run cannot be written."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab import folders
+from pipeline_lab.analysis.diagnosis import saved as saved_module
+from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.runs.store import RunFolder
+from tests.support import results
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "20260101-120000-baseline-ab12")
+    (folder.profile / "window-0001").mkdir(parents=True)
+    folder.record.write_text("{}")
+    folder.steps.write_bytes(b"steps")
+    (folder.profile / "window-0001" / "host.xplane.pb").write_bytes(b"trace")
+    return folder
+
+
+def keep(run: RunFolder) -> SavedDiagnosis:
+    saved = SavedDiagnosis(run.path)
+    saved.save(results.diagnosis(), fingerprint(run.path))
+    return saved
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, pa.Table):
+        return bool(left.equals(right))
+    if hasattr(left, "__dataclass_fields__"):
+        return type(left) is type(right) and all(
+            same(getattr(left, field.name), getattr(right, field.name)) for field in fields(left)
+        )
+    return bool(left == right)
+
+
+@pytest.mark.parametrize("diagnosis", [results.diagnosis(), results.bare_diagnosis()], ids=["whole", "bare"])
+def test_what_was_saved_comes_back_whole(run: RunFolder, diagnosis: Diagnosis):
+    saved = SavedDiagnosis(run.path)
+    saved.save(diagnosis, fingerprint(run.path))
+    found = saved.load()
+    assert found is not None
+    assert same(found, diagnosis)
+    assert found.to_json() == diagnosis.to_json()
+
+
+def test_it_lies_in_the_runs_analysis_folder_and_one_older_generation_is_kept(run: RunFolder):
+    keep(run)
+    oldest = set(run.analysis.glob("tables-*"))
+    keep(run)
+    assert len(list(run.analysis.glob("tables-*"))) == 2
+    keep(run)
+    assert len(list(run.analysis.glob("tables-*"))) == 2
+    assert not oldest & set(run.analysis.glob("tables-*"))
+    assert (run.analysis / "diagnosis.json").is_file()
+
+
+def test_a_reader_that_holds_the_document_before_still_finds_its_tables(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+):
+    saved, read = keep(run), saved_module.read_result
+
+    def read_late(value: Any, folder: Path) -> Any:
+        monkeypatch.setattr(saved_module, "read_result", read)
+        keep(run)  # between the document and its tables, as while a run is followed
+        return read(value, folder)
+
+    monkeypatch.setattr(saved_module, "read_result", read_late)
+    found = saved.load()
+    assert found is not None
+    assert same(found, results.diagnosis())
+
+
+def test_a_grown_table_or_a_new_window_makes_it_stale(run: RunFolder):
+    saved = keep(run)
+    assert saved.is_fresh
+    run.steps.write_bytes(b"steps and more")
+    assert not saved.is_fresh
+    assert saved.load() is None
+    assert saved.load_latest() is not None
+    saved.save(results.diagnosis(), fingerprint(run.path))
+    (run.profile / "window-0002").mkdir()
+    (run.profile / "window-0002" / "host.xplane.pb").write_bytes(b"trace")
+    assert saved.load() is None
+
+
+def test_of_a_folder_that_is_no_log_no_more_is_looked_at_than_a_search_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def endless(_: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for number in range(1000):
+            yield str(tmp_path / str(number)), [], ["file"]
+        raise AssertionError("walked on")
+
+    monkeypatch.setattr(folders, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(os, "walk", endless)
+    assert fingerprint(tmp_path)
+
+
+def test_renaming_or_tagging_a_run_does_not_make_it_stale(run: RunFolder):
+    saved = keep(run)
+    run.record.write_text('{"name": "other"}')
+    assert saved.is_fresh
+
+
+def test_another_version_of_the_analysis_makes_it_stale(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
+    saved = keep(run)
+    monkeypatch.setattr(saved_module, "ANALYSIS_VERSION", 10**6)
+    assert saved.load() is None
+    assert saved.load_latest() is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 1, "diagnosis": {"class": "Nope"}}'])
+def test_a_damaged_document_reads_as_missing(run: RunFolder, damage: str):
+    saved = keep(run)
+    (run.analysis / "diagnosis.json").write_text(damage)
+    assert saved.load() is None
+    assert not saved.is_fresh
+    assert saved.load_latest() is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"ARROW1\0\0 nonsense"])
+def test_a_missing_or_damaged_table_reads_as_missing(run: RunFolder, content: bytes | None):
+    saved = keep(run)
+    for table in run.analysis.rglob("*.arrow"):
+        table.unlink()
+        if content is not None:
+            table.write_bytes(content)
+    assert saved.load_latest() is None
+    assert not saved.is_fresh, "so that it is made again"
+
+
+def test_a_run_that_cannot_be_written_uses_the_users_cache(run: RunFolder):
+    run.analysis.write_bytes(b"a file where the folder should be")  # root may write everywhere; this stops even root
+    saved = keep(run)
+    assert same(saved.load(), results.diagnosis())
+    kept = Path(os.environ["PIPELINE_LAB_CACHE"]) / "analysis"
+    assert list(kept.rglob("diagnosis.json"))
+
+
+def test_bundled_samples_are_never_written_to(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(saved_module, "samples_folder", lambda: run.path.parent)
+    assert same(keep(run).load(), results.diagnosis())
+    assert not run.analysis.exists()
+
+
+def test_other_logs_are_never_written_to(tmp_path: Path):
+    log = tmp_path / "logs"
+    log.mkdir()
+    (log / "host.xplane.pb").write_bytes(b"trace")
+    saved = SavedDiagnosis(log)
+    saved.save(results.diagnosis(), fingerprint(log))
+    assert same(saved.load(), results.diagnosis())
+    assert [entry.name for entry in log.iterdir()] == ["host.xplane.pb"]
+
+
+def test_errors_and_progress_can_be_read_until_the_next_success(run: RunFolder):
+    saved = SavedDiagnosis(run.path)
+    assert (saved.error, saved.progress) == (None, None)
+    saved.save_error("The trace is empty; record it again.")
+    saved.save_progress(2, 5, "window-0003")
+    assert saved.error == "The trace is empty; record it again."
+    assert saved.progress == AnalysisProgress(2, 5, "window-0003")
+    saved.end_progress()
+    saved.save(results.diagnosis(), "")
+    assert (saved.error, saved.progress) == (None, None)
+
+
+def test_one_analysis_at_a_time(run: RunFolder):
+    saved = SavedDiagnosis(run.path)
+    with saved.lock() as first, SavedDiagnosis(run.path).lock() as second:
+        assert (first, second) == (True, False)
+    with saved.lock() as again:
+        assert again

@@ -1,0 +1,73 @@
+"""Processor time per step, from samples that no profile window touched."""
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis.machine import job_load
+from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE as STEP_ROWS
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.tables import RESOURCES, STEPS
+from pipeline_lab.runs.written import WrittenPipeline
+
+MS = 1_000_000
+
+
+def step(number: int, window: int = -1) -> dict[str, object]:
+    start_ns = number * 100 * MS
+    return {
+        "step": number,
+        "warmup": number == 0,
+        "start_ns": start_ns,
+        "end_ns": start_ns + 100 * MS,
+        "window": window,
+    }
+
+
+def sample(time_ms: int, own: float, other: float, *, flushing: bool = False) -> dict[str, object]:
+    return {"time_ns": time_ms * MS, "cpu_percent": own, "other_cpu_percent": other, "flushing": flushing}
+
+
+STEP_TABLE = pa.Table.from_pylist([step(0), step(1), step(2, window=0), step(3)], schema=STEPS)
+
+
+def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
+    resources = pa.Table.from_pylist(
+        [
+            sample(50, 900, 0),  # warm-up
+            sample(150, 120, 30),
+            sample(250, 900, 0),  # a window
+            sample(310, 900, 0, flushing=True),
+            sample(350, 80, 10),
+        ],
+        schema=RESOURCES,
+    )
+    found = job_load.measure_load({"cores": 2.0}, WrittenPipeline((), 7), STEP_TABLE, resources)
+    assert found.cpu_ns_per_step == pytest.approx(100 * MS)
+    assert found.other_cores == pytest.approx(0.2)
+    assert (found.cores, found.pool_threads) == (2.0, 7)
+
+
+def test_a_job_that_times_no_steps_is_sampled_from_its_first_recorded_step_to_the_last():
+    # two recorded steps of 100 ms at 0.1 and 0.4 s; before them the job starts up
+    rows = [{"start_ns": at * MS, "end_ns": (at + 100) * MS} for at in (100, 400)]
+    blank = {"host": "h", "window": 0, "step": 0, "wait_ns": 0, "exposed_ns": 0, "busy_ns": 0}
+    recorded = Steps("train", 1.0, pa.Table.from_pylist([{**blank, **row} for row in rows], STEP_ROWS), False)
+    shift_ms = 1000  # the axis begins one second into the epoch
+    resources = pa.Table.from_pylist(
+        [
+            sample(shift_ms + 50, 200, 0),
+            {**sample(shift_ms + 150, 20, 10), "children_cpu_percent": 100},
+            sample(shift_ms + 300, 40, 30),
+            sample(shift_ms + 450, 900, 0, flushing=True),
+        ],
+        schema=RESOURCES,
+    )
+    found = job_load.measure_recorded_load({"cores": 2.0}, recorded, resources, shift_ms * MS)
+    assert (found.cores_used, found.children_cores, found.other_cores) == pytest.approx((0.8, 0.5, 0.2))
+    assert found.cpu_ns_per_step == pytest.approx(80 * MS)
+
+
+def test_without_a_sample_there_is_no_load():
+    with pytest.raises(TraceIncompleteError, match="processor time"):
+        job_load.measure_load({"cores": 2.0}, None, STEP_TABLE, RESOURCES.empty_table())

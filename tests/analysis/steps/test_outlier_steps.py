@@ -1,0 +1,137 @@
+"""Outliers among steps whose lengths can be checked by eye; ms unless a name says otherwise."""
+
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray
+from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps, find_in_job, find_in_recorded, is_outlier
+from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, sum_up
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.tables import RESOURCES, STEPS
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+
+
+def job(
+    waits: list[int], *, warmup: int = 0, resources: list[tuple[int, float]] = (), flushes: IntArray = EMPTY
+) -> OutlierSteps:  # type: ignore[assignment]
+    """Look at steps that wait so long and then train for 10 ms, without any time in between."""
+    n = len(waits)
+    length = [wait + 10 for wait in waits]
+    start = SECOND + (np.cumsum(length) - length) * MS
+    columns = {
+        "step": list(range(n)),
+        "warmup": [step < warmup for step in range(n)],
+        "start_ns": start,
+        "wait_ns": np.array(waits) * MS,
+        "end_ns": start + np.array(length) * MS,
+        "loss": [0.0] * n,
+        "accuracy": [0.0] * n,
+        "window": [-1] * n,
+        "rss_bytes": [0] * n,
+        "away_ns": [0] * n,
+    }
+    load = {name: [None] * len(resources) for name in RESOURCES.names} | {
+        "time_ns": [SECOND + time * MS for time, _ in resources],
+        "other_cpu_percent": [other for _, other in resources],
+    }
+    return find_in_job(pa.table(columns, schema=STEPS), pa.table(load, schema=RESOURCES), flushes, SECOND)
+
+
+def rows(found: OutlierSteps) -> list[tuple[int, int, str, int]]:
+    """Return step, level, cause and what the cause explains, in ms."""
+    return [
+        (row["step"], row["level_ns"] // MS, row["cause"], row["excess_ns"] // MS) for row in found.table.to_pylist()
+    ]
+
+
+def test_a_step_that_waits_far_longer_than_the_others():
+    found = job([0] * 20 + [40] + [0] * 20)
+    assert rows(found) == [(20, 10, "input_wait", 40)]
+    assert (found.looked_at, found.steps_ns // MS, found.excess_ns // MS) == (41, 450, 40)
+
+
+def test_many_steps_take_the_memory_of_a_block():
+    length = np.full(200_000, 10 * MS)
+    length[100_000] *= 10
+    tracemalloc.start()
+    try:
+        assert np.flatnonzero(is_outlier(length)).tolist() == [100_000]
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_warmup_is_left_out():
+    assert rows(job([500, 500] + [0] * 20, warmup=2)) == []
+
+
+def test_a_new_level_is_no_outlier():
+    assert rows(job([0] * 40 + [30] * 40)) == []
+
+
+def test_steps_that_always_vary_have_no_outliers():
+    assert rows(job([(step * 7) % 11 for step in range(60)])) == []
+
+
+def test_a_step_under_a_flush_is_blamed_on_it_unless_it_waited():
+    # step 20 lasts from 200 to 250 ms and waits for nothing; the flush lies over it
+    table = job([0] * 20 + [40] + [0] * 20, flushes=np.array([[SECOND + 190 * MS, SECOND + 300 * MS]]))
+    assert rows(table)[0][2] == "input_wait"
+
+
+def test_a_step_while_other_programs_took_the_processor_is_blamed_on_them():
+    load = [(100, 5.0), (200, 5.0), (300, 180.0), (400, 5.0), (500, 5.0)]
+    assert rows(job([0] * 20 + [40] + [0] * 20, resources=load))[0][2] == "other_programs"
+
+
+def test_too_few_steps_are_said():
+    with pytest.raises(TraceIncompleteError, match="at least 10 steps"):
+        job([0] * 9)
+
+
+def recorded(*hosts: list[dict[str, int]]) -> OutlierSteps:
+    """Look at recorded steps given by their parts in ms."""
+    table = []
+    for number, steps in enumerate(hosts):
+        start = 0
+        for step, parts in enumerate(steps):
+            length = sum(parts.values()) * MS
+            columns = {part: parts.get(part.removesuffix("_ns"), 0) * MS for part in PARTS}
+            table.append(
+                {
+                    "host": f"h{number}",
+                    "window": 0,
+                    "step": step,
+                    "start_ns": start,
+                    "end_ns": start + length,
+                    **columns,
+                }
+            )
+            start += length
+    return find_in_recorded(sum_up(pa.Table.from_pylist(table, schema=PARTS_TABLE)))
+
+
+def test_a_recorded_step_is_explained_by_the_part_that_it_has_more_of():
+    usual = {"device_compute": 10, "dispatch": 2}
+    saving = {"device_compute": 11, "dispatch": 2, "checkpoint": 30, "python": 5}
+    assert rows(recorded([usual] * 12 + [saving] + [usual] * 12)) == [(12, 12, "checkpoint", 30)]
+
+
+def test_each_host_has_its_own_level():
+    found = recorded([{"device_compute": 10}] * 12, [{"device_compute": 30}] * 12)
+    assert (rows(found), found.looked_at) == ([], 24)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 100), min_size=10, max_size=60), st.integers(2, 9))
+def test_scaling_time_changes_no_outlier(lengths: list[int], factor: int):
+    length = np.array(lengths, np.int64)
+    assert (is_outlier(length) == is_outlier(factor * length)).all()
+    assert is_outlier(length).sum() <= len(length) / 2

@@ -1,0 +1,49 @@
+"""Warm-up, first epoch and later ones; ms."""
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis.steps.step_phases import Phase, StepPhases, measure_phases
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import SAMPLES, STEPS
+
+MS = 1_000_000
+
+
+def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None) -> StepPhases:
+    """Divide steps that wait for half of their time, on batches from one file of so many records."""
+    n, start = len(lengths), 0
+    rows = []
+    for step, length in enumerate(lengths):
+        rows.append((step, step < warmup, start, length * MS // 2, start + length * MS, 0.0, 0.0, -1, 0, 0))
+        start += length * MS
+    samples = [(step, 0, 0) for step in range(n) for _ in range(batch)]
+    return measure_phases(
+        pa.table(dict(zip(STEPS.names, zip(*rows, strict=True), strict=True)), schema=STEPS),
+        pa.table(dict(zip(SAMPLES.names, zip(*samples, strict=True), strict=True)), schema=SAMPLES),
+        [DataFile("f", records, 1)],
+    )
+
+
+def test_the_first_epoch_ends_when_as_many_examples_as_there_are_records_were_taken():
+    # 12 records in batches of 4: steps 0 to 2 are the first epoch, step 0 is the warm-up
+    found = phases([100, 30, 30, 10, 10], warmup=1, batch=4, records=12).phases
+    assert [(one.phase, one.steps, one.first_step, one.median_ns / MS) for one in found] == [
+        (Phase.WARMUP, 1, 0, 100),
+        (Phase.FIRST_EPOCH, 2, 1, 30),
+        (Phase.LATER_EPOCHS, 2, 3, 10),
+    ]
+    assert [(one.total_ns // MS, one.wait_ns // MS, one.wait_percent) for one in found[1:]] == [
+        (60, 30, 50),
+        (20, 10, 50),
+    ]
+
+
+def test_a_short_run_has_one_phase():
+    assert [one.phase for one in phases([10, 10], warmup=0, batch=4, records=100).phases] == [Phase.FIRST_EPOCH]
+
+
+def test_unknown_sizes_are_said():
+    with pytest.raises(TraceIncompleteError, match="sample_probe"):
+        phases([10], warmup=0, batch=4, records=None)

@@ -1,0 +1,190 @@
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pipeline_lab.analysis.machine.profiler_cost import WINDOW_TABLE
+from pipeline_lab.analysis.sampling import file_sampling
+from pipeline_lab.analysis.sampling.file_reads import FileReads
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.stragglers import compare_hosts
+from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.trace.schema import Salvage
+from tests.analysis.steps.test_stragglers import breakdown, side_by_side
+from tests.support import results
+
+
+def kinds(**changes: object) -> list[str]:
+    clean = {
+        "file_sampling": sampled([500, 500], [(n % 2, n // 2) for n in range(1000)]),
+        "outlier_steps": results.outlier_steps(0),
+        "hosts": Unavailable("One host."),
+    }
+    return [finding.kind for finding in find_all_findings(results.diagnosis(**{**clean, **changes}))]
+
+
+def sampled(records: list[int], used: list[tuple[int, int]]) -> FileSampling:
+    """Return the sampling of files of so many records by (file, record), one per step."""
+    rows = [(step, file, record) for step, (file, record) in enumerate(used)]
+    table = pa.table(dict(zip(SAMPLES.names, zip(*rows, strict=True), strict=True)), schema=SAMPLES)
+    files = [DataFile(f"f{index}", count, 1) for index, count in enumerate(records)]
+    return file_sampling.measure_sampling(files, table, FileReads({}, {}))
+
+
+def test_a_sound_run_has_no_findings():
+    assert kinds() == []
+
+
+def sentence(sampling: FileSampling) -> str:
+    (found,) = find_all_findings(results.diagnosis(file_sampling=sampling))
+    return found.sentence
+
+
+def test_files_that_are_not_sampled_by_size():
+    skewed = sampled([100, 300], [(n % 2, n // 2 % (100, 300)[n % 2]) for n in range(400)])
+    assert kinds(file_sampling=skewed)[0] == "sampling-skew"
+    # what chance alone gives is not taken for nothing where it was not simulated
+    assert "sampling-skew" not in kinds(file_sampling=replace(skewed, total_variation_ideal=None))
+
+
+def test_skew_among_the_files_that_a_part_of_an_epoch_reads_side_by_side():
+    skewed = sampled([1000, 3000], [(n % 2, n // 2) for n in range(400)])
+    assert kinds(file_sampling=skewed) == ["sampling-skew"]
+    assert sentence(skewed).startswith("This run saw only 10 % of an epoch, but the files that it read were not")
+
+
+def test_a_mix_that_is_right_only_in_the_end():
+    thirds_then_halves = [(n % 2, n // 2) for n in range(400)] + [(1, 200 + n) for n in range(400)]
+    assert kinds(file_sampling=sampled([200, 600], thirds_then_halves)) == ["sampling-skew"]
+
+
+def test_files_one_after_another():
+    in_turn = sampled([500, 500], [(n // 500, n % 500) for n in range(1000)])
+    assert kinds(file_sampling=in_turn) == ["weak-shuffle"]
+
+
+def test_the_start_of_an_epoch_is_not_blamed_for_the_files_to_come():
+    two_of_three = sampled([300, 300, 300], [(n // 300, n % 300) for n in range(500)])
+    assert kinds(file_sampling=two_of_three) == ["weak-shuffle", "low-coverage"]
+    found = find_all_findings(results.diagnosis(file_sampling=two_of_three))
+    assert all(one.sentence.startswith("This run saw only 55.6 % of an epoch") for one in found)
+
+
+def test_a_handful_of_samples_proves_nothing():
+    assert kinds(file_sampling=sampled([1000, 1000, 1000], [(0, 0), (0, 1), (1, 0)])) == []
+
+
+def test_one_file_in_its_stored_order():
+    assert kinds(file_sampling=sampled([400], [(0, n) for n in range(400)])) == ["weak-shuffle"]
+
+
+def test_files_that_are_never_reached():
+    first_of_three = sampled([100, 100, 100], [(0, n % 100) for n in range(90)])
+    assert "low-coverage" in kinds(file_sampling=first_of_three)
+
+
+def test_an_epochs_worth_that_uses_half_of_the_records():
+    half = sampled([100, 100], [(n % 2, n // 2 % 50) for n in range(200)])
+    assert kinds(file_sampling=half) == ["low-coverage", "duplicates"]
+
+
+def test_what_stages_leave_out_for_good_is_not_held_against_the_run():
+    half = replace(sampled([100, 100], [(0, n % 100) for n in range(200)]), visible_percent=50.0)
+    assert kinds(file_sampling=half) == ["low-coverage"]
+    assert sentence(half) == (
+        "This run could see only 50 % of the data, because stages of its pipeline (take, skip, shards) leave out the "
+        "rest; it used 50 %."
+    )
+
+
+def test_damage_is_said_with_what_was_lost():
+    source = replace(results.diagnosis().source, salvaged=Salvage(1200, 77, "The file ends too early."))
+    found = find_all_findings(results.diagnosis(source=source, file_sampling=sampled([1], [(0, 0)])))[0]
+    assert found.kind == "salvaged"
+    assert "The file ends too early." in found.sentence
+    assert [item.value for item in found.evidence] == ["1.2 kB", "77"]
+
+
+def test_other_conditions_of_the_capture():
+    source = results.diagnosis().source
+    assert kinds(source=replace(source, unseen_device=True)) == ["device-plane-missing"]
+    assert kinds(source=replace(source, kept_apart=True)) == ["kept-apart"]
+    assert kinds(source=replace(source, unreadable=("x.pb is empty.",))) == ["unreadable"]
+    assert kinds(source=replace(source, kind="derived")) == ["stored-analysis"]
+    assert kinds(other_cpu_percent=60.0) == ["busy-machine"]
+    assert kinds(other_cpu_percent=40.0) == []
+
+
+def test_captures_of_a_single_step():
+    one = replace(results.steps(), table=results.steps().table.slice(0, 1))
+    assert kinds(steps=replace(one, first_step_only=True)) == ["first-step-only"]
+    assert kinds(steps=one) == ["one-step"]
+
+
+def test_compiling_after_the_first_step():
+    breakdown = results.diagnosis().step_breakdown
+    compiling = replace(breakdown, compile_ns=10**9)  # type: ignore[type-var]
+    assert kinds(step_breakdown=compiling) == ["retracing"]
+
+
+def test_checkpoints_that_hold_the_steps_up():
+    breakdown = results.step_breakdown()
+    saving = replace(breakdown, checkpoint_ns=breakdown.total_ns)
+    assert kinds(step_breakdown=saving) == ["checkpoint-stall"]
+
+
+def test_collectives_of_a_host_whose_partners_were_not_recorded():
+    breakdown = results.step_breakdown()
+    waiting = replace(breakdown, collective_ns=breakdown.total_ns)
+    assert kinds(step_breakdown=waiting) == ["collectives"]
+    assert kinds(step_breakdown=waiting, hosts=results.hosts()) == ["stragglers"]
+
+
+def test_a_slow_host_among_hosts_without_collectives_holds_nobody_back():
+    fast, slow = {"device_compute": 10}, {"device_compute": 10, "input_wait": 30}
+    apart = results.diagnosis(hosts=side_by_side(a=[fast] * 4, b=[slow] * 4))
+    (told,) = [finding.sentence for finding in find_all_findings(apart) if finding.kind == "stragglers"]
+    assert told.startswith("b is slower than the other hosts")
+    assert "none waits for another" in told
+
+
+def test_hosts_that_exchange_values_in_few_of_their_steps_wait_for_each_other_there():
+    fast, slow = {"device_compute": 10}, {"device_compute": 10, "input_wait": 30}
+    parts = breakdown(a=[*[fast] * 3, {**fast, "collective": 120}], b=[slow] * 4)
+    told = [
+        one.sentence for one in find_all_findings(results.diagnosis(step_breakdown=parts, hosts=compare_hosts(parts)))
+    ]
+    (stragglers,) = [sentence for sentence in told if sentence.startswith("b ")]
+    assert stragglers.startswith("b holds the other hosts back")
+
+
+def test_outliers_that_cost_time():
+    # 2 x 100 of 195 x 150 ms are too little, of 5 s they are 4 %
+    assert kinds(outlier_steps=results.outlier_steps(2)) == []
+    assert kinds(outlier_steps=replace(results.outlier_steps(2), steps_ns=5 * 10**9)) == ["outlier-steps"]
+
+
+def test_hidden_contention_is_work_beyond_the_held_batch_that_no_wait_shows():
+    # the steps wait 30 ms on average; of 60 ms they work 30, on a held batch 16; the pipeline needs 60
+    crowded = Calibration(16e6, 60e6, 60e6)
+    assert kinds(calibration=crowded) == ["hidden-contention"]
+    assert kinds(calibration=crowded, other_cpu_percent=70.0) == ["busy-machine"]
+    assert kinds(calibration=replace(crowded, pipeline_only_ns=32e6)) == []  # it cannot take 14 ms with 2
+
+
+def test_the_profilers_own_price():
+    cost = results.profiler_cost()
+    assert kinds(profiler_cost=replace(cost, profiled_step_ns=57e6, plain_step_ns=50e6)) == ["profiler-overhead"]
+    columns = cost.windows.to_pydict()
+    columns["shortened"][0] = True
+    shortened = replace(cost, windows=pa.table(columns, schema=WINDOW_TABLE))
+    assert kinds(profiler_cost=shortened) == ["shortened-windows"]
+
+
+def test_views_of_an_image_that_meet_in_batches():
+    rows = pa.table({"step": [n // 10 for n in range(100)], "file": [0] * 100, "record": range(100)}, schema=SAMPLES)
+    together = file_sampling.measure_sampling([DataFile("f", 100, 1)], rows, FileReads({}, {}), views=5)
+    assert "In a batch of 10, 10 examples share their image" in sentence(replace(together, mixing=None))

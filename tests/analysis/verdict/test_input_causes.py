@@ -1,0 +1,272 @@
+"""Why a stage is slow: pipelines of four stages seen for one second, whose step waits for 60 % of its 50 ms."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline_lab.analysis.machine.job_load import JobLoad
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.tables import build, empty
+from pipeline_lab.analysis.tf_data.tf_data import (
+    HISTORY_TABLE,
+    POOL_TABLE,
+    UNSEEN,
+    CriticalPath,
+    Operation,
+    PathShare,
+    Stage,
+    StageOrigin,
+    Tally,
+    TfData,
+)
+from pipeline_lab.analysis.verdict.input_causes import CAUSE_RULES, find_blame
+from pipeline_lab.analysis.verdict.verdict import Blame
+from pipeline_lab.errors import Unavailable
+from tests.support import results
+
+MS = 1_000_000
+SECOND_NS = 1000 * MS
+SLEEPING = JobLoad(cores=4.0, pool_threads=None, cores_used=0.1, cpu_ns_per_step=5.0 * MS, other_cores=0.0)
+NO_MODEL = Unavailable("Only known for own runs.")
+UNCALIBRATED = Unavailable("Not calibrated.")
+
+
+def steady(latency_ms: float, count: int = 100, variation: float = 0.0) -> Tally:
+    """Return latencies with that mean and that spread over mean."""
+    mean = latency_ms * MS
+    return Tally(count, count * mean, count * mean * mean * (1 + variation**2))
+
+
+def stage(number: int, name: str, self_ms: int = 1, **changes: Any) -> Stage:
+    own: dict[str, Any] = {
+        "parent": number - 1 if number else None,
+        "node": "",
+        "path": name,
+        "origin": StageOrigin.WRITTEN,
+        "iterators": 1,
+        "observed_ns": SECOND_NS,
+        "calls": 100,
+        "elements": 100,
+        "self_ns": self_ms * MS,
+    }
+    return Stage(number=number, name=name, **{**own, **changes})
+
+
+def pipeline(*chain: Stage, blamed: int, pool: int = 8, busy_threads: float = 1.0, unseen_ms: int = 0) -> TfData:
+    """Return a pipeline in which one stage is behind 90 of 100 ms of exposed wait, or less if part of it is not seen."""
+    seen = (100 - unseen_ms) * MS
+    shares = (
+        PathShare(blamed, "own work", seen * 9 // 10, seen * 9 // 10),
+        PathShare(0, "own work", seen // 10, seen // 10),
+        PathShare(blamed, UNSEEN, unseen_ms * MS, unseen_ms * MS),
+    )
+    return TfData(
+        stages=chain,
+        critical_path=CriticalPath(100 * MS, 100 * MS, shares),
+        observed_ns=SECOND_NS,
+        threadpool_size=pool,
+        cpu_budget=4,
+        history=empty(HISTORY_TABLE),
+        pool=build(POOL_TABLE, 1, host="h", window=0, start_ns=0, end_ns=SECOND_NS, busy_threads=busy_threads),
+    )
+
+
+def with_map(*, prefetch: bool = True, **changes: Any) -> tuple[Stage, ...]:
+    """Return Root, Prefetch (or Repeat), a parallel map and a reader."""
+    return (
+        stage(0, "Root"),
+        stage(1, "Prefetch" if prefetch else "ForeverRepeat"),
+        stage(2, changes.pop("name", "ParallelMapV2"), **changes),
+        stage(3, "TFRecord"),
+    )
+
+
+def blame(pipeline: TfData, load: JobLoad = SLEEPING, calibration: object = UNCALIBRATED, wait: float = 0.6) -> Blame:
+    whole = results.diagnosis(tf_data=pipeline, job_load=load, calibration=calibration, live_model=NO_MODEL)
+    return find_blame(whole, wait)
+
+
+# Two calls of 10 ms at a time for a second: 200 calls, 2,000 ms on threads, none of it in a queue.
+BUSY = {
+    "function_calls": 200,
+    "function_on_thread_ns": 2 * SECOND_NS,
+    "function_latency": steady(10, 200),
+    "parallelism": 2,
+}
+# Eight calls allowed, two threads: each takes 40 ms, of which it runs 10.
+QUEUED = {**BUSY, "function_latency": steady(40, 200), "parallelism": 8}
+# Eight slots; calls of 5 ms with a spread of twice that: one of eight slots is at work on average.
+UNSTEADY = {**BUSY, "function_on_thread_ns": SECOND_NS, "function_latency": steady(5, 200, 2.0), "parallelism": 8}
+PYTHON = {**BUSY, "operations": (Operation("PyFunc", 200, 2 * SECOND_NS),)}
+
+
+def test_a_map_whose_slots_are_all_at_work_is_under_parallel():
+    found = blame(pipeline(*with_map(**BUSY), blamed=2))
+    assert (found.stage, found.cause, found.is_clear) == ("ParallelMapV2", "under-parallel", True)
+    shown = {evidence.name: evidence.value for evidence in found.evidence}
+    assert shown["part of ParallelMapV2"] == "90 % of the exposed wait"
+    assert shown["calls allowed at once"] == "2"
+
+
+def test_calls_that_queue_for_a_full_pool_are_pool_bound():
+    full = pipeline(*with_map(**QUEUED), blamed=2, pool=2, busy_threads=1.9)
+    assert blame(full).cause == "pool-bound"
+    free = pipeline(*with_map(**QUEUED), blamed=2, pool=8, busy_threads=1.9)
+    assert blame(free).cause == "under-parallel"
+
+
+def test_full_cores_are_cpu_bound_whatever_the_pool_does():
+    full = pipeline(*with_map(**QUEUED), blamed=2, pool=2, busy_threads=2.0)
+    # steps of 50 ms on four cores of which others take two: 90 of 100 ms
+    load = JobLoad(cores=4.0, pool_threads=None, cores_used=1.8, cpu_ns_per_step=90.0 * MS, other_cores=2.0)
+    assert blame(full, load).cause == "cpu-bound"
+
+
+def test_a_wide_spread_with_idle_slots_is_the_order():
+    assert blame(pipeline(*with_map(**UNSTEADY), blamed=2)).cause == "ordering"
+    loose = pipeline(*with_map(**UNSTEADY, deterministic=False), blamed=2)
+    assert blame(loose).cause == "under-parallel"
+
+
+def test_python_counts_only_if_it_keeps_a_core_busy():
+    python = pipeline(*with_map(**PYTHON), blamed=2)
+    assert blame(python).cause == "under-parallel"  # 5 ms of processor in a step of 50: the function sleeps
+    working = replace(SLEEPING, cores_used=0.9)
+    assert blame(python, working).cause == "python-bound"
+
+
+@pytest.mark.parametrize("name", ["TFRecord", "Map"])
+def test_what_runs_once_for_each_file_is_the_source(name: str):
+    chain = (
+        stage(0, "Root"),
+        stage(1, "Prefetch"),
+        stage(2, "FlatMap"),
+        stage(3, name, self_ms=900, path=f"Root::Prefetch::FlatMap::{name}"),
+        stage(4, "TFRecord"),
+    )
+    assert blame(pipeline(*chain, blamed=3)).cause == "source"
+
+
+GENERATOR = (
+    stage(0, "Root"),
+    stage(1, "Prefetch"),
+    stage(2, "FlatMap"),
+    stage(3, "Generator", path="Root::Prefetch::FlatMap::Generator", operations=(Operation("PyFunc", 100, SECOND_NS),)),
+)
+
+
+def test_a_generator_that_keeps_a_core_busy_is_bound_by_python():
+    assert blame(pipeline(*GENERATOR, blamed=3), replace(SLEEPING, cores_used=1.1)).cause == "python-bound"
+
+
+def test_more_calls_at_once_are_no_cure_for_python_that_keeps_a_core_busy():
+    serial = (
+        stage(0, "Root"),
+        stage(1, "FlatMap"),
+        replace(GENERATOR[3], number=2, parent=1, path="Root::FlatMap::Generator"),
+    )
+    found = blame(pipeline(*serial, blamed=2), replace(SLEEPING, cores_used=1.1), wait=0.9)
+    assert found.cause == "python-bound"
+    cures = [one.name for one in found.evidence if one.name.endswith("would save")]
+    assert cures == ["overlap alone would save"]
+
+
+def test_a_generator_that_waits_for_its_own_processes_is_a_slow_source():
+    # two cores are busy, but 1.9 of them with processes that the generator started
+    pooled = replace(SLEEPING, cores_used=2.0, children_cores=1.9)
+    found = blame(pipeline(*GENERATOR, blamed=3), pooled)
+    assert (found.stage, found.cause) == ("Generator", "source")
+    shown = {evidence.name: evidence.value for evidence in found.evidence}
+    assert shown["processes that the job started"] == "1.9 of these cores"
+    # four of four cores: what limits the job is the processor, whoever works on it
+    assert blame(pipeline(*GENERATOR, blamed=3), replace(pooled, cores_used=4.0)).cause == "cpu-bound"
+
+
+SERIAL = with_map(name="Map", prefetch=False, self_ms=600)
+
+
+@pytest.mark.parametrize(
+    ("wait", "pool", "cause"),
+    [
+        (0.3, 2, "no-overlap"),  # overlap saves 30 of 100 ms: all of the wait
+        (0.6, 2, "no-overlap"),  # overlap saves 40 of 100 ms, the map (0.9 of the wait) on two threads 27
+        (0.6, 16, "under-parallel"),  # on sixteen 51
+        (0.75, 2, "under-parallel"),  # overlap saves 25, two calls at once 34
+        (0.95, 2, "under-parallel"),
+    ],
+)
+def test_of_a_serial_pipeline_what_saves_more_of_the_step_is_named(wait: float, pool: int, cause: str):
+    found = blame(pipeline(*SERIAL, blamed=2, pool=pool), wait=wait)
+    assert found.cause == cause
+
+
+def test_the_evidence_of_a_serial_pipeline_says_what_each_cure_would_save():
+    shown = {one.name: one.value for one in blame(pipeline(*SERIAL, blamed=2, pool=2), wait=0.75).evidence}
+    assert shown["overlap alone would save"] == "up to 25 % of the step"
+    assert shown["2 times as many calls of Map at once alone would save"] == "up to 33.8 % of the step"
+
+
+def test_a_pipeline_that_works_ahead_overlaps():
+    ahead = pipeline(*with_map(name="Map", self_ms=600), blamed=2)
+    assert blame(ahead, wait=0.3).cause == "under-parallel"
+
+
+def test_on_full_cores_nothing_can_overlap():
+    busy = replace(SLEEPING, cores_used=3.8)
+    assert blame(pipeline(*SERIAL, blamed=2, pool=2), busy, wait=0.4).cause == "cpu-bound"
+
+
+def test_a_wait_that_the_trace_does_not_explain_blames_nobody():
+    assert blame(pipeline(*with_map(name="Map", self_ms=600), blamed=2, unseen_ms=80)) == Blame()
+
+
+def modelled(map_work_ms: float, parallelism: float | None, load: JobLoad = SLEEPING, reader_ms: float = 1) -> Blame:
+    """Blame a stage by the model alone: steps of 50 ms that wait for 30, batches of 32, a map and a reader of so much work."""
+    works = (
+        results.stage_work("Root", None, 1.0, 1e4, path="Root"),
+        results.stage_work("Prefetch", 0, 1.0, 1e4, path="Root::Prefetch", is_asynchronous=True),
+        results.stage_work(
+            "ParallelMapV2",
+            1,
+            32.0,
+            map_work_ms * MS / 32,
+            path="Root::Prefetch::ParallelMapV2",
+            parallelism=parallelism,
+            is_asynchronous=True,
+        ),
+        results.stage_work(
+            "TFRecord", 2, 32.0, reader_ms * MS / 32, path="Root::Prefetch::ParallelMapV2::FlatMap::TFRecord"
+        ),
+    )
+    model = replace(results.live_model(), stages=works)
+    missing = Unavailable("No window.")
+    return find_blame(
+        results.diagnosis(tf_data=missing, live_model=model, job_load=load, calibration=UNCALIBRATED), 0.6
+    )
+
+
+def test_the_model_blames_the_longest_work_for_what_can_run_at_once():
+    pool_of_two, pool_of_eight = replace(SLEEPING, pool_threads=2), replace(SLEEPING, pool_threads=8)
+    # steps of 50 ms: 100 ms of work on two threads fill them, though eight calls are allowed
+    assert modelled(100, 8.0, pool_of_two).cause == "pool-bound"
+    assert modelled(100, 2.0, pool_of_eight).cause == "under-parallel"
+    assert modelled(0.5, 1.0, pool_of_eight, reader_ms=40).cause == "source"
+    assert modelled(100, 8.0, pool_of_two).stage == "ParallelMapV2"
+
+
+def test_stages_of_far_less_work_than_the_wait_are_not_to_blame():
+    assert modelled(0.5, 1.0, replace(SLEEPING, pool_threads=8)) == Blame()
+
+
+def test_without_stages_only_the_calibration_speaks():
+    missing = Unavailable("No iterators in this trace.")
+    assert blame(missing, calibration=Calibration(20e6, 30e6, 50e6)) == Blame(
+        cause=found_cause("no-overlap"),
+        overlap_gain=0.4,  # of the 50 ms the 30 of the slower one would be left
+    )
+    assert blame(missing) == Blame()
+
+
+def found_cause(value: str) -> Any:
+    return next(cause for cause, _ in CAUSE_RULES if cause == value)

@@ -1,0 +1,294 @@
+"""Verdicts of steps whose division is given; 100 steps of 10 ms unless said otherwise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.diagnosis.later_epochs import without_first_pace
+from pipeline_lab.analysis.machine.job_load import JobLoad
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
+from pipeline_lab.analysis.steps.stragglers import compare_hosts
+from pipeline_lab.analysis.verdict.losses import Losses, classify, measure_losses
+from pipeline_lab.analysis.verdict.verdict import Confidence, Verdict
+from pipeline_lab.analysis.verdict.verdict_rules import judge
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.trace.schema import Salvage
+from pipeline_lab.units import format_duration
+from tests.analysis.steps.test_stragglers import breakdown
+from tests.support import results
+
+NO_PIPELINE = Unavailable("No stages.")
+NO_CALIBRATION = Unavailable("Not calibrated.")
+NOTHING = dict.fromkeys(
+    (
+        "input_wait_ns",
+        "host_to_device_ns",
+        "device_compute_ns",
+        "device_copy_ns",
+        "collective_ns",
+        "compile_ns",
+        "dispatch_ns",
+        "host_compute_ns",
+        "other_ns",
+    ),
+    0,
+)
+
+
+def divided(**percent: int) -> StepBreakdown:
+    """Return a breakdown given in percent of the step."""
+    return StepBreakdown(**{**NOTHING, **{f"{name}_ns": share * 10**7 for name, share in percent.items()}})
+
+
+def judged(breakdown: StepBreakdown, calibration: object = NO_CALIBRATION, **changes: object) -> Verdict:
+    changes = {"tf_data": NO_PIPELINE, "live_model": NO_PIPELINE, **changes}
+    return judge(results.diagnosis(step_breakdown=breakdown, calibration=calibration, **changes))
+
+
+@pytest.mark.parametrize(
+    ("breakdown", "expected"),
+    [
+        (divided(input_wait=60, device_compute=40), VerdictClass.INPUT_BOUND),
+        (divided(input_wait=6, device_compute=94), VerdictClass.INPUT_BOUND),
+        (divided(input_wait=4, device_compute=96), VerdictClass.DEVICE_BOUND),
+        (divided(host_to_device=30, device_compute=70), VerdictClass.HOST_TO_DEVICE_BOUND),
+        (divided(compile=50, device_compute=50), VerdictClass.COMPILE_BOUND),
+        (divided(dispatch=40, device_compute=60), VerdictClass.DISPATCH_BOUND),
+        (divided(dispatch=19, device_compute=81), VerdictClass.DEVICE_BOUND),
+        (divided(python=60, host_compute=40), VerdictClass.IDLE_OTHER),
+        (divided(host_compute=60, device_compute=40), VerdictClass.IDLE_OTHER),  # the host holds up a device
+        (divided(host_compute=100), VerdictClass.DEVICE_BOUND),  # the host is the device
+        (divided(input_wait=30, dispatch=40, device_compute=30), VerdictClass.DISPATCH_BOUND),
+    ],
+)
+def test_the_largest_loss_names_the_run(breakdown: StepBreakdown, expected: VerdictClass):
+    verdict = judged(breakdown)
+    assert verdict.verdict_class is expected
+    assert verdict.sentence.endswith(".")
+
+
+def test_the_sentence_says_how_much_of_each_step_is_lost():
+    verdict = judged(divided(input_wait=60, device_compute=40))
+    assert (
+        verdict.sentence
+        == "The job waits for input: 30 ms of each 50 ms step (60 %) pass before the next batch is there."
+    )
+
+
+def test_the_wait_the_step_and_the_share_of_the_sentence_agree_where_steps_differ_in_length():
+    # of four steps three take 10 ms and one 70: the median is 10 ms, and 60 % of all 100 ms are 15 of the mean step's 25
+    found = results.steps()
+    end = tables.ints(found.table, "start_ns") + np.tile([10, 10, 10, 70], found.count // 4) * results.MS
+    uneven = replace(found, table=tables.replace_column(found.table, "end_ns", end))
+    told = judged(divided(input_wait=60, device_compute=40), steps=uneven)
+    assert told.sentence.startswith("The job waits for input: 15 ms of each 25 ms step (60 %) pass")
+    missing = Unavailable("No window.")
+    job = replace(
+        results.job_steps(), count=4, median_ns=10e6, total_ns=100 * results.MS, wait_total_ns=60 * results.MS
+    )
+    untraced = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=job))
+    assert untraced.sentence.startswith("The job waits for input: 15 ms of each 25 ms step (60 %) pass")
+
+
+def test_taking_turns_is_told_from_a_slow_pipeline():
+    # alone 20 and 30 ms, together 50: they take turns, and the slower one would remain
+    turns = judged(divided(input_wait=60, device_compute=40), Calibration(20e6, 30e6, 50e6))
+    assert turns.cause == "no-overlap"
+    slow = judged(divided(input_wait=60, device_compute=40), Calibration(20e6, 49e6, 50e6))
+    assert slow.cause is None
+
+
+def test_python_between_steps_is_the_cause():
+    verdict = judged(divided(python=66, host_compute=34))
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "python")
+    assert verdict.sentence.startswith("Python code between TensorFlow's calls")
+
+
+def several_hosts(**hosts: dict[str, int]) -> Verdict:
+    """Judge ten steps of each host, given by their parts in ms."""
+    steps = breakdown(**{name: [parts] * 10 for name, parts in hosts.items()})
+    return judged(steps, hosts=compare_hosts(steps), steps=results.steps())
+
+
+def test_a_host_that_waits_for_input_makes_the_job_wait_though_the_others_spend_it_in_collectives():
+    # per step of 40 ms: worker_0 computes 10 and waits 30 for worker_1, which waits 25 for its input
+    waits = {"device_compute": 10, "collective": 5, "input_wait": 25}
+    found = several_hosts(worker_0={"device_compute": 10, "collective": 30}, worker_1=waits)
+    assert found.verdict_class is VerdictClass.INPUT_BOUND
+    assert found.sentence.endswith("; worker_1 comes last, and the other hosts wait for it.")
+    assert "(62.5 %)" in found.sentence
+    shown = {one.name: one.value for one in found.evidence}
+    assert shown["collectives"] == "43.8 % of all hosts' steps"  # 35 of 80
+    assert shown["comes last"] == "worker_1, in 10 of 10 steps of all hosts"
+    assert shown["input wait of worker_1"] == "25 ms per step, of the other hosts 0 ns"
+
+
+def test_a_host_that_computes_longer_is_named():
+    found = several_hosts(
+        worker_0={"device_compute": 10, "collective": 30}, worker_1={"device_compute": 36, "collective": 4}
+    )
+    assert found.verdict_class is VerdictClass.DEVICE_BOUND
+    assert found.sentence == (
+        "Input is not the limit: the device is at work for 90 % of each 50 ms step; worker_1 comes last, and the other "
+        "hosts wait for it."
+    )
+
+
+def test_hosts_that_all_spend_their_steps_exchanging_values_are_not_bound_by_their_devices():
+    even = {"device_compute": 10, "collective": 30}
+    found = several_hosts(worker_0=even, worker_1=even)
+    assert (found.verdict_class, found.cause) == (VerdictClass.IDLE_OTHER, "collective")
+    assert found.sentence == (
+        "Exchanging values with other devices or workers, and waiting for them, keeps the device from its own work for "
+        "37.5 ms of each 50 ms step (75 %)."
+    )
+
+
+def test_one_recorded_worker_that_waits_for_the_others_is_not_bound_by_its_device():
+    found = judged(divided(collective=70, device_compute=30), hosts=Unavailable("One host."))
+    assert (found.verdict_class, found.cause) == (VerdictClass.IDLE_OTHER, "collective")
+    assert {one.name: one.value for one in found.evidence}["collectives"] == "70 % of the steps"
+
+
+def test_hidden_contention_is_work_beyond_the_held_batch_that_the_pipeline_explains():
+    busy = divided(host_compute=98, input_wait=2)
+    assert judged(busy, Calibration(30e6, 25e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+    # a pipeline of 5 ms cannot slow a step by 20
+    assert judged(busy, Calibration(30e6, 5e6, 50e6)).verdict_class is VerdictClass.DEVICE_BOUND
+    # nor is it blamed where others use the machine
+    others = judged(busy, Calibration(30e6, 25e6, 50e6), other_cpu_percent=80.0)
+    assert others.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
+    # alone the pipeline takes 48 of 50 ms and the step 20: without its input's slowness the job would save 28 ms, 56 %
+    verdict = judged(divided(input_wait=10, dispatch=30, host_compute=60), Calibration(20e6, 48e6, 50e6))
+    assert verdict.verdict_class is VerdictClass.INPUT_BOUND
+    assert verdict.sentence == (
+        "The job goes at the pace of its input, 48 ms for a batch, where the step alone takes 20 ms."
+    )
+    losses = measure_losses(
+        results.diagnosis(
+            step_breakdown=divided(input_wait=10, dispatch=30, host_compute=60),
+            calibration=Calibration(20e6, 48e6, 50e6),
+        )
+    )
+    assert losses is not None
+    assert losses.by_class[VerdictClass.INPUT_BOUND] == pytest.approx(56.0)
+    assert sum(losses.by_class.values()) + losses.device_percent == pytest.approx(100.0)
+
+
+def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
+    gaps = results.idle_gaps()
+    unknown_outside = replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12})
+    verdict = judged(divided(checkpoint=66, device_compute=34), idle_gaps=unknown_outside)
+    assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "checkpoint")
+
+
+def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
+    slow = divided(host_compute=40, dispatch=60)
+    # alone the step takes 10 of its 50 ms, dispatch included; the pipeline's 38 ms explain the rest
+    assert judged(slow, Calibration(10e6, 38e6, 50e6)).verdict_class is VerdictClass.HOST_CONTENTION
+    assert judged(slow, Calibration(40e6, 5e6, 50e6)).verdict_class is VerdictClass.DISPATCH_BOUND
+
+
+def test_contention_is_less_sure_where_the_pipelines_pace_may_be_the_limit():
+    slow = divided(host_compute=40, dispatch=60)
+    assert judged(slow, Calibration(10e6, 38e6, 50e6)).confidence is Confidence.MEDIUM
+    assert judged(divided(host_compute=98, input_wait=2), Calibration(30e6, 25e6, 50e6)).confidence is Confidence.HIGH
+
+
+def test_a_device_is_blamed_less_surely_where_competition_takes_half_of_what_would_give_the_run_its_name():
+    busy = divided(host_compute=98, input_wait=2)
+    for alone_ms, expected in ((46e6, Confidence.MEDIUM), (48e6, Confidence.HIGH)):
+        found = judged(busy, Calibration(alone_ms, 25e6, 50e6))
+        assert (found.verdict_class, found.confidence) == (VerdictClass.DEVICE_BOUND, expected)
+
+
+@pytest.mark.parametrize(
+    ("pipeline_cpu_ms", "cores_used", "expected"),
+    [(12, 1.8, Confidence.MEDIUM), (8, 1.8, Confidence.HIGH), (12, 1.5, Confidence.HIGH)],
+    ids=["a tenth of full cores and more", "less", "cores to spare"],
+)
+def test_a_device_is_blamed_less_surely_where_the_pipeline_works_on_the_same_full_cores(
+    pipeline_cpu_ms: float, cores_used: float, expected: Confidence
+):
+    calibration = Calibration(49e6, 6e6, 50e6, pipeline_only_cpu_ns=pipeline_cpu_ms * 1e6)
+    load = JobLoad(2.0, 2, cores_used, cores_used * 50e6, 0.0)
+    found = judged(divided(host_compute=98, input_wait=2), calibration, job_load=load)
+    assert (found.verdict_class, found.confidence) == (VerdictClass.DEVICE_BOUND, expected)
+
+
+@pytest.mark.parametrize(
+    ("alone_ms", "waited_first_percent", "is_kept"),
+    [(5, 2, True), (5, 40, False), (40, 2, False)],
+    ids=["alike", "waits less now", "faster than it now"],
+)
+def test_the_pipeline_alone_is_forgotten_where_it_has_changed(
+    alone_ms: float, waited_first_percent: int, is_kept: bool
+):
+    first = PhaseTimes(Phase.FIRST_EPOCH, 20, 0, 28e6, 30e6, 100, waited_first_percent)
+    later = PhaseTimes(Phase.LATER_EPOCHS, 60, 20, 22e6, 25e6, 100, 2)
+    kept = without_first_pace(Calibration(18e6, alone_ms * 1e6, 22e6), first, later).pipeline_only_ns
+    assert kept == (alone_ms * 1e6 if is_kept else None)
+
+
+def test_without_traced_steps_the_jobs_own_waits_speak():
+    missing = Unavailable("No window.")
+    verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing))
+    assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.INPUT_BOUND, Confidence.MEDIUM)
+
+
+def test_without_any_steps_nothing_is_claimed():
+    missing = Unavailable("No steps in this trace: record more.")
+    verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=missing))
+    assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.UNKNOWN, Confidence.LOW)
+    assert "No steps in this trace" in verdict.sentence
+
+
+STRONG = divided(input_wait=60, device_compute=40)
+CALIBRATED = Calibration(20e6, 49e6, 50e6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Confidence.HIGH),
+        ({"calibration": NO_CALIBRATION}, Confidence.MEDIUM),
+        ({"other_cpu_percent": 90.0}, Confidence.MEDIUM),
+        ({"steps": replace(results.steps(), table=results.steps().table.slice(0, 5))}, Confidence.MEDIUM),
+        ({"steps": replace(results.steps(), table=results.steps().table.slice(0, 1))}, Confidence.LOW),
+        ({"steps": replace(results.steps(), first_step_only=True)}, Confidence.LOW),
+        (
+            {"source": replace(results.diagnosis().source, salvaged=Salvage(10, 5, "Cut off."))},
+            Confidence.MEDIUM,
+        ),
+    ],
+)
+def test_every_weakness_lowers_the_confidence(changes: dict[str, object], expected: Confidence):
+    whole: Diagnosis = results.diagnosis(**{"step_breakdown": STRONG, "calibration": CALIBRATED, **changes})
+    assert judge(whole).confidence is expected
+
+
+def test_a_narrow_margin_lowers_the_confidence():
+    assert (
+        judged(divided(input_wait=7, device_compute=93), Calibration(46e6, 5e6, 50e6)).confidence is Confidence.MEDIUM
+    )
+
+
+def test_a_wait_worth_acting_on_is_not_hidden_by_larger_losses_that_are_not():
+    shares = {VerdictClass.INPUT_BOUND: 18.0, VerdictClass.DISPATCH_BOUND: 19.0, VerdictClass.IDLE_OTHER: 19.0}
+    assert classify(Losses(shares, 1e6, "the device")) is VerdictClass.INPUT_BOUND
+
+
+def test_several_steps_per_execution_are_judged_by_the_training_step():
+    four_in_one = replace(results.steps(100), steps_per_marker=4.0)
+    verdict = judged(divided(input_wait=60, device_compute=40), steps=four_in_one)
+    assert verdict.evidence[0].value == format_duration(results.STEP_NS / 4)
+    assert format_duration(results.STEP_NS * 0.6 / 4) in verdict.sentence
