@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, set_option
-from pipeline_lab.runs.launcher import launch, wait
+from pipeline_lab.runs.launch.launcher import launch, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, update_record
 from pipeline_lab.units import format_bytes

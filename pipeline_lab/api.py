@@ -90,7 +90,7 @@ def run(job: AnyJob, store: AnyStore = None) -> "Run":
         >>> done.record.status.state.value
         'done'
     """
-    from pipeline_lab.runs.launcher import launch, wait_for_end
+    from pipeline_lab.runs.launch.launcher import launch, wait_for_end
     from pipeline_lab.runs.run import Run
 
     opened = _open_store(store)
@@ -152,7 +152,7 @@ def race(
     """
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.racing import choose_race
-    from pipeline_lab.runs.launcher import launch, wait_for_end
+    from pipeline_lab.runs.launch.launcher import launch, wait_for_end
 
     opened = _open_store(store)
     options = choose_race(
@@ -258,7 +258,7 @@ def tune(
         True
     """
     from pipeline_lab.options.tune_options import read_tune_options
-    from pipeline_lab.runs.launcher import wait_for_end
+    from pipeline_lab.runs.launch.launcher import wait_for_end
     from pipeline_lab.tuning.launching import launch_tune
     from pipeline_lab.tuning.result import read_tuning
     from pipeline_lab.tuning.tune import write_values
@@ -323,7 +323,7 @@ def explain(
         >>> diagnosis.verdict.verdict_class.value
         'input-bound'
     """
-    from pipeline_lab.capture.explain import record_dataset
+    from pipeline_lab.capture.record_dataset import record_dataset
 
     return analyze(record_dataset(dataset, step, steps=steps, store=_open_store(store), name=name))
 
@@ -365,10 +365,9 @@ def _open_store(store: AnyStore) -> "RunStore":
 
 def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | RecordedRun":
     """Return where a run lies, or what is known of it already."""
-    from pipeline_lab.runs.finding import find_path
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.run import Run
-    from pipeline_lab.runs.store import RunFolder, RunStore
+    from pipeline_lab.runs.store import RunFolder, RunStore, find_path
 
     if isinstance(run, Run | RunFolder):
         return run.path

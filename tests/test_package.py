@@ -40,12 +40,12 @@ def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
 
 
 def test_launching_needs_no_tensorflow() -> None:
-    assert loaded_by("from pipeline_lab.runs.launcher import launch") == {"pydantic"}
+    assert loaded_by("from pipeline_lab.runs.launch.launcher import launch") == {"pydantic"}
 
 
 def test_diagnosing_a_log_loads_only_what_reads_it() -> None:
     loaded = (
-        "from pipeline_lab.runs.finding import find_path\nfrom pipeline_lab.analysis.diagnosis.diagnose import diagnose"
+        "from pipeline_lab.runs.store import find_path\nfrom pipeline_lab.analysis.diagnosis.diagnose import diagnose"
     )
     assert loaded_by(loaded) == {"numba", "numpy", "pyarrow"}
 

@@ -19,7 +19,7 @@ from pipeline_lab.statistics.paired import log_ratios, paired_ratio
 from pipeline_lab.units import format_bytes
 
 JOB = "benchmarks.overhead.job"
-WATCH = ("pipeline_lab.capture.watch",)
+WATCH = ("pipeline_lab.capture.watch_script",)
 NAMES = {"windows": "ProfileWindows", "watch": "watch"}
 KINDS = {"keras": "Keras fit", "loop": "custom loop"}
 MAX_OVERHEAD_PERCENT = 3.0

@@ -9,9 +9,8 @@ import time
 from dataclasses import replace
 
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.runs.launcher import create_run
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.launch.launcher import create_run
+from pipeline_lab.runs.record import RunRecord, RunState, this_process
 from pipeline_lab.runs.store import RunFolder, RunStore, update_record
 
 
@@ -21,7 +20,7 @@ def run_forked(store: RunStore, options: RaceOptions) -> RunFolder:
     Raises:
         RuntimeError: The race failed; the worker's log in its folder says why.
     """
-    from pipeline_lab.worker import race_session  # noqa: F401, the forks find it imported
+    from pipeline_lab.worker.race import race_session  # noqa: F401, the forks find it imported
     from pipeline_lab.worker.run_job import leave, run_job
 
     folder = create_run(store, options)

@@ -17,12 +17,12 @@ from playwright.sync_api import sync_playwright
 from benchmarks.app import serve_app
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import set_option
-from pipeline_lab.runs.events import PhaseEvent, read_events
-from pipeline_lab.runs.launcher import launch, wait
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.spare import ensure_spare
+from pipeline_lab.runs.launch.launcher import launch, wait
+from pipeline_lab.runs.launch.spare import ensure_spare
+from pipeline_lab.runs.record import this_process
+from pipeline_lab.runs.run_events import PhaseEvent, read_events
+from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.runs.tables import STEPS, read_table
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -20,7 +20,7 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.statistics.paired import log_ratios, paired_ratio
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.units import format_bytes
-from pipeline_lab.worker.pipeline_module import import_pipeline
+from pipeline_lab.worker.prepare.user_code import import_pipeline
 
 FILES, RECORDS, VALUES = 8, 4000, 16
 BATCH = 128

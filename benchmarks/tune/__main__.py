@@ -20,7 +20,7 @@ from benchmarks.tune.replay import random_pick, tpe_pick
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.tune_options import TuneOptions
-from pipeline_lab.runs.launcher import wait
+from pipeline_lab.runs.launch.launcher import wait
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.halving import LEADER, Ratio

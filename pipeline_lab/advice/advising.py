@@ -45,7 +45,7 @@ def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         return ()
     from pipeline_lab.advice.suggestions import suggest  # logs need none of this
     from pipeline_lab.advice.what_if import measure
-    from pipeline_lab.runs.finding import name_of
+    from pipeline_lab.runs.store import name_of
 
     measured = measure(diagnosis, options)
     return () if isinstance(measured, Unavailable) else suggest(diagnosis, measured, name_of(folder.path))

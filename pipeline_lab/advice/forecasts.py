@@ -17,10 +17,10 @@ from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.race_standing import find_standings, read_rounds
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.run_tables import BLOCKS, read_table
+from pipeline_lab.runs.standings import find_standings, read_rounds
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.runs.tables import BLOCKS, read_table
 from pipeline_lab.units import format_percent
 
 

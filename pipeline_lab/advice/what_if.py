@@ -96,9 +96,7 @@ def measure_run(folder: RunFolder) -> Measured | Unavailable:
     Raises:
         TraceReadError: Nothing in the run can be read.
     """
-    from pipeline_lab.analysis.diagnosis.saved import (
-        diagnose_saved,  # the app, which has the diagnosis, needs none of it
-    )
+    from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 
     options = options_of(folder)
     return options if isinstance(options, Unavailable) else measure(diagnose_saved(folder.path), options)

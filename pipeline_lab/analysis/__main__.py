@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunFolder
 
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _index_once(options.path, saved)
     if is_run(options.path):
         with contextlib.suppress(PipelineLabError, OSError):
-            opened.note_reading(RunFolder(options.path), failed[0] if failed and not saved.is_fresh else "")
+            opened_logs.note_reading(RunFolder(options.path), failed[0] if failed and not saved.is_fresh else "")
     return 1 if failed else 0
 
 

@@ -27,7 +27,7 @@ from pipeline_lab.analysis.tf_data.tf_data import TfData
 from pipeline_lab.analysis.verdict.verdict import Finding, Verdict
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
 
 

@@ -4,8 +4,8 @@ import time
 
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.units import NS_PER_S
-from pipeline_lab.worker.failures import is_disk_full
-from pipeline_lab.worker.window_recorder import WindowRecorder, is_taken
+from pipeline_lab.worker.note.failures import is_disk_full
+from pipeline_lab.worker.record.window_recorder import WindowRecorder, is_taken
 
 FIRST_S = 2.0
 """From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""

@@ -1,22 +1,81 @@
-"""The run that this process records into: its windows, its memory and load, its end."""
+"""The run that this process records into, and which process of its job it is."""
 
 import contextlib
+import json
 import shutil
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline_lab.capture.place import Place
-from pipeline_lab.runs import recorded
-from pipeline_lab.runs.events import NoteEvent, PhaseEvent
+from pipeline_lab.runs import recordings
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record
-from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.window_recorder import Profiler, WindowRecorder
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.record.window_recorder import Profiler, WindowRecorder
 
-ALONE = Place()
+_RANKS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
+    ("PMI_RANK", "PMI_SIZE", ("PMI_JOBID", "HYDI_CONTROL_FD")),
+    ("SLURM_PROCID", "SLURM_NTASKS", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
+)
+"""Variables of Open MPI, of MPICH and its kin, and of Slurm's ``srun``: rank, size, and what names the job."""
+
+
+@dataclass(frozen=True)
+class JobRank:
+    """One process among those of a job.
+
+    Attributes:
+        rank: 0, 1, …; the first one owns the run.
+        size: Number of processes.
+        job: The same text in all of them, and in no other job that runs at the same time; empty for a lone process.
+    """
+
+    rank: int = 0
+    size: int = 1
+    job: str = ""
+
+    @property
+    def label(self) -> str:
+        """What tells this process's files from the others'; empty for a lone process."""
+        return f".rank{self.rank}" if self.size > 1 else ""
+
+
+def find_rank(environment: Mapping[str, str]) -> JobRank:
+    """Read the launcher's variables; what they hold badly is as if it were not there."""
+    for rank_name, size_name, job_names in _RANKS:
+        rank, size = _number(environment.get(rank_name)), _number(environment.get(size_name))
+        if rank is not None and size is not None and 0 <= rank < size and size > 1:
+            names = [environment[name] for name in job_names if name in environment]
+            return JobRank(rank, size, _job(environment, " ".join([rank_name, *names])))
+    return _from_tf_config(environment) or JobRank()
+
+
+def _from_tf_config(environment: Mapping[str, str]) -> JobRank | None:
+    """Read ``TF_CONFIG``: chief and workers count, parameter servers and evaluators record runs of their own."""
+    try:
+        config = json.loads(environment.get("TF_CONFIG", ""))
+        cluster, task = config["cluster"], config["task"]
+        members = [(kind, index) for kind in ("chief", "worker") for index in range(len(cluster.get(kind, ())))]
+        rank = members.index((task["type"], int(task["index"])))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if len(members) < 2:
+        return None
+    return JobRank(rank, len(members), _job(environment, json.dumps(cluster, sort_keys=True)))
+
+
+def _job(environment: Mapping[str, str], text: str) -> str:
+    return environment.get("PIPELINE_LAB_JOB") or text
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+ALONE = JobRank()
 
 
 class Recording:
@@ -31,21 +90,21 @@ class Recording:
         begun_s: When the run was begun, s since the epoch; the same for all its processes.
     """
 
-    def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], place: Place = ALONE) -> None:
+    def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], place: JobRank = ALONE) -> None:
         self.place = place
         self._store = store
-        joined = recorded.join(store, place.job) if place.rank else None
+        joined = recordings.join(store, place.job) if place.rank else None
         self.is_owner = joined is None
-        self.folder = recorded.begin(store, name, tags=tags) if joined is None else joined
+        self.folder = recordings.begin(store, name, tags=tags) if joined is None else joined
         if self.is_owner and place.size > 1 and not place.rank:
-            recorded.announce(store, place.job, self.folder)
+            recordings.announce(store, place.job, self.folder)
         self.begun_s = read_record(self.folder).status.created_s
         self.own = self.folder if self.is_owner else self.folder.process(place.rank)
         self.own.path.mkdir(parents=True, exist_ok=True)
         self.clock = Clock()
         self.log = EventLog(self.own.events)
         if place.rank and self.is_owner:
-            self.note(f"No run of {place.job[:80]!r} was going after {recorded.JOIN_S:.0f} s; this one stands alone.")
+            self.note(f"No run of {place.job[:80]!r} was going after {recordings.JOIN_S:.0f} s; this one stands alone.")
 
     def note(self, sentence: str) -> None:
         """Leave a sentence for the run's readers; a full disk swallows it."""
@@ -77,7 +136,7 @@ class Recording:
         if not self.is_owner:
             return
         if self.place.size > 1:
-            recorded.forget(self._store, self.place.job)
+            recordings.forget(self._store, self.place.job)
         end_run(self.folder, state, reason, exit_code)
 
 
@@ -85,10 +144,10 @@ class Sampler:
     """Fills the tables of resources and of tf.data's own model from threads, until it is closed."""
 
     def __init__(self, folder: RunFolder, clock: Clock, on_sample: Callable[[int], bool]) -> None:
-        from pipeline_lab.capture.gpu_in_use import GpuInUse, shows_gpu
         from pipeline_lab.capture.live_iterators import BusiestIterator
-        from pipeline_lab.worker.pipeline_model import sample_model
-        from pipeline_lab.worker.probes import open_resources, sample_resources
+        from pipeline_lab.capture.sampler import GpuInUse, shows_gpu
+        from pipeline_lab.worker.record.pipeline_model import sample_model
+        from pipeline_lab.worker.record.resources import open_resources, sample_resources
 
         self._stack = contextlib.ExitStack()
         table = self._stack.enter_context(contextlib.closing(open_resources(folder.resources)))

@@ -16,14 +16,12 @@ from pathlib import Path
 from types import FrameType
 
 from pipeline_lab.errors import CaptureError, PipelineLabError
-from pipeline_lab.runs.events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.record import RunState, this_process
+from pipeline_lab.runs.run_events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
 from pipeline_lab.runs.store import RunFolder, end_run, update_record
 from pipeline_lab.units import NS_PER_S
-from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.window_recorder import publish
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.record.window_recorder import publish
 
 ELSEWHERE = "the job writes its traces itself, so it must see this store under the same path."
 GONE = "The job at {address} ended, or stopped answering, after {windows}; what was recorded is kept."

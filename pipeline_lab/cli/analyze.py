@@ -38,11 +38,11 @@ def analyze(
     store: StoreOption = None,
 ) -> None:
     """Say why the device waited: the verdict first, then the numbers behind it."""
-    from pipeline_lab.runs.finding import find_path
+    from pipeline_lab.runs.store import find_path
 
     found = find_path(path, store)
     from pipeline_lab.advice.advising import advise
-    from pipeline_lab.runs.single import check_is_one
+    from pipeline_lab.runs.store import check_is_one
 
     check_is_one(found)
     diagnosis = advise(read_diagnosis(found, _spread(workers, ray, store)))

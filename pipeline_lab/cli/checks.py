@@ -17,7 +17,7 @@ import platformdirs
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.report.renderers.chart_images import image_support
-from pipeline_lab.runs.runtime import child_environment, runtime_folder
+from pipeline_lab.runs.launch.runtime import child_environment, runtime_folder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import format_bytes
 

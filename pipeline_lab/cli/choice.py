@@ -67,8 +67,7 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
     from pipeline_lab.advice.told import options_of
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run_options import read_options_file
-    from pipeline_lab.runs.finding import find_path
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.store import RunFolder, find_path
 
     with contextlib.suppress(TraceReadError):  # no run of that name: then it is to be a file
         found = find_path(source, store)

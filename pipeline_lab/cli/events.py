@@ -24,7 +24,7 @@ def events(
     store: StoreOption = None,
 ) -> None:
     """Write the events of a trace as Parquet (for pandas, DuckDB) or as Chrome JSON (for Perfetto)."""
-    from pipeline_lab.runs.finding import find_path
+    from pipeline_lab.runs.store import find_path
     from pipeline_lab.trace.events import write_events
     from pipeline_lab.trace.sources import open_traces
     from pipeline_lab.units import format_count

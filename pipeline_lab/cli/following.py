@@ -39,7 +39,7 @@ def stop_requests() -> Iterator[StopRequests]:
 def follow_run(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a run's progress to its end; the first request to stop cancels it."""
     from pipeline_lab.cli.progress import RunProgress
-    from pipeline_lab.runs.launcher import cancel, follow
+    from pipeline_lab.runs.launch.launcher import cancel, follow
 
     told = False
     with RunProgress(messages()) as progress:

@@ -5,7 +5,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from pipeline_lab.runs.events import (
+from pipeline_lab.runs.launch.launcher import Update
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import (
     CaptureProgressEvent,
     DataProgressEvent,
     Event,
@@ -14,10 +16,8 @@ from pipeline_lab.runs.events import (
     ProgressEvent,
     RaceEvent,
     WindowEvent,
+    describe_phase,
 )
-from pipeline_lab.runs.launcher import Update
-from pipeline_lab.runs.phases import describe_phase
-from pipeline_lab.runs.record import RunState
 
 
 class RunProgress:

@@ -59,7 +59,7 @@ def race(
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm
     from pipeline_lab.options.run_options import own_options
-    from pipeline_lab.runs.launcher import launch
+    from pipeline_lab.runs.launch.launcher import launch
     from pipeline_lab.runs.store import open_store
 
     opened = open_store(store)

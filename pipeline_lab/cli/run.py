@@ -36,7 +36,7 @@ def run(
     """Run one job to its end and print its id; Ctrl-C cancels it and keeps what was recorded."""
     from pipeline_lab.cli.closing import tell_next
     from pipeline_lab.cli.run_document import run_document
-    from pipeline_lab.runs.launcher import launch
+    from pipeline_lab.runs.launch.launcher import launch
     from pipeline_lab.runs.store import open_store
 
     chosen = limit_length(apply_settings(choose_options(preset, options, workload, store), settings), steps, seconds)

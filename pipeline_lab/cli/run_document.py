@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lab.runs.events import ProgressEvent, read_events
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.run_events import ProgressEvent, read_events
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord

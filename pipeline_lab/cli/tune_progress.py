@@ -17,7 +17,7 @@ POLL_S = 0.5
 
 def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a search's steps as they are taken; the first request to stop cancels it."""
-    from pipeline_lab.runs.launcher import cancel
+    from pipeline_lab.runs.launch.launcher import cancel
     from pipeline_lab.tuning.result import read_tuning
     from pipeline_lab.tuning.words import describe
 

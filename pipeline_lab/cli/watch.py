@@ -30,7 +30,7 @@ def watch(
 
     The script keeps its process, streams, signals and exit code; when it is over, the verdict goes to standard error.
     """
-    from pipeline_lab.runs.runtime import module_command
+    from pipeline_lab.runs.launch.runtime import module_command
 
     if seconds > every / 2:
         raise OptionsError(
@@ -43,5 +43,5 @@ def watch(
     options += [f"--store={store}"] if store else []
     options += ["--quiet"] if quiet else []
     options += ["-m"] if module else []
-    command = module_command("pipeline_lab.capture.watch", *options, script, *(arguments or []))
+    command = module_command("pipeline_lab.capture.watch_script", *options, script, *(arguments or []))
     os.execv(command[0], command)  # noqa: S606 (no shell: the script takes this process's place)

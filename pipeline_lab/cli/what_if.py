@@ -34,8 +34,7 @@ def what_if(
     Exit code 5 where nothing can be predicted; the reason is printed, and --race measures all the same where the options
     of the run are known.
     """
-    from pipeline_lab.runs.finding import find_path, name_of
-    from pipeline_lab.runs.store import RunFolder, open_store
+    from pipeline_lab.runs.store import RunFolder, find_path, name_of, open_store
 
     folder = RunFolder(find_path(run, store))
     with reading(folder.id):
@@ -108,7 +107,7 @@ def _race(
     from pipeline_lab.cli.race import check_end
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.errors import Unavailable
-    from pipeline_lab.runs.launcher import launch
+    from pipeline_lab.runs.launch.launcher import launch
     from pipeline_lab.runs.store import open_store
 
     known = None if isinstance(measured, Unavailable) else measured

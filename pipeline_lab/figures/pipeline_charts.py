@@ -15,7 +15,7 @@ from pipeline_lab.figures.aggregate import column
 from pipeline_lab.figures.marks import stage_place
 from pipeline_lab.figures.panels import Panel, draw_panels
 from pipeline_lab.figures.theme import Mode, add_note, colour, new_figure
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_duration, format_percent
 
 ROW_HEIGHT, FRAME_HEIGHT = 42, 110

@@ -14,7 +14,7 @@ from pipeline_lab.figures.comparison_charts import add_bars, mark_zero, rows_fig
 from pipeline_lab.figures.panels import short_labels
 from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, colour, new_figure
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.runs.events import RaceEvent
+from pipeline_lab.runs.run_events import RaceEvent
 from pipeline_lab.statistics.sequential import SequentialResult
 from pipeline_lab.units import NS_PER_MS
 

@@ -1,6 +1,10 @@
 """The run store: a folder of run folders, and at the same time a TensorBoard log directory.
 
 This module owns every file name inside a run folder; nobody else joins one.
+
+Find what the user names: a file, a folder, or a run by its id.
+
+Tell one job, run or log, from what holds several.
 """
 
 import contextlib
@@ -14,19 +18,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
 
-from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.processes import GONE, explain_loss
-from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError
+from pipeline_lab.options.explaining import did_you_mean
+from pipeline_lab.runs.record import GONE, RunKind, RunRecord, RunState, RunStatus, explain_loss
 
-if TYPE_CHECKING:  # the supervisor and the worker's spare start must not wait for pydantic
+if TYPE_CHECKING:
     from pipeline_lab.options.race_options import RaceOptions
     from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.options.tune_options import TuneOptions
+
 
 SAMPLES_NAME = "samples"
 BEGIN_S = 300.0
@@ -414,3 +420,57 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+LONGEST_NAME = 200
+"""Of a longer word nobody takes a part for a run's id."""
+
+
+def name_of(path: Path) -> str:
+    """Return the shortest text by which :func:`find_path` finds a run: its id where the usual store has it, else its path."""
+    with contextlib.suppress(StoreError):
+        if open_store().folder(path.name).path == path:
+            return path.name
+    return str(path)
+
+
+def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -> Path:
+    """Return the absolute path of a file, a folder, or the run of that id.
+
+    Raises:
+        TraceReadError: There is none of them.
+    """
+    with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
+        if Path(what).exists():
+            return Path(what).absolute()
+    opened = store if isinstance(store, RunStore) else find_store(store)
+    try:
+        return opened.folder(str(what)).path
+    except StoreError:
+        name = str(what)
+        offer = did_you_mean(name, (run.id for run in opened.runs())) if len(name) < LONGEST_NAME else ""
+        raise TraceReadError(
+            f"There is no file or folder {name[:LONGEST_NAME]!r}, and no run of that id in {opened.root}; "
+            f"the page Runs and `pipeline-lab runs list` show the runs.{offer}"
+        ) from None
+
+
+def check_is_one(path: Path) -> None:
+    """Refuse the folder of a race or a search, which is no single job.
+
+    Raises:
+        ComparisonError: It is one.
+    """
+    folder = RunFolder(path)
+    kind = read_record(folder).kind if folder.record.is_file() else None
+    if kind is RunKind.RACE:
+        raise ComparisonError(refuse_race(folder.id))
+    if kind is RunKind.TUNE:
+        raise ComparisonError(
+            f"{folder.id} is a search, whose trials are runs and races of their own: `pipeline-lab report {folder.id}` "
+            "names them."
+        )
+
+
+def refuse_race(race_id: str) -> str:
+    return f"{race_id} is a race and holds its own comparison: `pipeline-lab report {race_id}`."

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from pipeline_lab.runs.events import CalibrationEvent, PhaseEvent, read_events
+from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, read_events
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.tuning.trials import Trials
 from pipeline_lab.units import NS_PER_S

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions
-from pipeline_lab.runs.files import read_files
+from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.statistics.record_stream import IntArray
 from pipeline_lab.tuning.budget import Budget, read_costs

@@ -7,9 +7,9 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.launchable import check_launchable
+from pipeline_lab.runs.launch.launchable import check_launchable
+from pipeline_lab.runs.launch.runtime import module_command, runtime_folder, start_process
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
-from pipeline_lab.runs.runtime import module_command, runtime_folder, start_process
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.space import make_space
 from pipeline_lab.tuning.trials import Ledger

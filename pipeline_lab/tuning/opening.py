@@ -5,9 +5,8 @@ from pathlib import Path
 from pipeline_lab.comparison.opening import Recorded, open_any
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import RecordedRun
-from pipeline_lab.runs.finding import find_path
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.store import RunFolder, find_path, read_record
 from pipeline_lab.tuning.result import Tuning, read_tuning
 
 

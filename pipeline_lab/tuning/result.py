@@ -13,9 +13,8 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.finding import name_of
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.store import RunFolder, name_of, read_record
 from pipeline_lab.tuning.history import Ended, Profiled, Proposed, Raced, Step, has_raced, read_history
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import Ledger, TrialLine

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.runs.launcher import wait_for_end
+from pipeline_lab.runs.launch.launcher import wait_for_end
 from pipeline_lab.runs.store import RunStore, open_store
 from pipeline_lab.tuning.knobs import write_argument
 from pipeline_lab.tuning.launching import resume_tune

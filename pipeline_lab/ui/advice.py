@@ -6,7 +6,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, state
 from pipeline_lab.ui.forecast import Forecast

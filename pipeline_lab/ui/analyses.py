@@ -14,8 +14,8 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.tables import SAMPLES, STEPS, read_table
 from pipeline_lab.ui.attempts import Attempts
 from pipeline_lab.ui.cache import Fingerprint, fingerprint
 from pipeline_lab.ui.text import escape
@@ -84,9 +84,7 @@ def _show_waiting(folder: RunFolder) -> None:
 
 
 def _place(folder: RunFolder) -> "SavedDiagnosis":
-    from pipeline_lab.analysis.diagnosis.saved import (
-        SavedDiagnosis,  # its imports take as long as the rest of the app's
-    )
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     return SavedDiagnosis(folder.path)
 

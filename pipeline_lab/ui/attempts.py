@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_lab.runs.runtime import child_environment, module_command
+from pipeline_lab.runs.launch.runtime import child_environment, module_command
 from pipeline_lab.runs.store import RunFolder
 
 RETRY_S = 5.0

@@ -5,8 +5,8 @@ import threading
 from importlib import import_module
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.spare import ensure_spare
+from pipeline_lab.runs.launch.spare import ensure_spare
+from pipeline_lab.runs.record import this_process
 from pipeline_lab.ui import changes, uploads
 
 _prepared = threading.Event()

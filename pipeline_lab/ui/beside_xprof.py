@@ -19,9 +19,7 @@ _attempts = Attempts()
 
 def show(folder: RunFolder) -> None:
     """Show the comparison, or a button that has it made."""
-    from pipeline_lab.analysis.diagnosis.saved import (
-        SavedDiagnosis,  # its imports take as long as the rest of the app's
-    )
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     place = SavedDiagnosis(folder.path)
     check = place.load_cross_check()

@@ -7,7 +7,7 @@ paths on it.
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs.remote import RemoteCapture, launch_capture
+from pipeline_lab.runs.launch.remote_capture import RemoteCapture, launch_capture
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links, server_paths
 from pipeline_lab.ui.text import escape, sentence

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.options.presets import Preset
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pipeline_lab.runs.events import read_events
 from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.run_events import read_events
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.ui.progress import summarise
 from pipeline_lab.ui.text import escape

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import links

@@ -2,20 +2,20 @@
 
 import streamlit as st
 
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import links
 
 
 def show(store: RunStore, folder: RunFolder) -> None:
     """Offer both while nothing is decided."""
-    if not opened.is_unkept(folder):
+    if not opened_logs.is_unkept(folder):
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="unkept"):
         st.markdown(":orange-badge[not kept] This log goes a day after it was opened, unless you keep it.")
         if st.button("Keep", key="keep", type="primary"):
             store.check_unlocked()
-            opened.keep(folder)
+            opened_logs.keep(folder)
             st.rerun()
         if st.button("Throw away", key="throw-away"):
             throw_away(store, folder)

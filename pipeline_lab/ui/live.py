@@ -11,9 +11,9 @@ from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.figures.chart_list import Topic, charts_of
 from pipeline_lab.figures.job_charts import step_time
 from pipeline_lab.figures.stall_charts import stall_over_time
-from pipeline_lab.runs.events import read_events
-from pipeline_lab.runs.launcher import cancel, position
+from pipeline_lab.runs.launch.launcher import cancel, position
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.run_events import read_events
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.ui import analyses, background, cache, live_chart, state, verdict
 from pipeline_lab.ui.progress import Progress, summarise

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline_lab.runs.events import (
+from pipeline_lab.runs.run_events import (
     CaptureProgressEvent,
     DataProgressEvent,
     Event,
@@ -13,8 +13,8 @@ from pipeline_lab.runs.events import (
     ProgressEvent,
     RaceEvent,
     WindowEvent,
+    describe_phase,
 )
-from pipeline_lab.runs.phases import describe_phase
 from pipeline_lab.ui.text import sentence
 from pipeline_lab.units import NS_PER_S, format_count, format_duration
 

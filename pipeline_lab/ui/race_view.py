@@ -10,8 +10,8 @@ from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.figures.race_charts import closing_intervals
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
-from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import analyses, contents, details, ending, export_links, live, live_chart, notes, subjects
 from pipeline_lab.ui.text import escape

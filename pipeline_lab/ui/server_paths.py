@@ -14,7 +14,7 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.security import LOCAL_HOSTS
 
@@ -30,13 +30,13 @@ def problem() -> str:
     return "" if allowed or (allowed is None and is_local()) else _OFF
 
 
-def open_path(store: RunStore, text: str, copied: opened.Copied) -> RunFolder:
+def open_path(store: RunStore, text: str, copied: opened_logs.Copied) -> RunFolder:
     """Make a run of a trace file, a log directory, an archive or a run folder; a run of the store is itself.
 
     Args:
         store: Where the run goes.
         text: The path as the user wrote it.
-        copied: As for :func:`~pipeline_lab.runs.opened.bring`.
+        copied: As for :func:`~pipeline_lab.runs.opened_logs.bring`.
 
     Raises:
         StoreError: It does not exist, may not be opened, or cannot be brought into the store.
@@ -44,10 +44,10 @@ def open_path(store: RunStore, text: str, copied: opened.Copied) -> RunFolder:
     path = _resolve(text)
     if path.parent == store.root.resolve() and RunFolder(path).record.is_file():
         return store.folder(path.name)
-    arrival = opened.new_arrival(store)
+    arrival = opened_logs.new_arrival(store)
     try:
-        opened.bring(path, arrival, copied)
-        return opened.adopt(store, arrival, path.name)
+        opened_logs.bring(path, arrival, copied)
+        return opened_logs.adopt(store, arrival, path.name)
     finally:
         shutil.rmtree(arrival, ignore_errors=True)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pipeline_lab.runs.opened import PART_OF_A_LOG
+from pipeline_lab.runs.opened_logs import PART_OF_A_LOG
 from pipeline_lab.ui import uploads
 from pipeline_lab.units import format_bytes
 

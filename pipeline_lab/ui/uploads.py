@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store
 from pipeline_lab.ui import changes
 from pipeline_lab.units import format_bytes
@@ -83,7 +83,7 @@ async def begin(request: Request) -> Response:
     """Give out the id of a new upload."""
     try:
         _check_origin(request)
-        folder = await to_thread.run_sync(opened.new_arrival, open_store(locked=changes.problem()))
+        folder = await to_thread.run_sync(opened_logs.new_arrival, open_store(locked=changes.problem()))
     except UploadError as error:
         return _refuse(error)
     except StoreError as error:
@@ -136,7 +136,7 @@ def finish(store: RunStore, upload_id: str) -> RunFolder:
     upload = _uploads.pop(upload_id, None)
     if upload is None or not upload.names:
         raise StoreError("That upload is gone; send the files again.")
-    return opened.adopt(store, upload.folder, title(upload.names))
+    return opened_logs.adopt(store, upload.folder, title(upload.names))
 
 
 def title(names: list[str]) -> str:
@@ -153,7 +153,7 @@ async def _store(request: Request, upload: Upload) -> None:
     if announced.isdigit():
         _check_size(upload.received_bytes + int(announced))
         _check_room(upload.folder, int(announced))
-    path = upload.folder / opened.place(name)
+    path = upload.folder / opened_logs.place(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         file = path.open("xb", buffering=0)
@@ -229,7 +229,7 @@ def _refuse(error: UploadError) -> Response:
 
 def discard_stale() -> None:
     """Clear away what nobody kept or finished."""
-    opened.discard_stale(open_store(), time.time())
+    opened_logs.discard_stale(open_store(), time.time())
 
 
 ROUTES = [

@@ -12,9 +12,8 @@ from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.report.content import Table
-from pipeline_lab.runs.finding import name_of
-from pipeline_lab.runs.launcher import launch
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.launch.launcher import launch
+from pipeline_lab.runs.store import RunFolder, RunStore, name_of
 from pipeline_lab.ui import contents, leave, links, what_if_form
 from pipeline_lab.ui.text import escape, prose
 from pipeline_lab.ui.verdict import weighed

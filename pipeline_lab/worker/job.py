@@ -1,13 +1,44 @@
-"""What every part of a running job needs to know."""
+"""What every part of a running job needs to know, and the request to stop it."""
 
+import signal
 from dataclasses import dataclass
+from types import FrameType
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.events import PhaseEvent
+from pipeline_lab.runs.run_events import PhaseEvent
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+
+
+class StopRequestedError(Exception):
+    """The job was asked to stop before it trained; nothing went wrong."""
+
+
+class StopRequest:
+    """Remembers that the job shall end."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def listen(self) -> None:
+        """Let SIGTERM set the request; call on the main thread."""
+        signal.signal(signal.SIGTERM, self._set)
+
+    def request(self) -> None:
+        """Ask the job to stop."""
+        self.is_set = True
+
+    def check(self) -> None:
+        """Leave the preparation of a job that nobody wants any more.
+
+        Raises:
+            StopRequestedError: The request is there.
+        """
+        if self.is_set:
+            raise StopRequestedError
+
+    def _set(self, _signal: int, _frame: FrameType | None) -> None:
+        self.request()
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,27 @@
-"""Run one job from its folder and leave a readable run, however it ends."""
+"""Run one job from its folder and leave a readable run, however it ends.
+
+A worker that loads TensorFlow before its job is known, without getting in anybody's way.
+"""
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import shutil
 import sys
+import threading
 import traceback
 from pathlib import Path
 
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
-from pipeline_lab.runs.events import PhaseEvent
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.run_events import PhaseEvent
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.failures import report_failure
-from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
+from pipeline_lab.worker.job import Job, StopRequest, StopRequestedError
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.note.failures import report_failure
+from pipeline_lab.worker.record.own_process import lower_own_priority
 
 
 def run_job(path: Path) -> int:
@@ -63,7 +67,7 @@ def _run(folder: RunFolder, log: EventLog) -> None:
     with contextlib.suppress(StopRequestedError):
         if record.kind is RunKind.RACE:
             race = read_race_options(document)
-            from pipeline_lab.worker.race_session import run_race  # takes seconds unless a spare has done it
+            from pipeline_lab.worker.race.race_session import run_race  # takes seconds unless a spare has done it
 
             run_race(folder, race, log, stop)
         else:
@@ -78,3 +82,29 @@ def _redirect_output(folder: RunFolder) -> None:
     with folder.log.open("ab") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())
+
+
+READY = "ready"
+
+
+def load_quietly() -> bool:
+    """Import all that a job needs on a thread of low priority; say whether that worked.
+
+    The priority belongs to the thread alone: the main thread, which runs the job later, keeps its own. No device is
+    touched, so that a waiting worker holds none of a GPU's memory.
+    """
+    errors: list[BaseException] = []
+
+    def load() -> None:
+        try:
+            lower_own_priority()
+            importlib.import_module("pipeline_lab.worker.session")
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=load, name="import")
+    thread.start()
+    thread.join()
+    for error in errors:
+        traceback.print_exception(error)
+    return not errors

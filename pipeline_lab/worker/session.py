@@ -4,43 +4,61 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from pipeline_lab.pipeline.source import has_files_of_its_own
-from pipeline_lab.runs.events import NoteEvent
-from pipeline_lab.runs.files import DataFile, write_files
 from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
+from pipeline_lab.runs.run_events import NoteEvent
+from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
 from pipeline_lab.runs.store import RunFolder, update_record
-from pipeline_lab.runs.tables import EVALUATED, TableWriter
-from pipeline_lab.runs.written import write_written
-from pipeline_lab.worker.calibration import calibrate
-from pipeline_lab.worker.checkpoints import Checkpoints
-from pipeline_lab.worker.course import Course
-from pipeline_lab.worker.device import Device, choose_device
-from pipeline_lab.worker.environment import describe_environment
-from pipeline_lab.worker.evaluation import Evaluation
-from pipeline_lab.worker.gpu import Gpu
-from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.job_data import JobData
-from pipeline_lab.worker.job_pipeline import Pipeline, find_files, open_pipeline
-from pipeline_lab.worker.loops import make_loop, make_steps
-from pipeline_lab.worker.own_code import OwnPipeline
-from pipeline_lab.worker.page_cache import cool
-from pipeline_lab.worker.pipeline_model import sample_model
-from pipeline_lab.worker.probes import open_resources, sample_resources
-from pipeline_lab.worker.profiler import TensorFlowProfiler, mark_step
-from pipeline_lab.worker.recorder import StepRecorder
-from pipeline_lab.worker.steps import Steps
-from pipeline_lab.worker.stopping import StopRequest
-from pipeline_lab.worker.trainer import Trainer
-from pipeline_lab.worker.window_recorder import WindowRecorder
-from pipeline_lab.worker.windows import StepWindows
+from pipeline_lab.worker.calibrate import calibrate, cool
+from pipeline_lab.worker.job import Job, StopRequest
+from pipeline_lab.worker.note.environment import describe_environment
+from pipeline_lab.worker.prepare.device import Device, choose_device
+from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, find_files, open_pipeline
+from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.prepare.written_pipeline import describe_written
+from pipeline_lab.worker.record.pipeline_model import sample_model
+from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
+from pipeline_lab.worker.record.resources import Gpu, open_resources, sample_resources
+from pipeline_lab.worker.record.step_recorder import StepRecorder
+from pipeline_lab.worker.record.step_windows import StepWindows
+from pipeline_lab.worker.record.window_recorder import WindowRecorder
+from pipeline_lab.worker.train.course import Course
+from pipeline_lab.worker.train.evaluate import Evaluation
+from pipeline_lab.worker.train.loops import make_loop, make_steps
+from pipeline_lab.worker.train.training_steps import Steps, Trainer
 from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit, find_tables, make_trainer
-from pipeline_lab.worker.written_pipeline import describe_written
 from pipeline_lab.workloads.workload import Workload
+
+
+class Checkpoints:
+    """Keeps the latest checkpoint of a job in its scratch folder.
+
+    Args:
+        trainer: Whose weights are written.
+        folder: Where to.
+        every: Steps between two; None writes none.
+    """
+
+    def __init__(self, trainer: Trainer, folder: Path, every: int | None) -> None:
+        self._every, self._path = every, str(folder / "checkpoint" / "model")
+        self._checkpoint = tf.train.Checkpoint(weights=trainer.weights()) if every else None
+
+    def after_steps(self, first: int, last: int) -> None:
+        """Write one if it became due with one of these steps."""
+        if (
+            self._checkpoint is not None
+            and self._every is not None
+            and (last + 1) // self._every > first // self._every
+        ):
+            self._checkpoint.write(self._path)
+
 
 _KEPT: list[Any] = []
 

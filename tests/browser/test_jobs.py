@@ -7,7 +7,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from pipeline_lab.runs.launcher import cancel
+from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import read_record
 from tests.browser.conftest import FAKE_WORKER, PATIENCE_MS, end_all, free_port, serve, settle, tab_to, visit

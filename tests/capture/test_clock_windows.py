@@ -7,9 +7,9 @@ import pytest
 from pipeline_lab.capture import clock_windows
 from pipeline_lab.capture.clock_windows import ClockWindows
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.run_events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.worker.window_recorder import BUSY, WindowRecorder
+from pipeline_lab.worker.record.window_recorder import BUSY, WindowRecorder
 from tests.worker.fakes import FakeProfiler
 
 MB = 1_000_000

@@ -9,11 +9,11 @@ import pytest
 
 from pipeline_lab import analyze
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.runs.events import NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.run_tables import MODEL, read_table
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.runs.tables import MODEL, read_table
-from pipeline_lab.worker.window_recorder import BUSY
+from pipeline_lab.worker.record.window_recorder import BUSY
 
 SCRIPT = """
 import sys, time
@@ -65,7 +65,7 @@ os._exit(0)
 def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     store = RunStore(tmp_path / "store")
-    command = [sys.executable, "-m", "pipeline_lab.capture.watch", "--store", str(store.root)]
+    command = [sys.executable, "-m", "pipeline_lab.capture.watch_script", "--store", str(store.root)]
     command += ["--every", "3", "--seconds", "0.3", "train.py", str(store.root)]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]

@@ -4,7 +4,7 @@ from pathlib import Path
 from pipeline_lab.options.presets import BASELINE, PRESETS
 from pipeline_lab.options.run_options import options_schema, read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.launcher import wait
+from pipeline_lab.runs.launch.launcher import wait
 from tests.cli.support import call
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s

@@ -3,9 +3,9 @@ import io
 from rich.console import Console
 
 from pipeline_lab.cli.progress import RunProgress
-from pipeline_lab.runs.events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
-from pipeline_lab.runs.launcher import Update
+from pipeline_lab.runs.launch.launcher import Update
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.runs.run_events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
 from pipeline_lab.ui.progress import summarise
 
 

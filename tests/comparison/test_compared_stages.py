@@ -8,7 +8,7 @@ from pipeline_lab.comparison.compared_stages import FROM_MODEL, FROM_TRACE, Comp
 from pipeline_lab.comparison.recorded_runs import compare_runs
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison_charts import stage_difference, stages_by_run
-from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
+from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 from tests.support import results
 from tests.support.recorded import recorded
 

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import DataError, OptionsError
-from pipeline_lab.runs.example import FoundFeature, NoExampleError, find_features
-from pipeline_lab.runs.found_features import find_misfitting_record, infer_features, suggest_options
+from pipeline_lab.runs.found_features import (
+    FoundFeature,
+    NoExampleError,
+    find_features,
+    find_misfitting_record,
+    infer_features,
+    suggest_options,
+)
 from pipeline_lab.workloads.records import RecordFeature, format_features, parse_features
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s, strings

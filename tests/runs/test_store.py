@@ -11,8 +11,7 @@ import pytest
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.presets import SYNTHETIC
-from pipeline_lab.runs.processes import SILENT_S, is_alive, this_process
-from pipeline_lab.runs.record import Process, RunRecord, RunState
+from pipeline_lab.runs.record import SILENT_S, Process, RunRecord, RunState, is_alive, this_process
 from pipeline_lab.runs.store import (
     RESERVE_BYTES,
     RunFolder,

@@ -9,8 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_lab.runs.events import Event, FailureEvent, NoteEvent, PhaseEvent, ProgressEvent, RaceEvent, format_event
 from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.run_events import (
+    Event,
+    FailureEvent,
+    NoteEvent,
+    PhaseEvent,
+    ProgressEvent,
+    RaceEvent,
+    format_event,
+)
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
 
 

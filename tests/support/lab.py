@@ -13,9 +13,9 @@ import pytest
 
 from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.events import NoteEvent, read_events
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline_lab.runs.tables import MODEL
+from pipeline_lab.runs.run_tables import MODEL
 
 INTERLEAVE, ASYNC_INTERLEAVE, KNOWN, ASYNC_KNOWN, UNKNOWN = 1, 2, 3, 4, 5
 MS = 1_000_000

@@ -4,12 +4,11 @@ import json
 import time
 from pathlib import Path
 
-from pipeline_lab.runs.events import CalibrationEvent, WindowEvent, format_event
-from pipeline_lab.runs.files import DataFile, write_files
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
+from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_process
+from pipeline_lab.runs.run_documents import DataFile, write_files
+from pipeline_lab.runs.run_events import CalibrationEvent, WindowEvent, format_event
+from pipeline_lab.runs.run_tables import RESOURCES, SAMPLES, STEPS, TableWriter
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS, TableWriter
 from tests.support.xspace import XSpace
 
 EPOCH = 1_700_000_000_000_000_000

@@ -45,10 +45,9 @@ from pipeline_lab.analysis.tf_data.tf_data import (
 )
 from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.events import EvaluationEvent
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import EVALUATED, OUTPUTS, PADDING
-from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
+from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, WrittenStage
+from pipeline_lab.runs.run_events import EvaluationEvent
+from pipeline_lab.runs.run_tables import EVALUATED, OUTPUTS, PADDING
 
 MS = 1_000_000
 STEP_NS = 50 * MS

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.events import (
+from pipeline_lab.runs.record import Process, RunState, this_process
+from pipeline_lab.runs.run_documents import DataFile, write_files
+from pipeline_lab.runs.run_events import (
     Event,
     FailureEvent,
     NoteEvent,
@@ -14,11 +16,8 @@ from pipeline_lab.runs.events import (
     WindowEvent,
     format_event,
 )
-from pipeline_lab.runs.files import DataFile, write_files
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.record import Process, RunState
+from pipeline_lab.runs.run_tables import NAMES, RESOURCES, SAMPLES, STEPS, TableWriter
 from pipeline_lab.runs.store import RunFolder, RunStore, update_record
-from pipeline_lab.runs.tables import NAMES, RESOURCES, SAMPLES, STEPS, TableWriter
 
 MS = 1_000_000
 START_NS = 1_767_268_800_000_000_000

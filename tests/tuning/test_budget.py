@@ -11,8 +11,8 @@ from pipeline_lab.cli.choice import apply_settings
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.events import CalibrationEvent, PhaseEvent, format_event
 from pipeline_lab.runs.record import RunKind, RunState
+from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, format_event
 from pipeline_lab.runs.store import RunStore, read_record, update_record
 from pipeline_lab.tuning.budget import Budget, Costs, read_costs
 from pipeline_lab.tuning.executors.executor import Finished

@@ -7,8 +7,8 @@ import pytest
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import SPARSE
 from pipeline_lab.options.tune_options import TuneOptions
-from pipeline_lab.runs import runtime
-from pipeline_lab.runs.launcher import cancel
+from pipeline_lab.runs.launch import runtime
+from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning import launching

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.tune_options import read_tune_options
-from pipeline_lab.runs.queue import MeasurementLock
+from pipeline_lab.runs.launch.queue import MeasurementLock
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore, read_record
 from pipeline_lab.tuning.executors.ray_trial import measure, unpack

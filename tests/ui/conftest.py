@@ -3,7 +3,8 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipeline_lab.runs import launcher, runtime, store
+from pipeline_lab.runs import store
+from pipeline_lab.runs.launch import launcher, runtime
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import analyses, background
 from pipeline_lab.ui.server import SCRIPT

@@ -1,6 +1,7 @@
 """Record a running job from the app."""
 
-from pipeline_lab.runs import recorded, runtime
+from pipeline_lab.runs import recordings
+from pipeline_lab.runs.launch import runtime
 from pipeline_lab.ui import analyses, server_paths
 from tests.support import results
 from tests.ui.conftest import texts
@@ -41,7 +42,7 @@ def test_it_is_not_offered_to_other_machines(open_page, monkeypatch):
 def test_a_run_without_a_step_table_shows_its_verdict_while_it_goes_on(open_page, run_store, monkeypatch):
     found = results.diagnosis()
     monkeypatch.setattr(analyses, "saved", lambda _: found)
-    folder = recorded.begin(run_store, "watched", tags=())
+    folder = recordings.begin(run_store, "watched", tags=())
     window = folder.window("window-0001")
     window.mkdir(parents=True)
     (window / "host.xplane.pb").write_bytes(b"")

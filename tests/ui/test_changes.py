@@ -8,8 +8,8 @@ import streamlit as st
 from pipeline_lab.errors import StoreError
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import set_options
-from pipeline_lab.runs import opened, recorded
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs import opened_logs, recordings
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import background, changes, uploads
@@ -60,8 +60,8 @@ def test_a_locked_store_is_read_and_nothing_else(tmp_path):
         lambda: locked.rename(run.id, "new"),
         lambda: locked.tag(run.id, ("new",)),
         lambda: locked.remove(run.id),
-        lambda: opened.new_arrival(locked),
-        lambda: recorded.begin(locked, "job", tags=()),
+        lambda: opened_logs.new_arrival(locked),
+        lambda: recordings.begin(locked, "job", tags=()),
         lambda: save_preset(locked, "mine", options),
         lambda: remove_preset(locked, "mine"),
     ):
@@ -79,7 +79,7 @@ def test_no_upload_begins_where_one_may_only_look(run_store, monkeypatch):
 
 
 def test_what_nobody_kept_goes_only_where_one_may_delete(run_store, monkeypatch):
-    half = opened.new_arrival(run_store)
+    half = opened_logs.new_arrival(run_store)
     os.utime(half, (0, 0))
     for allowed, is_left in (("0", True), ("1", False)):
         monkeypatch.setenv(changes.VARIABLE, allowed)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.runs import opened, recorded
+from pipeline_lab.runs import opened_logs, recordings
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui import cache
@@ -56,9 +56,9 @@ def test_a_run_without_steps_has_no_numbers(tmp_path):
 
 
 def test_a_log_has_the_numbers_of_its_diagnosis(store):
-    arrival = opened.new_arrival(store)
+    arrival = opened_logs.new_arrival(store)
     (arrival / "h.xplane.pb").write_bytes(b"x")
-    folder = opened.adopt(store, arrival, "h")
+    folder = opened_logs.adopt(store, arrival, "h")
     assert summary(folder) == RunSummary(None, None)
     diagnosis = results.diagnosis(steps=replace(results.steps(), steps_per_marker=2.0))
     SavedDiagnosis(folder.path).save(diagnosis, fingerprint(folder.path))
@@ -68,7 +68,7 @@ def test_a_log_has_the_numbers_of_its_diagnosis(store):
 
 
 def test_a_watched_job_has_the_numbers_of_its_windows(store):
-    folder = recorded.begin(store, "train.py", tags=())
+    folder = recordings.begin(store, "train.py", tags=())
     assert summary(folder) == RunSummary(None, None)
     diagnosis = results.diagnosis()
     SavedDiagnosis(folder.path).save(diagnosis, "while it is going on")

@@ -1,4 +1,4 @@
-from pipeline_lab.runs.events import (
+from pipeline_lab.runs.run_events import (
     CaptureProgressEvent,
     DataProgressEvent,
     FailureEvent,

@@ -11,8 +11,8 @@ from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.figures.race_charts import closing_intervals
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.runs.events import RaceEvent, read_events
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.ui import analyses
 from pipeline_lab.ui.origin import read_origin
 from pipeline_lab.ui.progress import summarise

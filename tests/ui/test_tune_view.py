@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lab.runs import runtime
+from pipeline_lab.runs.launch import runtime
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.tuning import launching
 from pipeline_lab.tuning.result import read_tuning

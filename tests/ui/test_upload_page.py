@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.ui import analyses, changes, server_paths, upload_zone, uploads
 from tests.support import results
 from tests.ui.conftest import texts
@@ -44,8 +44,8 @@ def test_a_path_becomes_an_unkept_run_and_its_page_opens(open_log, run_store, lo
 
 @pytest.mark.usefixtures("diagnosis")
 def test_an_upload_becomes_a_run_and_its_page_opens(open_page, run_store, log, monkeypatch):
-    arrival = opened.new_arrival(run_store)
-    opened.bring(log, arrival)
+    arrival = opened_logs.new_arrival(run_store)
+    opened_logs.bring(log, arrival)
     monkeypatch.setitem(uploads._uploads, "abc", uploads.Upload(arrival, ["my log.xplane.pb"]))
     monkeypatch.setattr(upload_zone, "show", lambda opened: "" if opened else "abc")
     app = open_page("upload")
@@ -60,7 +60,7 @@ def test_keep_keeps(open_log, open_page, run_store, log):
     folder = run_store.folder(run_store.runs()[0].id)
     app = open_page("run", run=folder.id)
     app.button(key="keep").click().run()
-    assert not opened.is_unkept(folder)
+    assert not opened_logs.is_unkept(folder)
     assert "not kept" not in texts(app)
 
 

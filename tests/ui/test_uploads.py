@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.applications import Starlette
 
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui import uploads
 from pipeline_lab.ui.routes import ROUTES
@@ -86,7 +86,7 @@ def test_a_whole_upload_becomes_an_unkept_run(store):
     record = store.read(folder.id)
     assert (record.name, record.tags, record.options, record.status.state) == ("host.xplane.pb", ("log",), None, "done")
     assert (folder.opened / "plugins/profile/opened/host.xplane.pb").read_bytes() == b"abcd"
-    assert opened.is_unkept(folder)
+    assert opened_logs.is_unkept(folder)
     assert not list(store.arrivals.iterdir())
 
 

@@ -10,11 +10,9 @@ from typing import Any
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.stopping import StopRequest
-from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.worker.job import Job, StopRequest
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
 
 TRACE = b"trace"
 

@@ -30,29 +30,26 @@ from pipeline_lab import explain
 from pipeline_lab.capture import remote
 from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.profile_windows import ProfileWindows
-from pipeline_lab.capture.profilers import OwnProfiler
+from pipeline_lab.capture.shared_profiler import OwnProfiler
 from pipeline_lab.errors import CaptureError, DataError, OptionsError, PipelineLabError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs import recorded
+from pipeline_lab.runs import recordings
+from pipeline_lab.runs.run_documents import write_written
+from pipeline_lab.runs.run_tables import EVALUATED, MODEL, TableWriter, read_table
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.runs.tables import EVALUATED, MODEL, TableWriter, read_table
-from pipeline_lab.runs.written import write_written
-from pipeline_lab.worker.checkpoints import Checkpoints
-from pipeline_lab.worker.clock import Clock
-from pipeline_lab.worker.evaluation import Evaluation
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.failures import explain_failure
-from pipeline_lab.worker.job import Job
-from pipeline_lab.worker.padding import measure_padding
-from pipeline_lab.worker.pipeline_model import ModelProbe, period_s, sample_model
-from pipeline_lab.worker.pipeline_module import import_pipeline
-from pipeline_lab.worker.session import run_session
-from pipeline_lab.worker.stopping import StopRequest, StopRequestedError
+from pipeline_lab.worker.job import Job, StopRequest, StopRequestedError
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.note.failures import explain_failure
+from pipeline_lab.worker.prepare.user_code import import_pipeline
+from pipeline_lab.worker.prepare.written_pipeline import describe_written
+from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
+from pipeline_lab.worker.record.step_recorder import measure_padding
+from pipeline_lab.worker.session import Checkpoints, run_session
+from pipeline_lab.worker.train.evaluate import Evaluation
 from pipeline_lab.worker.workloads import data_and_step
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
-from pipeline_lab.worker.written_pipeline import describe_written
 from tests.worker.fakes import make_job
 
 tf.config.set_logical_device_configuration(
@@ -501,7 +498,7 @@ def record_by_address(store: str, job: str) -> tuple[str, str, str]:
     worker = threading.Thread(target=work)
     worker.start()
     address = f"localhost:{_free_port()}" if job == "nowhere" else _profiler_server()
-    folder = recorded.begin(RunStore(Path(store)), "capture", tags=())
+    folder = recordings.begin(RunStore(Path(store)), "capture", tags=())
     listens = (lambda _: False) if job == "ends" else remote._listens
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

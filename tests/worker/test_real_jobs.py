@@ -20,7 +20,9 @@ from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.stages import BatchStage, ParseStage, RepeatStage, ShuffleStage
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.runs.events import (
+from pipeline_lab.runs.record import RunRecord, RunState, this_process
+from pipeline_lab.runs.run_documents import read_files
+from pipeline_lab.runs.run_events import (
     CalibrationEvent,
     FailureEvent,
     PhaseEvent,
@@ -28,11 +30,8 @@ from pipeline_lab.runs.events import (
     WindowEvent,
     read_events,
 )
-from pipeline_lab.runs.files import read_files
-from pipeline_lab.runs.processes import this_process
-from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.run_tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
-from pipeline_lab.runs.tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.workloads.images import ImagesWorkload
 from tests.worker.fakes import make_folder
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs.events import WindowEvent, read_events
+from pipeline_lab.runs.run_events import WindowEvent, read_events
 from pipeline_lab.runs.store import RunStore
 
 pytestmark = pytest.mark.tensorflow

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs.events import ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.store import RunStore
 
 STEPS = 40

@@ -38,7 +38,7 @@ from pipeline_lab.analysis.tf_data.written_words import NOT_WRITTEN
 from pipeline_lab.analysis.verdict import findings
 from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
 
 NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."

@@ -16,8 +16,8 @@ from pipeline_lab.analysis.diagnosis.stored_parts import NO_READS, read_stored
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.tables import SAMPLES
 from pipeline_lab.trace.derived import read_session
 from pipeline_lab.trace.log_search import SourceKind, TraceSource
 from pipeline_lab.trace.sources import find_traces

@@ -11,12 +11,21 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.lives import predict_run, reachable_examples
-from pipeline_lab.runs.events import Event, read_events
-from pipeline_lab.runs.files import DataFile, read_files, read_tables
 from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, read_data_tables, read_files, read_written
+from pipeline_lab.runs.run_events import Event, read_events
+from pipeline_lab.runs.run_tables import (
+    EVALUATED,
+    LABELS,
+    MODEL,
+    OUTPUTS,
+    PADDING,
+    RESOURCES,
+    SAMPLES,
+    STEPS,
+    read_table,
+)
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.runs.tables import EVALUATED, LABELS, MODEL, OUTPUTS, PADDING, RESOURCES, SAMPLES, STEPS, read_table
-from pipeline_lab.runs.written import WrittenPipeline, read_written
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
@@ -87,7 +96,7 @@ def read_job(folder: RunFolder) -> JobTables:
         environment=environment,
         events=read_events(folder.events),
         files=read_files(folder.files),
-        tables=read_tables(folder.files),
+        tables=read_data_tables(folder.files),
         predict=_prediction(options, environment),
         views=1 if options is None else options.pipeline.views,
         training=TrainingOptions() if options is None else options.training,

@@ -81,7 +81,7 @@ def judged(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def as_warmup(steps: pa.Table, first_step: int) -> pa.Table:
-    """Return the steps of a run with all before the later epochs as warm-up; of schema ``runs.tables.STEPS``."""
+    """Return the steps of a run with all before the later epochs as warm-up; of schema ``runs.run_tables.STEPS``."""
     before = tables.ints(steps, "step") < first_step
     return tables.replace_column(steps, "warmup", (tables.bools(steps, "warmup") | before))
 

@@ -41,7 +41,7 @@ from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Operation, PathS
 from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
 from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
+from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.trace.schema import Salvage
 

@@ -121,8 +121,8 @@ def measure_model(model: pa.Table | None, steps: pa.Table, origin_ns: int) -> Li
     """Sum up the samples of a run.
 
     Args:
-        model: Of schema ``runs.tables.MODEL``; None for a run without that table.
-        steps: Of schema ``runs.tables.STEPS``, for the end of the warm-up.
+        model: Of schema ``runs.run_tables.MODEL``; None for a run without that table.
+        steps: Of schema ``runs.run_tables.STEPS``, for the end of the warm-up.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
 
     Raises:

@@ -56,7 +56,7 @@ class NodeRows:
 
 
 def read_nodes(table: pa.Table) -> NodeRows:
-    """Arrange a table of schema ``runs.tables.MODEL``; it has at least one row."""
+    """Arrange a table of schema ``runs.run_tables.MODEL``; it has at least one row."""
     times_ns, sample = np.unique(tables.ints(table, "time_ns"), return_inverse=True)
     node = tables.ints(table, "node")
     stage, paths, parents = _stages(node, tables.ints(table, "parent"), table.column("name").to_pylist())

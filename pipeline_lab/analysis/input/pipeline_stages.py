@@ -12,7 +12,7 @@ from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, StageOrigin, TfData
 from pipeline_lab.analysis.tf_data.written_words import labels_of
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
 
 
 @dataclass(frozen=True, kw_only=True)

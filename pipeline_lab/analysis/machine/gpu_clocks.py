@@ -33,7 +33,7 @@ def measure_clocks(resources: pa.Table) -> GpuClocks:
     """Sum up the samples of a run.
 
     Args:
-        resources: Of schema ``runs.tables.RESOURCES``.
+        resources: Of schema ``runs.run_tables.RESOURCES``.
 
     Raises:
         TraceIncompleteError: The clock was not sampled.

@@ -14,7 +14,7 @@ from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tables import BoolArray
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
 
 NO_LOAD = (
     "The job's processor time is only known for runs of Pipeline Lab that were sampled while they made steps; launch a longer "
@@ -51,8 +51,8 @@ def measure_load(
     Args:
         environment: Of the run's record.
         written: The pipeline as written, which knows its threads.
-        steps: Of schema ``runs.tables.STEPS``.
-        resources: Of schema ``runs.tables.RESOURCES``.
+        steps: Of schema ``runs.run_tables.STEPS``.
+        resources: Of schema ``runs.run_tables.RESOURCES``.
 
     Raises:
         TraceIncompleteError: There is no such sample, or the record does not tell the cores.
@@ -75,7 +75,7 @@ def measure_recorded_load(
     Args:
         environment: Of the run's record.
         recorded: The steps of all windows.
-        resources: Of schema ``runs.tables.RESOURCES``.
+        resources: Of schema ``runs.run_tables.RESOURCES``.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
 
     Raises:

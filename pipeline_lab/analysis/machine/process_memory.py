@@ -10,8 +10,8 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, contains
 from pipeline_lab.analysis.machine.profiler_cost import flushes
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.events import Event, WindowEvent
-from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_events import Event, WindowEvent
 
 MEMORY_TABLE = pa.schema([("time_ns", pa.int64()), ("rss_bytes", pa.int64()), ("flushing", pa.bool_())])
 """Process memory over time, on the diagnosis' axis; at most 4,000 rows, each the largest of its stretch of time."""
@@ -44,8 +44,8 @@ def measure_memory(
     """Join what was sampled by the clock with what each step noted.
 
     Args:
-        steps: Of schema ``runs.tables.STEPS``.
-        resources: Of schema ``runs.tables.RESOURCES``.
+        steps: Of schema ``runs.run_tables.STEPS``.
+        resources: Of schema ``runs.run_tables.RESOURCES``.
         events: The worker's events, for the flushes.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         data: Everything that the job reads.

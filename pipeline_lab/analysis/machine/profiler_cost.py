@@ -12,7 +12,7 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, union
 from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.events import Event, WindowEvent
+from pipeline_lab.runs.run_events import Event, WindowEvent
 
 WINDOW_TABLE = pa.schema(
     [
@@ -62,7 +62,7 @@ def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: i
 
     Args:
         events: The worker's events.
-        steps: Of schema ``runs.tables.STEPS``.
+        steps: Of schema ``runs.run_tables.STEPS``.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
 
     Raises:

@@ -11,9 +11,9 @@ from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.events import EvaluationEvent, Event
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_events import EvaluationEvent, Event
+from pipeline_lab.runs.run_tables import SAMPLES
 
 PASS_TABLE = pa.schema(
     [
@@ -80,7 +80,7 @@ def read_evaluation(
 
     Args:
         events: The worker's events.
-        evaluated: Of schema ``runs.tables.EVALUATED``; no rows without the sample probe.
+        evaluated: Of schema ``runs.run_tables.EVALUATED``; no rows without the sample probe.
         files: All data files of the job.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         held_out: How many of the files, the last ones, only passes read.

@@ -18,7 +18,7 @@ import numpy as np
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 _READER = re.compile(r"Iterator::.*::(?:TFRecord|TextLine|FixedLengthRecord)")

@@ -14,7 +14,7 @@ from pipeline_lab.analysis.sampling import sample_history
 from pipeline_lab.analysis.sampling.file_reads import FileReads, name_readers
 from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE, LabelMix
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.statistics.mixing import Mixing, batch_numbers, ideal_mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import ReadingOrder
 from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
@@ -187,7 +187,7 @@ def measure_sampling(
 
     Args:
         files: The job's data files; none if they are not known.
-        samples: What the probe noted, of schema ``runs.tables.SAMPLES``; no rows without the probe.
+        samples: What the probe noted, of schema ``runs.run_tables.SAMPLES``; no rows without the probe.
         reads: What the traces say, merged over all windows.
         labels: Which labels the examples had, where they have any.
         views: Examples that become of one record; the records of the files are counted in them.

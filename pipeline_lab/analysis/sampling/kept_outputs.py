@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.run_documents import DataFile
 
 NOT_KEPT = "The outputs of no batch were kept; set `training.keep_outputs_of_step` to the number of a step and launch the job again."
 
@@ -43,7 +43,7 @@ def read_kept_outputs(outputs: pa.Table, files: list[DataFile]) -> KeptOutputs:
     """Read what a job has kept.
 
     Args:
-        outputs: Of schema ``runs.tables.OUTPUTS``.
+        outputs: Of schema ``runs.run_tables.OUTPUTS``.
         files: What the job read.
 
     Raises:

@@ -19,7 +19,7 @@ class Padding:
     """The padding of a run's batches, warm-up included: how long an example is has nothing to do with it.
 
     Attributes:
-        table: One row per batch, ``runs.tables.PADDING``.
+        table: One row per batch, ``runs.run_tables.PADDING``.
         examples: In all batches.
         elements: That the steps were sent, padding included.
         padding_elements: Of them.
@@ -46,7 +46,7 @@ def measure_padding(table: pa.Table) -> Padding:
     """Add up the padding of the batches.
 
     Args:
-        table: What the job noted, of schema ``runs.tables.PADDING``.
+        table: What the job noted, of schema ``runs.run_tables.PADDING``.
 
     Raises:
         TraceIncompleteError: It noted nothing.

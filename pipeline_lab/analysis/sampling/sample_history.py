@@ -150,7 +150,7 @@ def measure_labels(labels: pa.Table) -> LabelMix | None:
     """Measure how labels are spread; None if the examples have none, or too many to be classes.
 
     Args:
-        labels: Of schema ``runs.tables.LABELS``.
+        labels: Of schema ``runs.run_tables.LABELS``.
     """
     step, label, examples = (tables.ints(labels, name) for name in ("step", "label", "examples"))
     values, group = np.unique(label, return_inverse=True)

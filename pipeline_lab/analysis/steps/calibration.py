@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.events import CalibrationEvent, Event
+from pipeline_lab.runs.run_events import CalibrationEvent, Event
 from pipeline_lab.units import format_duration
 
 NOT_CALIBRATED = (
@@ -57,7 +57,7 @@ def read_calibration(events: Sequence[Event], steps: pa.Table) -> Calibration:
 
     Args:
         events: The worker's events.
-        steps: Of schema ``runs.tables.STEPS``.
+        steps: Of schema ``runs.run_tables.STEPS``.
 
     Raises:
         TraceIncompleteError: The job was not calibrated, the calibration was disturbed, or there is no step after the

@@ -70,8 +70,8 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
     """Summarise the steps of a run.
 
     Args:
-        steps: Of schema ``runs.tables.STEPS``, in order.
-        samples: Of schema ``runs.tables.SAMPLES``; no rows without the probe.
+        steps: Of schema ``runs.run_tables.STEPS``, in order.
+        samples: Of schema ``runs.run_tables.SAMPLES``; no rows without the probe.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
 
     Raises:

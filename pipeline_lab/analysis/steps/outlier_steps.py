@@ -79,8 +79,8 @@ def find_in_job(steps: pa.Table, resources: pa.Table, flushes: IntArray, origin_
     """Look at every step of a run.
 
     Args:
-        steps: Of schema ``runs.tables.STEPS``.
-        resources: Of schema ``runs.tables.RESOURCES``.
+        steps: Of schema ``runs.run_tables.STEPS``.
+        resources: Of schema ``runs.run_tables.RESOURCES``.
         flushes: When windows were written, a set, ns since the epoch.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
 

@@ -15,7 +15,7 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.steps.job_steps import periods
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.files import DataFile
+from pipeline_lab.runs.run_documents import DataFile
 
 NO_EPOCHS = (
     "Epochs are known for runs whose files and samples were counted; launch the job with `pipeline-lab run` and "
@@ -71,8 +71,8 @@ def measure_phases(steps: pa.Table, samples: pa.Table, files: Sequence[DataFile]
     """Divide the steps of a run.
 
     Args:
-        steps: Of schema ``runs.tables.STEPS``, in order.
-        samples: Of schema ``runs.tables.SAMPLES``.
+        steps: Of schema ``runs.run_tables.STEPS``, in order.
+        samples: Of schema ``runs.run_tables.SAMPLES``.
         files: What the job reads.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import Any
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, TfData
 from pipeline_lab.analysis.tf_data.written_words import stage_call
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
+from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 from pipeline_lab.units import NS_PER_MS
 
 Document = dict[str, Any]

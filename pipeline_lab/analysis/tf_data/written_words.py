@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline_lab.runs.written import WrittenPipeline, WrittenStage
+from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 
 NOT_WRITTEN = "A log tells what ran, not what was written; the options of a run of Pipeline Lab do."
 WRITTEN_NOT_KEPT = (

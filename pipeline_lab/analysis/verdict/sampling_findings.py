@@ -14,7 +14,7 @@ from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.statistics.mixing import Mixing
 from pipeline_lab.statistics.sampling import total_variation
 from pipeline_lab.units import format_count, format_percent

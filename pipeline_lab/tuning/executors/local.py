@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.launcher import cancel, launch
+from pipeline_lab.runs.launch.launcher import cancel, launch
 from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record

@@ -19,9 +19,9 @@ from typing import Any
 
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.runs.launcher import create_run
+from pipeline_lab.runs.launch.launcher import create_run
+from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command, runtime_folder
 from pipeline_lab.runs.machine import core_numbers, keep_to_cores
-from pipeline_lab.runs.runtime import child_environment, die_with_parent, module_command, runtime_folder
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.ending import failure_of, took_s
 from pipeline_lab.tuning.executors.requirements import Machine, describe_machine
@@ -74,7 +74,7 @@ def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> Answer:
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as place:
         folder = _create(RunStore(Path(place)), document)
         process = subprocess.Popen(
-            module_command("pipeline_lab.runs.supervisor", str(folder.path)),
+            module_command("pipeline_lab.runs.launch.supervisor", str(folder.path)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

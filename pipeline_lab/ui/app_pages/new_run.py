@@ -5,8 +5,8 @@ import streamlit as st
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.launchable import check_launchable
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.launch.launchable import check_launchable
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.ui import advice, cache, forecast, form, keep_options, leave, links, origin, race_form, state
 from pipeline_lab.ui.text import escape, sentence
 

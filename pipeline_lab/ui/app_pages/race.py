@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs.launcher import launch
+from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.ui import cache, links, race_form
 from pipeline_lab.ui.text import escape
 

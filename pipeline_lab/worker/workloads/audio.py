@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
 from pipeline_lab.worker.workloads.optimizer import make_optimizer
 from pipeline_lab.workloads.audio import AudioWorkload
 

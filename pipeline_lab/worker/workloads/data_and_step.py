@@ -13,12 +13,12 @@ from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
-from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.found_features import find_misfitting_record
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.placement import place
-from pipeline_lab.worker.stopping import StopRequest
-from pipeline_lab.worker.trainer import Trainer
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.train.placement import place
+from pipeline_lab.worker.train.training_steps import Trainer
 from pipeline_lab.worker.workloads import features
 from pipeline_lab.worker.workloads.audio import AudioTrainer
 from pipeline_lab.worker.workloads.clips import check_clips, find_damaged_clip, tones_recipe

@@ -18,13 +18,13 @@ from typing import Any
 import platformdirs
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.runs.events import DataProgressEvent
-from pipeline_lab.runs.files import DataFile
 from pipeline_lab.runs.found_features import matching_files
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_events import DataProgressEvent
 from pipeline_lab.runs.tfrecord import FRAME_BYTES, count_records
 from pipeline_lab.units import format_bytes
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
 
 FILE_SHIFT = 40
 RECORD_MASK = (1 << FILE_SHIFT) - 1

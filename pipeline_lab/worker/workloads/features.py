@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.worker.stopping import StopRequest
-from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id
 from pipeline_lab.workloads.features import FeaturesWorkload
 

@@ -22,8 +22,8 @@ import tensorflow as tf
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
-from pipeline_lab.worker.placement import PlacedTrainer, Placement
-from pipeline_lab.worker.trainer import Batch
+from pipeline_lab.worker.train.placement import PlacedTrainer, Placement
+from pipeline_lab.worker.train.training_steps import Batch
 from pipeline_lab.worker.workloads.data_files import Recipe, files_in, record_id
 from pipeline_lab.worker.workloads.optimizer import make_optimizer
 from pipeline_lab.workloads.images import ImagesWorkload

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.errors import OwnCodeError
-from pipeline_lab.worker.own_code import OwnPipeline
-from pipeline_lab.worker.trainer import OneDeviceTrainer
+from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.train.training_steps import OneDeviceTrainer
 
 
 class OwnTrainer(OneDeviceTrainer):

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
 from pipeline_lab.worker.workloads.optimizer import make_optimizer
 from pipeline_lab.workloads.records import RecordFeature, RecordsWorkload
 

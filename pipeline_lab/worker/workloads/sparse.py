@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.worker.placement import PlacedTrainer, Placement
-from pipeline_lab.worker.trainer import Batch
+from pipeline_lab.worker.train.placement import PlacedTrainer, Placement
+from pipeline_lab.worker.train.training_steps import Batch
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id
 from pipeline_lab.workloads.sparse import SparseWorkload
 

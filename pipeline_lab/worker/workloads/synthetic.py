@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.units import NS_PER_MS
-from pipeline_lab.worker.trainer import Batch, OneDeviceTrainer
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

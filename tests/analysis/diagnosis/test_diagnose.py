@@ -16,8 +16,8 @@ from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import TraceReadError, Unavailable
-from pipeline_lab.runs import opened
-from pipeline_lab.runs.files import DataFile, write_files
+from pipeline_lab.runs import opened_logs
+from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane import read_xplane
 from tests.support.recorded_run import write_run
@@ -273,9 +273,9 @@ def test_a_run_opened_from_a_log_is_diagnosed_as_the_log_is(tmp_path: Path, shap
     elif shape == "run":
         log = write_run(tmp_path / "recorded").path
     store = RunStore(tmp_path / "profiles")
-    arrival = opened.new_arrival(store)
-    opened.bring(log, arrival)
-    folder = opened.adopt(store, arrival, "log")
+    arrival = opened_logs.new_arrival(store)
+    opened_logs.bring(log, arrival)
+    folder = opened_logs.adopt(store, arrival, "log")
     found, wanted = diagnose(folder.path).to_json(), diagnose(log).to_json()
     assert found["source"].pop("path") == str(folder.path)
     for word in ("path", "kind"):  # a log directory with one file is that file

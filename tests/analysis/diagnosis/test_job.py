@@ -6,9 +6,9 @@ import pytest
 from pipeline_lab.analysis.machine import process_memory, profiler_cost
 from pipeline_lab.analysis.steps import calibration, job_steps
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.events import CalibrationEvent, WindowEvent
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import RESOURCES, SAMPLES, STEPS
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_events import CalibrationEvent, WindowEvent
+from pipeline_lab.runs.run_tables import RESOURCES, SAMPLES, STEPS
 
 EPOCH = 1_700_000_000_000_000_000
 

@@ -4,10 +4,10 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.events import WindowEvent
-from pipeline_lab.runs.recorded import begin
+from pipeline_lab.runs.recordings import begin
+from pipeline_lab.runs.run_events import WindowEvent
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.worker.event_log import EventLog
+from pipeline_lab.worker.note.event_log import EventLog
 
 
 def test_a_job_that_is_not_ours_says_that_it_did_not_time_its_steps(tmp_path: Path) -> None:

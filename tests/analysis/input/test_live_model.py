@@ -6,7 +6,7 @@ import pytest
 from pipeline_lab.analysis.input import live_model
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.tables import MODEL, STEPS
+from pipeline_lab.runs.run_tables import MODEL, STEPS
 from tests.support.models import ASYNC_INTERLEAVE, ASYNC_KNOWN, INTERLEAVE, MS, UNKNOWN, Node, model_table
 
 NO_STEPS = STEPS.empty_table()

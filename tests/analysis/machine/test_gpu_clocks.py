@@ -5,7 +5,7 @@ from pipeline_lab.analysis.machine import gpu_clocks
 from pipeline_lab.analysis.machine.gpu_clocks import GpuClocks
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.tables import RESOURCES
+from pipeline_lab.runs.run_tables import RESOURCES
 from tests.support import results
 
 

@@ -7,8 +7,8 @@ from pipeline_lab.analysis.machine import job_load
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE as STEP_ROWS
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.tables import RESOURCES, STEPS
-from pipeline_lab.runs.written import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenPipeline
+from pipeline_lab.runs.run_tables import RESOURCES, STEPS
 
 MS = 1_000_000
 

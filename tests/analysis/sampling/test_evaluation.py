@@ -10,9 +10,9 @@ from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import within_reach
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.events import EvaluationEvent
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import EVALUATED
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_events import EvaluationEvent
+from pipeline_lab.runs.run_tables import EVALUATED
 from tests.support import results
 
 FILES = [DataFile("a", 30, 1), DataFile("b", 30, 1), DataFile("c", 4, 1)]

@@ -9,8 +9,8 @@ from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.statistics.reading_order import (
     ReadingOrder,
     simulate,

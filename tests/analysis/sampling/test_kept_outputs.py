@@ -3,8 +3,8 @@ import pytest
 
 from pipeline_lab.analysis.sampling import kept_outputs
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import OUTPUTS
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_tables import OUTPUTS
 
 FILES = [DataFile("/data/a", 10, 100), DataFile("/data/b", 10, 100)]
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis.sampling import sample_history
-from pipeline_lab.runs.tables import LABELS
+from pipeline_lab.runs.run_tables import LABELS
 
 
 def labels(*rows: tuple[int, int, int]) -> pa.Table:

@@ -4,7 +4,7 @@ import pytest
 from pipeline_lab.analysis.sampling import padding
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.tables import PADDING
+from pipeline_lab.runs.run_tables import PADDING
 from tests.support import results
 
 

@@ -12,7 +12,7 @@ from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps, find_in_job, find_in_recorded, is_outlier
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, sum_up
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.tables import RESOURCES, STEPS
+from pipeline_lab.runs.run_tables import RESOURCES, STEPS
 
 MS = 1_000_000
 SECOND = 1_000 * MS

@@ -5,8 +5,8 @@ import pytest
 
 from pipeline_lab.analysis.steps.step_phases import Phase, StepPhases, measure_phases
 from pipeline_lab.errors import TraceIncompleteError
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import SAMPLES, STEPS
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_tables import SAMPLES, STEPS
 
 MS = 1_000_000
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline_lab.analysis.tf_data.written_words import labels_of, stage_call
-from pipeline_lab.runs.written import WrittenPipeline, WrittenStage, read_written, write_written
+from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage, read_written, write_written
 
 MAP = WrittenStage("MapDataset:1", "MapDataset", "map_parse", {}, (2,))
 BATCH = WrittenStage("BatchDatasetV2:2", "BatchDatasetV2", None, {"batch_size": 16, "drop_remainder": True}, (0,))

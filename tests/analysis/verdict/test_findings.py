@@ -10,8 +10,8 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.files import DataFile
-from pipeline_lab.runs.tables import SAMPLES
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.trace.schema import Salvage
 from tests.analysis.steps.test_stragglers import breakdown, side_by_side
 from tests.support import results

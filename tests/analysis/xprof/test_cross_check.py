@@ -10,7 +10,7 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.analysis.xprof import cross_check as module
 from pipeline_lab.analysis.xprof.cross_check import cross_check_saved
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs import opened
+from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunStore
 from tests.support.recorded_run import write_run
 
@@ -59,8 +59,8 @@ def test_an_archive_is_unpacked_for_xprof(tmp_path: Path, asked: list[list[str]]
     shutil.copy(TRACE, tmp_path / "log" / "host.xplane.pb")
     archive = Path(shutil.make_archive(str(tmp_path / "log"), "zip", tmp_path / "log"))
     store = RunStore(tmp_path / "profiles")
-    arrival = opened.new_arrival(store)
-    opened.bring(archive, arrival)
-    folder = opened.adopt(store, arrival, "log")
+    arrival = opened_logs.new_arrival(store)
+    opened_logs.bring(archive, arrival)
+    folder = opened_logs.adopt(store, arrival, "log")
     cross_check_saved(folder.path, diagnose(folder.path))
     assert asked == [["host.xplane.pb"]]

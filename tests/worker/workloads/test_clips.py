@@ -8,8 +8,8 @@ import pytest
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.pipeline.clip_lengths import clip_lengths_s
-from pipeline_lab.worker.event_log import EventLog
-from pipeline_lab.worker.stopping import StopRequest
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.workloads.clips import (
     check_clips,
     check_wav,

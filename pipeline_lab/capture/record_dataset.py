@@ -1,0 +1,91 @@
+"""Record some batches of any dataset: its graph is read and labelled, and a short run is recorded."""
+
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.options.run_options import RunOptions, read_options
+from pipeline_lab.runs import recordings
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_events import FailureEvent
+from pipeline_lab.runs.store import RunFolder, RunStore, end_run
+from pipeline_lab.worker.job import Job, StopRequest
+from pipeline_lab.worker.note.environment import describe_environment
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.note.failures import explain_user_error as name_failure
+from pipeline_lab.worker.prepare.device import Device, describe_gpus
+from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.prepare.user_errors import FirstBatch
+from pipeline_lab.worker.session import build_and_train, let_go
+
+TAG = "explained"
+WINDOWS = 4
+STEPS_PER_WINDOW = 5
+
+
+def record_dataset(
+    dataset: tf.data.Dataset, step: Callable[[Any], Any] | None, *, steps: int, store: RunStore, name: str
+) -> RunFolder:
+    """Take some batches of a dataset in this process, and record them as a run.
+
+    Args:
+        dataset: Yields batches; it is only read.
+        step: What is done with each batch; None takes batches as fast as they come.
+        steps: Batches to take, beside a few before them and some to time pipeline and step apart.
+        store: Where to keep the run.
+        name: Of the run.
+
+    Raises:
+        OptionsError: That is no dataset, or the number of steps is out of range.
+        DataError: The dataset yields no batch.
+        StoreError: The store cannot be written.
+    """
+    if not isinstance(dataset, tf.data.Dataset):
+        raise OptionsError(f"explain takes a tf.data.Dataset, not an object of type {type(dataset).__name__}.")
+    if step is not None and not callable(step):
+        raise OptionsError(f"The step is a function of a batch, not an object of type {type(step).__name__}.")
+    options = _options(name, steps)
+    gpus = describe_gpus()
+    device = Device(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
+    environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, gpus)}
+    folder = recordings.begin(store, name, tags=(TAG,), environment=environment)
+    job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
+    given = SimpleNamespace(make_dataset=lambda: dataset, step=step)
+    pipeline = OwnPipeline(Path.cwd(), given, FirstBatch(None, Path.cwd(), lambda _: None), given.make_dataset)
+    try:
+        build_and_train(job, device, pipeline, [], [])
+    except KeyboardInterrupt:
+        end_run(folder, RunState.CANCELLED, "Interrupted; what was recorded is kept.")
+        raise
+    except BaseException as error:
+        sentence = name_failure(error, Path.cwd(), "The dataset or the step")
+        job.log.write(FailureEvent(sentence, "".join(traceback.format_exception(error))))
+        end_run(folder, RunState.FAILED, sentence)
+        raise
+    finally:
+        shutil.rmtree(folder.scratch, ignore_errors=True)
+        let_go()
+    end_run(folder, RunState.DONE)
+    return folder
+
+
+def _options(name: str, steps: int) -> RunOptions:
+    return read_options(
+        {
+            "name": name,
+            # is not called: the dataset is here already
+            "workload": {"kind": "module", "target": "__main__:explain"},
+            "training": {"steps": steps},
+            "profiling": {
+                "steps_per_window": max(1, min(STEPS_PER_WINDOW, steps)),
+                "every_steps": max(STEPS_PER_WINDOW, steps // WINDOWS),
+            },
+        }
+    )

@@ -1,0 +1,324 @@
+"""Run somebody's script as Python itself would: as ``__main__``, with its own arguments and search path.
+
+Notice that a script stands still inside one call, as it does when a batch never comes, and say where.
+
+Run a script unchanged and record windows of it by the clock.
+
+``python -m pipeline_lab.capture.watch_script [options] script.py args …`` stands in for ``python script.py args …``: same
+process, same streams, same exit code. Nothing is imported for the script that it could notice: not even numpy is
+loaded before TensorFlow is, by the script itself.
+"""
+
+import argparse
+import builtins
+import contextlib
+import importlib.machinery
+import io
+import os
+import runpy
+import shlex
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+from pipeline_lab.capture.recording import Recording, find_rank
+from pipeline_lab.capture.script_end import ScriptEnd
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.store import open_store
+from pipeline_lab.units import BYTES_PER_MB, NS_PER_S, format_duration
+from pipeline_lab.worker.note.failures import explain_user_error, gist, place_of_frame, user_frames
+
+
+def run_script(path: str, arguments: list[str]) -> None:
+    """Run a file; whatever it raises comes through.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    absolute = str(Path(path).absolute())
+    with io.open_code(absolute) as file:
+        text = file.read()
+    main = types.ModuleType("__main__")
+    main.__dict__.update(
+        __file__=absolute,
+        __builtins__=builtins,
+        __spec__=None,
+        __loader__=importlib.machinery.SourceFileLoader("__main__", absolute),
+    )
+    sys.argv[:] = [path, *arguments]
+    _look_first_in(Path(path).resolve().parent)
+    sys.modules["__main__"] = main
+    exec(compile(text, absolute, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 (it is what the user asked for)
+
+
+def run_module(name: str, arguments: list[str]) -> None:
+    """Run a module as ``python -m`` does, by the function that it calls too; whatever it raises comes through.
+
+    ``runpy.run_module`` takes ``__main__`` away when the module is through, but its threads and exit handlers live on.
+    """
+    sys.argv[:] = [name, *arguments]
+    _look_first_in(Path.cwd())
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    runpy._run_module_as_main(name)  # type: ignore[attr-defined]  # it has no public name
+
+
+def _look_first_in(folder: Path) -> None:
+    """Search a folder before all others, unless Python was told to search none on its own (``PYTHONSAFEPATH``)."""
+    if not sys.flags.safe_path:
+        sys.path[0] = str(folder)
+
+
+def hide_own_frames() -> None:
+    """Leave the frames of this package's runner out of the traceback of an error that ends the script."""
+    before = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        shown = user_frames(traceback)
+        before(kind, error.with_traceback(shown), shown)
+
+    sys.excepthook = show
+
+
+LOOK_S = 1.0
+STILL_S = 60.0
+SURE_LOOKS = 5
+
+
+class Standstill:
+    """Looks at where the main thread stands, about once a second.
+
+    The same instruction look after look may still be one call after the other, whose frames happen to lie at one
+    address. Only then is the frame itself held for some looks, which shows that it is one call; to hold it all the time
+    would keep the script's variables alive.
+
+    Args:
+        home: The folder below which code is the user's.
+        tell: Takes the sentence, once for each standstill.
+    """
+
+    def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
+        self._home, self._tell = home, tell
+        self._due_s = self._since_s = 0.0
+        self._place: tuple[int, int] | None = None
+        self._held: FrameType | None = None
+        self._looks, self._is_told = 0, False
+
+    def look(self, now_s: float) -> None:
+        """Look, if it is time to; ``now_s`` comes from a clock that only goes forward."""
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + LOOK_S
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        place = None if frame is None else (id(frame), frame.f_lasti)
+        if place != self._place or (self._held is not None and frame is not self._held):
+            self._place, self._since_s, self._held, self._looks, self._is_told = place, now_s, None, 0, False
+        elif not self._is_told and now_s - self._since_s >= STILL_S:
+            self._held, self._looks = frame, self._looks + 1
+            if self._looks > SURE_LOOKS:
+                self._say(now_s)
+
+    def _say(self, now_s: float) -> None:
+        self._is_told = True
+        place, self._held = place_of_frame(self._held, self._home), None
+        if place:
+            length = format_duration((now_s - self._since_s) * NS_PER_S)
+            self._tell(
+                f"Python has stood at {place} for {length}, inside one call; if a batch is asked for there, none came."
+            )
+
+
+TAG = "watched"
+POLL_S = 0.05
+MAY_CRASH = (
+    "TensorFlow's profiler can crash a worker of MultiWorkerMirroredStrategy (seen with 2.21 on CPUs, without Pipeline Lab "
+    "as well); a larger --every makes that less likely."
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    chosen = _parse(sys.argv[1:] if arguments is None else arguments)
+    command = shlex.join(["-m", *chosen.target] if chosen.module else chosen.target)
+    try:
+        recording = Recording(
+            open_store(chosen.store), chosen.name or command, tags=(TAG,), place=find_rank(os.environ)
+        )
+    except PipelineLabError as error:
+        sys.exit(f"pipeline-lab: {error}")
+    recording.describe({"command": command})
+    home = _home(chosen.target[0])
+    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds)
+    ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
+    ending.greet()
+    if recording.place.size > 1 and "TF_CONFIG" in os.environ:
+        ending.warn(MAY_CRASH)
+    _run(chosen, home, ending)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="pipeline-lab watch", allow_abbrev=False)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--name")
+    parser.add_argument("--every", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("-m", dest="module", action="store_true")
+    parser.add_argument("target", nargs=argparse.REMAINDER)
+    return parser.parse_args(arguments)
+
+
+class Watcher:
+    """The side thread: waits for TensorFlow, then opens and closes windows until the script is over.
+
+    Args:
+        home: The folder below which code is the user's.
+        every_s, length_s: See :class:`~pipeline_lab.capture.clock_windows.ClockWindows`.
+    """
+
+    def __init__(self, recording: Recording, home: Path, *, every_s: float, length_s: float) -> None:
+        self._recording, self._every_s, self._length_s = recording, every_s, length_s
+        self._standstill = Standstill(home, recording.note)
+        self._end = threading.Event()
+        self._saw_tensorflow = False
+        self._thread = threading.Thread(target=self._watch, name="pipeline-lab", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> bool:
+        """Write the window that is open, if any; return, when all is on disk, whether there was TensorFlow to record."""
+        self._end.set()
+        self._thread.join()
+        return self._saw_tensorflow
+
+    def _watch(self) -> None:
+        try:
+            if self._wait_for_tensorflow():
+                self._record()
+        except Exception as error:  # the script must not notice
+            self._recording.note(f"Recording stopped ({type(error).__name__}: {error}); the script went on.")
+
+    def _wait_for_tensorflow(self) -> bool:
+        while not self._end.wait(POLL_S):
+            if _is_loaded("tensorflow"):
+                return True
+        return False
+
+    def _record(self) -> None:
+        from pipeline_lab.capture.live_iterators import note_new_iterators  # first: the script goes on meanwhile
+
+        note_new_iterators()
+        from pipeline_lab.capture.clock_windows import ClockWindows
+        from pipeline_lab.capture.recording import Sampler
+        from pipeline_lab.capture.shared_profiler import OwnProfiler, make_room_for_others
+        from pipeline_lab.worker.note.environment import describe_environment
+
+        self._saw_tensorflow = True
+        recording = self._recording
+        recording.describe(describe_environment(None, []))
+        recording.enter("training")
+        recorder = recording.windows(OwnProfiler())
+        windows = ClockWindows(
+            recording,
+            recorder,
+            every_s=self._every_s,
+            length_s=self._length_s,
+            ceiling_bytes=CEILING_MB * BYTES_PER_MB,
+            in_step=recording.place.size > 1,
+        )
+        make_room_for_others(recorder.pause, recorder.resume)
+        sampler = Sampler(recording.own, recording.clock, windows.watch_memory)
+        is_stopped = False
+        try:
+            while not is_stopped and not self._end.wait(windows.pause_s):
+                windows.tick()
+                self._standstill.look(time.monotonic())
+                is_stopped = recording.folder.cancel_flag.exists()  # set by the app
+        finally:
+            windows.finish()
+            sampler.close()
+        if is_stopped:  # not before: the end clears away where the last window is being written
+            recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
+
+
+CEILING_MB = 200
+"""Memory that one window may add to the script's process, MB."""
+
+
+def _is_loaded(name: str) -> bool:
+    """Say whether a module is imported to its end."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
+
+
+def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd) -> None:
+    hide_own_frames()
+    _tell_of_hard_exits(ending)
+    target, arguments = chosen.target[0], chosen.target[1:]
+    try:
+        _run_to_its_end(run_module if chosen.module else run_script, target, arguments)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        said = "" if code is error.code else gist(error)
+        words = f" after “{said}”" if said else ""
+        ending.by_exit(code, f"The script ended with exit code {code}{words}." if code else "")
+        raise
+    except KeyboardInterrupt:
+        ending.by_interrupt()
+        raise
+    except BaseException as error:
+        ending.by_exit(1, explain_user_error(error, home, "The script"), traceback.format_exc())
+        raise
+    ending.by_exit(0)
+
+
+def _run_to_its_end(run: Callable[[str, list[str]], None], target: str, arguments: list[str]) -> None:
+    """Run the script, and wait for the threads that it leaves; not after an error, of which it tells at once."""
+    try:
+        run(target, arguments)
+    except SystemExit as error:
+        if not error.code:
+            _wait_for_threads()
+        raise
+    _wait_for_threads()
+
+
+def _home(target: str) -> Path:
+    """Return the folder below which code is the user's own."""
+    return Path(target).resolve().parent if Path(target).is_file() else Path.cwd()
+
+
+def _wait_for_threads() -> None:
+    """Wait for the script's own threads, as the interpreter does at its end; those of pools end with it."""
+    pooled = {*_threads_of("thread", "_threads_queues"), *_threads_of("process", "_threads_wakeups")}
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon and thread not in pooled:
+            thread.join()
+
+
+def _threads_of(kind: str, table: str) -> list[Any]:
+    """Return the threads of all pools of a kind, which the interpreter ends before it waits for any other."""
+    return list(getattr(sys.modules.get(f"concurrent.futures.{kind}"), table, ()))
+
+
+def _tell_of_hard_exits(ending: ScriptEnd) -> None:
+    """Write what is open before ``os._exit`` ends this process."""
+    leave: Callable[[int], NoReturn] = os._exit
+
+    def leave_in_order(status: int) -> NoReturn:
+        frame = sys._getframe(1)
+        place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+        with contextlib.suppress(Exception):
+            ending.by_exit(status, f"The script left by os._exit({status}) at {place}.")
+        leave(status)
+
+    os._exit = leave_in_order
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Start, follow and cancel runs: the one way into a job, for the app, the command line and scripts. No TensorFlow."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline_lab.errors import RunFailedError, StoreError
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.pipeline.source import needs_probe, render_source
+from pipeline_lab.runs.launch.launchable import check_launchable
+from pipeline_lab.runs.launch.queue import runs_before
+from pipeline_lab.runs.launch.runtime import module_command, runtime_folder, start_process
+from pipeline_lab.runs.launch.spare import ensure_spare, hand_over
+from pipeline_lab.runs.record import RunRecord, RunState
+from pipeline_lab.runs.run_events import Event, EventReader
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+
+if TYPE_CHECKING:
+    from pipeline_lab.options.race_options import RaceOptions
+
+__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "position", "wait", "wait_for_end"]
+
+FOLLOW_S = 0.25
+
+
+@dataclass(frozen=True)
+class Update:
+    """What there is to know about a run at one moment.
+
+    Attributes:
+        record: Its record; a run whose supervisor vanished reads as lost.
+        events: What the worker wrote since the update before.
+        runs_before: Runs that come first while it is queued, else None.
+    """
+
+    record: RunRecord
+    events: tuple[Event, ...]
+    runs_before: int | None
+
+
+def launch(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
+    """Start a job or a race and return at once; it goes on when the caller ends.
+
+    Raises:
+        OptionsError: A job is bound to fail; see :func:`~pipeline_lab.runs.launch.launchable.check_launchable`.
+        StoreError: The store cannot be written, or no process can be started.
+    """
+    for job in (options,) if isinstance(options, RunOptions) else options.arms:
+        check_launchable(job)
+    runtime_folder()  # its trouble is the caller's to see, before there is a run
+    folder = create_run(store, options)
+    if not hand_over(folder.path):
+        start_process(folder, module_command("pipeline_lab.runs.launch.supervisor", str(folder.path)))
+    return folder
+
+
+def create_run(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
+    """Write the folder of a run or a race as its worker finds it.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    if isinstance(options, RunOptions):
+        return store.create(options, render_source(options), lambda folder: _write_probed(folder, options))
+    sources = [render_source(arm) for arm in options.arms]
+
+    def write_arms(folder: RunFolder) -> None:
+        for number, (arm, source) in enumerate(zip(options.arms, sources, strict=True)):
+            own = folder.arm(number)
+            own.path.mkdir(parents=True)
+            own.source.write_text(source, encoding="utf-8")
+            _write_probed(own, arm)
+
+    return store.create(options, sources[0], write_arms)
+
+
+def _write_probed(folder: RunFolder, options: RunOptions) -> None:
+    if options.profiling.sample_probe and needs_probe(options):
+        folder.probed_source.write_text(render_source(options, probe=True), encoding="utf-8")
+
+
+def cancel(folder: RunFolder) -> None:
+    """Ask a run to end; it keeps what it recorded. Does nothing for a run that is over.
+
+    Raises:
+        StoreError: The run's folder cannot be written.
+    """
+    if not read_record(folder).status.state.is_live:
+        return
+    try:
+        folder.cancel_flag.touch()
+    except OSError as error:
+        raise StoreError(f"Cannot ask run {folder.id} to stop: {error.strerror}.") from None
+
+
+def position(folder: RunFolder) -> int | None:
+    """Return how many runs come before a queued one; None if it is not queued."""
+    return runs_before(folder.id)
+
+
+def follow(folder: RunFolder, interval_s: float = FOLLOW_S) -> Iterator[Update]:
+    """Yield what happens to a run, at once and then at each interval; the last update holds its end."""
+    reader = EventReader(folder.events)
+    while True:
+        record = read_record(folder)  # before the events, so that those of an ended run are complete
+        waits = record.status.state is RunState.QUEUED
+        yield Update(record, tuple(reader.read()), runs_before(folder.id) if waits else None)
+        if not record.status.state.is_live:
+            return
+        time.sleep(interval_s)
+
+
+def wait(folder: RunFolder) -> RunRecord:
+    """Wait until a run is over and return its record."""
+    record = read_record(folder)
+    for update in follow(folder):
+        record = update.record
+    return record
+
+
+def wait_for_end(folder: RunFolder, what: str) -> RunRecord:
+    """Wait until a run is done and return its record; an interrupt cancels it.
+
+    Args:
+        folder: Of the run.
+        what: What an error calls it, such as ``Race``.
+
+    Raises:
+        RunFailedError: It failed or was lost; the text says why.
+    """
+    try:
+        record = wait(folder)
+    except KeyboardInterrupt:
+        cancel(folder)
+        raise
+    if record.status.state in (RunState.FAILED, RunState.LOST):
+        raise RunFailedError(f"{what} {folder.id} failed: {record.status.reason}")
+    return record

@@ -1,0 +1,278 @@
+"""The worker as its supervisor holds it: start it cold or warm, hand it its run, end it and whatever it started.
+
+The process that owns one worker: waits for its turn, starts it, watches it, and writes down how it ended.
+
+``python -m pipeline_lab.runs.launch.supervisor <run folder>``; the launcher starts it detached, so that it outlives the app.
+It imports little, for it stands between a click and the first step. The kernel kills the worker when the supervisor
+dies; a run whose supervisor is gone reads as lost.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.runs.launch.endings import Ending, count_oom_kills, explain_exit, explain_stop
+from pipeline_lab.runs.launch.queue import MeasurementLock, Turn
+from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, worker_command
+from pipeline_lab.runs.record import RunRecord, RunState, explain_loss, this_process
+from pipeline_lab.runs.store import RunFolder, end_run, update_record
+
+POLL_S = 0.1
+
+
+@dataclass
+class WorkerProcess:
+    """A worker in a session of its own, which the kernel kills when the supervisor dies."""
+
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start_cold(cls, folder: RunFolder, lock: MeasurementLock) -> "WorkerProcess":
+        """Start a worker on one run; what it prints goes to the run's log."""
+        with folder.log.open("ab") as log:
+            return cls(_start([str(folder.path)], lock, stdin=subprocess.DEVNULL, output=log))
+
+    @classmethod
+    def start_waiting(cls, log: Path, lock: MeasurementLock) -> "WorkerProcess":
+        """Start a worker that loads TensorFlow, prints ``ready`` and then waits for :meth:`hand_over`."""
+        with log.open("wb") as file:
+            return cls(_start(["--wait"], lock, stdin=subprocess.PIPE, stdout=subprocess.PIPE, output=file))
+
+    @property
+    def says(self) -> IO[bytes]:
+        """What a waiting worker prints; something to read means that it is ready."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def hand_over(self, folder: RunFolder) -> bool:
+        """Give a waiting worker its run; false if it is dead."""
+        if self.exit_code() is not None or self.process.stdin is None:
+            return False
+        try:
+            self.process.stdin.write(os.fsencode(folder.path) + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            return False
+        return True
+
+    def exit_code(self) -> int | None:
+        """Return how the worker ended, negative for a signal; None while it lives.
+
+        Processes that it left behind are killed before it is reaped, while its process group cannot be anybody else's.
+        """
+        if self.process.returncode is None:
+            if os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return None
+            self._signal_group()
+            self.process.wait()
+        return self.process.returncode
+
+    def stop(self, grace_s: float) -> bool:
+        """Ask the worker to stop and flush, and kill it when it does not; true if it went on its own."""
+        if self.exit_code() is None:
+            self.process.send_signal(signal.SIGTERM)
+        deadline_s = time.monotonic() + grace_s
+        while self.exit_code() is None:
+            if time.monotonic() > deadline_s:
+                self.kill()
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def kill(self) -> None:
+        """End the worker and everything it started, and close the pipes to it."""
+        if self.process.returncode is None:
+            self._signal_group()
+            self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what was not read cannot be flushed
+                    pipe.close()
+
+    def _signal_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def _start(
+    arguments: list[str], lock: MeasurementLock, *, stdin: int, output: IO[bytes], stdout: int | None = None
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        worker_command(*arguments),
+        stdin=stdin,
+        stdout=output if stdout is None else stdout,
+        stderr=output,
+        env=child_environment() | {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"},
+        start_new_session=True,
+        pass_fds=(lock.fileno(),),
+        preexec_fn=die_with_parent(),  # the supervisor has one thread, so this is safe
+    )
+
+
+GRACE_S = 8.0
+"""Time for the worker to write its open profile window after it was asked to stop."""
+_QUEUE_POLL_S = 0.2
+_DEFAULT_TIMEOUT_S = 3600.0
+
+
+def main() -> None:
+    folder = RunFolder(Path(sys.argv[1]))
+    try:
+        if claim(folder):
+            with contextlib.closing(MeasurementLock()) as lock:
+                supervise(folder, lock)
+    except (StoreError, OSError) as error:
+        _end(folder, _unwatchable(error))
+
+
+def claim(folder: RunFolder) -> bool:
+    """Put this process down as the run's supervisor; false if the run has one, or is over."""
+    claimed = False
+
+    def enter(record: RunRecord) -> RunRecord:
+        nonlocal claimed
+        owner = record.status.supervisor
+        claimed = record.status.state.is_live and (owner is None or bool(explain_loss(owner, folder.path)))
+        status = replace(record.status, supervisor=this_process()) if claimed else record.status
+        return replace(record, status=status)
+
+    update_record(folder, enter)
+    return claimed
+
+
+def supervise(
+    folder: RunFolder, lock: MeasurementLock, waiting: WorkerProcess | None = None, grace_s: float = GRACE_S
+) -> None:
+    """Bring a claimed run to its end, whatever it is, and write it down.
+
+    Args:
+        folder: The run.
+        lock: The measurement lock, not yet taken.
+        waiting: A warm worker to use; a cold one is started where there is none, or it has died.
+        grace_s: Time for a worker that was asked to stop before it is killed, s.
+    """
+    watch = Watch(folder, lock, waiting, grace_s)
+    try:
+        ending = watch.to_the_end()
+    except (PipelineLabError, OSError) as error:
+        ending = _unwatchable(error)
+    finally:
+        watch.leave_nothing_behind()
+    _end(folder, ending)
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """When a job is ended that does not end by itself.
+
+    Attributes:
+        seconds: So long after its worker was started.
+        option: What to raise to let it go on.
+    """
+
+    seconds: float
+    option: str
+
+
+def find_time_limit(options: dict[str, Any]) -> TimeLimit:
+    """Return the limit of a run or of a race: the time that it was asked to take, and ``timeout_s`` for all else.
+
+    Args:
+        options: Its options document; what is missing has its default.
+    """
+    if "arms" in options:
+        asked_s = options.get("max_seconds", 0.0) + len(options["arms"]) * options.get("warmup_seconds", 0.0)
+        return TimeLimit(asked_s + options.get("timeout_s", _DEFAULT_TIMEOUT_S), "timeout_s")
+    training = options.get("training", {})
+    return TimeLimit(
+        (training.get("seconds") or 0.0) + training.get("timeout_s", _DEFAULT_TIMEOUT_S), "training.timeout_s"
+    )
+
+
+@dataclass
+class Watch:
+    """One run under supervision."""
+
+    folder: RunFolder
+    lock: MeasurementLock
+    worker: WorkerProcess | None
+    grace_s: float
+    terminated: bool = False
+
+    def to_the_end(self) -> Ending:
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        with contextlib.closing(Turn(self.folder.id)) as turn:
+            while not turn.has_come(self.lock):
+                if self._should_stop():
+                    return Ending(RunState.CANCELLED, "Cancelled before it started.")
+                time.sleep(_QUEUE_POLL_S)
+            if self._should_stop():
+                return Ending(RunState.CANCELLED, "Cancelled before it started.")
+            return self._measure()
+
+    def leave_nothing_behind(self) -> None:
+        if self.worker is not None:
+            self.worker.kill()
+        shutil.rmtree(self.folder.scratch, ignore_errors=True)
+
+    def _measure(self) -> Ending:
+        record = update_record(self.folder, _start_now)
+        limit = find_time_limit(record.options or {})
+        oom_kills = count_oom_kills()
+        worker = self._start_worker()
+        deadline_s = time.monotonic() + limit.seconds
+        while (exit_code := worker.exit_code()) is None:
+            if self._should_stop():
+                flushed = worker.stop(self.grace_s)
+                return explain_stop(self.folder, record.kind, worker.exit_code(), flushed=flushed)
+            if time.monotonic() > deadline_s:
+                worker.stop(self.grace_s)
+                return Ending(RunState.FAILED, _too_long(limit), worker.exit_code())
+            time.sleep(POLL_S)
+        return explain_exit(self.folder, exit_code, oom_kills)
+
+    def _start_worker(self) -> WorkerProcess:
+        if self.worker is None or not self.worker.hand_over(self.folder):
+            if self.worker is not None:
+                self.worker.kill()
+            self.worker = WorkerProcess.start_cold(self.folder, self.lock)
+        return self.worker
+
+    def _should_stop(self) -> bool:
+        """Say whether somebody cancelled the run, ended the supervisor, or deleted the folder."""
+        return self.terminated or self.folder.cancel_flag.exists() or not self.folder.record.exists()
+
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        self.terminated = True
+
+
+def _start_now(record: RunRecord) -> RunRecord:
+    return replace(record, status=record.status.change(RunState.STARTING, started_s=time.time()))
+
+
+def _unwatchable(error: Exception) -> Ending:
+    return Ending(RunState.FAILED, f"The run could not be watched: {str(error).rstrip('.')}.")
+
+
+def _too_long(limit: TimeLimit) -> str:
+    return (
+        f"The job took longer than its time limit of {limit.seconds:g} s and was ended; what was recorded is kept. "
+        f"Raise {limit.option} to let it go on."
+    )
+
+
+def _end(folder: RunFolder, ending: Ending) -> None:
+    end_run(folder, ending.state, ending.reason, ending.exit_code)
+
+
+if __name__ == "__main__":
+    main()

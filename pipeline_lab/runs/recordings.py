@@ -1,0 +1,67 @@
+"""Runs that somebody's own job records into, rather than a worker of ours: how they begin and are joined.
+
+The recording process is the run's supervisor, so a job that is killed leaves a run that reads as lost.
+"""
+
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_process
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+
+JOIN_S = 60.0
+"""How long a process waits for the first one of its job to begin the run."""
+
+
+def begin(store: RunStore, name: str, *, tags: tuple[str, ...], environment: dict[str, Any] | None = None) -> RunFolder:
+    """Make the folder of a run that this process records into.
+
+    Raises:
+        StoreError: The store is locked, or cannot be written.
+    """
+    now_s = time.time()
+    status = RunStatus(RunState.RUNNING, created_s=now_s, started_s=now_s, supervisor=this_process())
+    return store.add(RunRecord("", name.strip()[:200] or "job", status, environment=environment or {}, tags=tags))
+
+
+def announce(store: RunStore, job: str, folder: RunFolder) -> None:
+    """Let the other processes of a job find the run; ``job`` is what they all know it by.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    place = _meeting_place(store, job)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        scratch = place.with_suffix(f".{os.getpid()}")
+        scratch.write_text(folder.id, encoding="utf-8")
+        scratch.replace(place)
+    except OSError as error:
+        raise StoreError(f"Cannot write to the run store {store.root}: {error.strerror}.") from None
+
+
+def join(store: RunStore, job: str, patience_s: float = JOIN_S) -> RunFolder | None:
+    """Return the run that the first process of a job announced; None if none is going by the end of the patience."""
+    place, deadline_s = _meeting_place(store, job), time.monotonic() + patience_s
+    while True:
+        with contextlib.suppress(OSError, StoreError):
+            folder = store.folder(place.read_text(encoding="utf-8").strip())
+            if read_record(folder).status.state.is_live:  # one whose first process was killed reads as lost
+                return folder
+        if time.monotonic() >= deadline_s:
+            return None
+        time.sleep(0.2)
+
+
+def forget(store: RunStore, job: str) -> None:
+    """Take an announcement back."""
+    _meeting_place(store, job).unlink(missing_ok=True)
+
+
+def _meeting_place(store: RunStore, job: str) -> Path:
+    return store.root / ".jobs" / hashlib.sha256(job.encode()).hexdigest()[:32]

@@ -1,0 +1,248 @@
+"""What the worker tells its readers while it works: one JSON line per event in ``events.jsonl``.
+
+The file is append-only. A reader keeps its offset and ignores a torn last line, so it can follow a live run and open
+one whose worker was killed in the middle of a line. Unknown kinds are skipped: a newer worker may write more.
+
+What a run does in each phase that its events name, in the words of the command line and the app.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events. ``time_ns`` is the moment of writing, ns since the epoch."""
+
+    kind: ClassVar[str]
+    time_ns: int = field(default_factory=time.time_ns, kw_only=True)
+
+
+@dataclass(frozen=True)
+class PhaseEvent(Event):
+    """The worker entered a phase; :mod:`~pipeline_lab.runs.run_events` has them all."""
+
+    kind = "phase"
+    phase: str
+
+
+@dataclass(frozen=True)
+class ProgressEvent(Event):
+    """Training steps so far; ``total`` is None when the job runs for a time. Warm-up steps are not counted."""
+
+    kind = "progress"
+    steps: int
+    total_steps: int | None
+    elapsed_s: float
+    total_s: float | None
+
+
+@dataclass(frozen=True)
+class DataProgressEvent(Event):
+    """Files written so far while the lab makes its own data."""
+
+    kind = "data_progress"
+    files: int
+    total_files: int
+
+
+@dataclass(frozen=True)
+class CaptureProgressEvent(Event):
+    """Windows so far that were asked for from a job that is not ours."""
+
+    kind = "capture_progress"
+    windows: int
+    total_windows: int
+
+
+@dataclass(frozen=True)
+class CalibrationEvent(Event):
+    """The step alone on a held batch (G) and the pipeline alone (D), ns per step; None where it was not measured.
+
+    ``…_cpu_ns`` is the processor time of the whole process meanwhile, ns per step. ``page_cache`` is ``warm`` or ``cold``,
+    None where a cold one was asked for and the system did not comply.
+    """
+
+    kind = "calibration"
+    device_only_ns: float | None
+    device_only_steps: int
+    pipeline_only_ns: float | None
+    pipeline_only_batches: int
+    first_batch_ns: float | None
+    device_only_cpu_ns: float | None = None
+    pipeline_only_cpu_ns: float | None = None
+    page_cache: str | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationEvent(Event):
+    """An evaluation pass is over; times in ns since the epoch.
+
+    ``number`` counts passes from 0, ``steps`` the steps taken by then, those of the warm-up included. ``loss`` and
+    ``accuracy`` (0 to 1) are means over ``batches``, None where the workload has none, or none that is finite.
+    """
+
+    kind = "evaluation"
+    number: int
+    steps: int
+    started_ns: int
+    ended_ns: int
+    first_batch_ns: int
+    batches: int
+    loss: float | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class WindowEvent(Event):
+    """One profile window is on disk.
+
+    Times are ns since the epoch. ``start_cost_ns`` is how long the training thread was held to open the window,
+    ``stop_cost_ns`` to close it; the steps are None where nobody counted them,
+    costs and memory where the window was asked for from outside the job; the flush itself (``stopped_ns`` to ``flushed_ns``) runs beside the training.
+    """
+
+    kind = "window"
+    name: str
+    first_step: int | None
+    last_step: int | None
+    started_ns: int
+    stopped_ns: int
+    flushed_ns: int
+    size_bytes: int
+    start_cost_ns: int | None = None
+    stop_cost_ns: int | None = None
+    rss_before_bytes: int | None = None
+    rss_peak_bytes: int | None = None
+    shortened: bool = False
+
+    @property
+    def growth_bytes(self) -> int | None:
+        """What the window added to the process, where that is known."""
+        if self.rss_before_bytes is None or self.rss_peak_bytes is None:
+            return None
+        return self.rss_peak_bytes - self.rss_before_bytes
+
+
+@dataclass(frozen=True)
+class RaceEvent(Event):
+    """How a race stands after a round.
+
+    ``standings`` holds one entry per candidate: ``arm``, ``pairs``, ``ratio``, ``low``, ``high`` (None while nothing is
+    excluded) and ``outcome``.
+    """
+
+    kind = "race"
+    rounds: int
+    kept_rounds: int
+    max_rounds: int
+    elapsed_s: float
+    max_s: float
+    standings: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class NoteEvent(Event):
+    """Something that a reader of the run should know, as one sentence."""
+
+    kind = "note"
+    sentence: str
+
+
+@dataclass(frozen=True)
+class FailureEvent(Event):
+    """The worker met an error: one sentence for people, the traceback for a bug report."""
+
+    kind = "failure"
+    sentence: str
+    traceback: str
+
+
+KINDS: dict[str, type[Event]] = {
+    kind.kind: kind
+    for kind in (
+        PhaseEvent,
+        ProgressEvent,
+        DataProgressEvent,
+        CaptureProgressEvent,
+        CalibrationEvent,
+        EvaluationEvent,
+        WindowEvent,
+        RaceEvent,
+        NoteEvent,
+        FailureEvent,
+    )
+}
+
+
+def format_event(event: Event) -> str:
+    """Write an event as one line of JSON with its line end."""
+    return json.dumps({"kind": event.kind, **asdict(event)}, ensure_ascii=False) + "\n"
+
+
+def parse_event(line: str | bytes) -> Event | None:
+    """Read one line; None if it is torn, or of a kind that this version does not know."""
+    try:
+        document: dict[str, Any] = json.loads(line)
+        kind = KINDS[document.pop("kind")]
+        names = {field.name for field in fields(kind)}
+        return kind(**{name: value for name, value in document.items() if name in names})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+class EventReader:
+    """Follow ``events.jsonl``: each call returns what came since the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[Event]:
+        """Return the events whose lines are complete and were not returned before."""
+        return list(self._new_events())
+
+    def _new_events(self) -> Iterator[Event]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                tail = file.read()
+        except FileNotFoundError:
+            return
+        complete, _, _ = tail.rpartition(b"\n")
+        if not complete:
+            return
+        self._offset += len(complete) + 1
+        for line in complete.split(b"\n"):
+            if (event := parse_event(line)) is not None:
+                yield event
+
+
+def read_events(path: Path) -> list[Event]:
+    """Return all complete events of a file; none if there is no file yet."""
+    return EventReader(path).read()
+
+
+_WORDS = {
+    "importing": "loading TensorFlow",
+    "data": "preparing data",
+    "building": "building pipeline and model",
+    "calibrating": "timing the step and the pipeline alone",
+    "warmup": "warming up",
+    "training": "training",
+    "evaluating": "evaluating",
+    "racing": "racing",
+    "searching": "searching",
+    "recording": "recording a profile window of each arm",
+    "capturing": "recording windows of the job",
+    "finishing": "writing the last results",
+}
+
+
+def describe_phase(phase: str) -> str:
+    """Say what a run does in a phase; one that this version does not know is named as it is."""
+    return _WORDS.get(phase, phase)

@@ -1,0 +1,250 @@
+"""Before training: time the pipeline and the step separately, with the data files in or out of the page cache."""
+
+import ctypes
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
+from pipeline_lab.units import format_bytes
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.train.training_steps import Batch, Steps, Trainer
+
+BUDGET_NS = 200_000_000
+PATIENCE_NS = 10_000_000_000
+"""A pipeline whose first batch takes longer is not asked for a second one."""
+END_S = 2.0
+"""A pipeline that takes longer to end is left to itself."""
+WARMUP_STEPS = 2
+MIN_STEPS = 2
+
+
+@dataclass(frozen=True)
+class PipelineTime:
+    """The pipeline drained with nothing else running.
+
+    Attributes:
+        batch: The last batch that came.
+        first_batch_ns: From the start to the first batch: files opened, shuffle buffer filled.
+        batch_ns: Mean time of the batches after it, None if there was none.
+        batches: Batches after the first.
+        batch_cpu_ns: Mean processor time of the process for each of them, None if there was none.
+    """
+
+    batch: Batch
+    first_batch_ns: int
+    batch_ns: float | None
+    batches: int
+    batch_cpu_ns: float | None
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The step on one batch, over and over.
+
+    Attributes:
+        step_ns, step_cpu_ns: Mean time of a step, and mean processor time of the process.
+        steps: How many were timed.
+    """
+
+    step_ns: float
+    step_cpu_ns: float
+    steps: int
+
+
+def calibrate(
+    trainer: Trainer, steps: Steps, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]
+) -> CalibrationEvent:
+    """Time pipeline and step apart from each other; leaves the trainer as it was.
+
+    Args:
+        trainer: The step.
+        steps: How it is called.
+        make_dataset: Builds a pipeline of its own for this, so that the job's caches stay untouched.
+        hold: Puts a batch into the device's memory.
+
+    Raises:
+        DataError: The pipeline yields no batch at all.
+    """
+    pipeline = time_pipeline(make_dataset())
+    step = time_step(trainer, steps, hold(pipeline.batch))
+    return CalibrationEvent(
+        device_only_ns=step.step_ns,
+        device_only_steps=step.steps,
+        pipeline_only_ns=pipeline.batch_ns,
+        pipeline_only_batches=pipeline.batches,
+        first_batch_ns=float(pipeline.first_batch_ns),
+        device_only_cpu_ns=step.step_cpu_ns,
+        pipeline_only_cpu_ns=pipeline.batch_cpu_ns,
+    )
+
+
+def time_pipeline(dataset: Any) -> PipelineTime:
+    """Drain a pipeline for a while, first batch apart.
+
+    Its end is waited for, since until then its threads go on making elements, which would slow down what is timed next. Not
+    for long, though, and then it is left to a thread: destroying an iterator waits for the autotuner's next round, which
+    takes as long as the iterator has lived.
+
+    Raises:
+        DataError: It yields no batch at all.
+    """
+    begun_ns = time.perf_counter_ns()
+    iterators = [iter(dataset)]
+    batch = next(iterators[0], None)
+    if batch is None:
+        raise DataError(
+            "The pipeline yields no batch: there are fewer examples than one batch holds, and drop_remainder is on; "
+            "use a smaller batch or more data."
+        )
+    first_ns, first_cpu_ns = time.perf_counter_ns(), time.process_time_ns()
+    now_ns, batches = first_ns, 0
+    patience_ns = BUDGET_NS if first_ns - begun_ns < PATIENCE_NS else 0
+    while now_ns - first_ns < patience_ns and (following := next(iterators[0], None)) is not None:
+        batch, batches, now_ns = following, batches + 1, time.perf_counter_ns()
+    cpu_ns = time.process_time_ns() - first_cpu_ns
+    ending = threading.Thread(target=iterators.clear, name="iterator-end", daemon=True)
+    ending.start()
+    ending.join(END_S)
+    first_batch_ns = first_ns - begun_ns
+    if not batches:
+        return PipelineTime(batch, first_batch_ns, None, 0, None)
+    return PipelineTime(batch, first_batch_ns, (now_ns - first_ns) / batches, batches, cpu_ns / batches)
+
+
+def time_step(trainer: Trainer, steps: Steps, batch: Batch) -> StepTime:
+    """Time the step on one batch over and over; what it learns from that is undone."""
+    state = trainer.save_state()
+    for _ in range(WARMUP_STEPS):
+        trainer.read(steps.repeat(batch, 1))
+    together = _steps_together(trainer, steps, batch)
+    begun_ns, begun_cpu_ns, timed = time.perf_counter_ns(), time.process_time_ns(), 0
+    previous = steps.repeat(batch, together)
+    while timed < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
+        current = steps.repeat(batch, together)
+        trainer.read(previous)
+        previous, timed = current, timed + together
+    trainer.read(previous)
+    elapsed_ns, cpu_ns = time.perf_counter_ns() - begun_ns, time.process_time_ns() - begun_cpu_ns
+    trainer.restore_state(state)
+    timed += together
+    return StepTime(elapsed_ns / timed, cpu_ns / timed, timed)
+
+
+def _steps_together(trainer: Trainer, steps: Steps, batch: Batch) -> int:
+    """Return how many steps to take in one call: as many as in training, but no more than the budget has room for."""
+    if steps.per_call == 1:
+        return 1
+    begun_ns = time.perf_counter_ns()
+    trainer.read(steps.repeat(batch, 1))
+    step_ns = max(1, time.perf_counter_ns() - begun_ns)
+    return max(1, min(steps.per_call, BUDGET_NS // step_ns))
+
+
+KEPT_PERCENT = 1.0
+"""Of the files; less does not count as kept."""
+_FAILED = ctypes.c_void_p(-1).value
+
+
+@dataclass(frozen=True)
+class Dropping:
+    """What became of files that were to leave the page cache.
+
+    Attributes:
+        size_bytes: Of all files.
+        kept_bytes: Of them, still in the page cache; None where the system does not tell.
+    """
+
+    size_bytes: int
+    kept_bytes: int | None
+
+    @property
+    def kept_percent(self) -> float | None:
+        if self.kept_bytes is None:
+            return None
+        return 100.0 * self.kept_bytes / self.size_bytes if self.size_bytes else 0.0
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the files will be read from the disk, as far as the system tells."""
+        return self.size_bytes > 0 and self.kept_percent is not None and self.kept_percent <= KEPT_PERCENT
+
+
+def cool(job: Job, paths: Sequence[str]) -> str | None:
+    """Drop a job's files from the page cache if it asks for that; say where the system did not comply.
+
+    Returns:
+        How the files lie now: ``cold``, ``warm`` where nothing was asked for, None where that is not known.
+    """
+    if job.options.training.page_cache == "warm":
+        return "warm"
+    dropped = drop(paths)
+    if dropped.is_cold:
+        return "cold"
+    if dropped.kept_bytes is None:
+        kept = "does not tell whether the data files have left the page cache"
+    elif not dropped.size_bytes:
+        kept = "found no data file that could be dropped"
+    else:
+        kept = f"kept {format_bytes(dropped.kept_bytes)} of {format_bytes(dropped.size_bytes)} of the data files"
+    job.log.write(
+        NoteEvent(
+            f"The page cache was to be cold, but the system {kept}: what is mapped, or lies in memory or on a network, stays."
+        )
+    )
+    return None
+
+
+def drop(paths: Iterable[str]) -> Dropping:
+    """Ask the system to forget files, those inside of folders too; what was not written yet is written first."""
+    size_bytes, kept_bytes = 0, 0
+    is_known = True
+    for path in _files(paths):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            length = os.fstat(descriptor).st_size
+            kept = count_cached(descriptor, length)
+        finally:
+            os.close(descriptor)
+        size_bytes += length
+        kept_bytes += kept or 0
+        is_known = is_known and kept is not None
+    return Dropping(size_bytes, kept_bytes if is_known else None)
+
+
+def count_cached(descriptor: int, length: int) -> int | None:
+    """Return how many bytes of an open file lie in the page cache; None where the system does not tell."""
+    if not length:
+        return 0
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    address = libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    if address is None or address == _FAILED:
+        return None
+    pages = (length + mmap.PAGESIZE - 1) // mmap.PAGESIZE
+    resident = (ctypes.c_ubyte * pages)()
+    try:
+        if libc.mincore(address, length, resident):
+            return None
+    finally:
+        libc.munmap(address, length)
+    return min(length, sum(page & 1 for page in bytes(resident)) * mmap.PAGESIZE)
+
+
+def _files(paths: Iterable[str]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        if path.is_dir():
+            yield from (inside for inside in path.rglob("*") if inside.is_file())
+        elif path.is_file():
+            yield path

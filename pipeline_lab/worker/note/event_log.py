@@ -1,0 +1,45 @@
+"""Write ``events.jsonl``, in whole lines or not at all, and the clock that its times come from."""
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+
+from pipeline_lab.runs.run_events import Event, format_event
+
+
+class Clock:
+    """Nanoseconds since the epoch that never jump, even when the system's time is set during the job."""
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.perf_counter_ns()
+
+    def now_ns(self) -> int:
+        return self._offset_ns + time.perf_counter_ns()
+
+
+class EventLog:
+    """Append events; safe to use from several threads, each line reaches the file at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def write(self, event: Event) -> None:
+        """Append one event.
+
+        Raises:
+            OSError: The disk is full; the file is as it was before.
+        """
+        line = format_event(event).encode()
+        with self._lock:
+            size_bytes = os.fstat(self._handle).st_size
+            try:
+                written = 0
+                while written < len(line):
+                    written += os.write(self._handle, line[written:])
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._handle, size_bytes)
+                raise

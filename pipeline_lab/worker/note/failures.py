@@ -1,0 +1,173 @@
+"""Say in one sentence why a job failed, and leave that in the run even when the disk is full."""
+
+import contextlib
+import errno
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.run_events import FailureEvent
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.note.event_log import EventLog
+
+_OWN = (f"{Path(__file__).resolve().parents[2]}{os.sep}", "<frozen ")
+_UNSAID: dict[type[BaseException], str] = {StopIteration: "the data had ended"}
+"""What errors mean that say nothing."""
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+"""A line of a traceback; TensorFlow quotes that of a Python function of a pipeline in its own message."""
+
+
+def user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from its first frame that is neither ours nor the import machinery's."""
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_OWN):
+        traceback = traceback.tb_next
+    return traceback
+
+
+def explain_user_error(error: BaseException, home: Path, subject: str) -> str:
+    """Say in one sentence what ended somebody's code, with file and line where they lie below ``home``."""
+    place, words = name_place(error, home), describe(error)
+    return f"{subject} stopped at {place} with {words}." if place else f"{subject} stopped with {words}."
+
+
+def describe(error: BaseException) -> str:
+    """Name an error and its first telling line."""
+    said = gist(error)
+    if _FRAME.search(text_of(error)):  # TensorFlow's error quotes that of a Python function, name and all
+        return said
+    said = said or _UNSAID.get(type(error), "")
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def gist(error: BaseException) -> str:
+    """Return the first line that says something, without TensorFlow's node names; empty if none does."""
+    lines = [re.sub(r"\{\{.*?\}\}", "", line).strip() for line in text_of(error).splitlines()]
+    telling = [line for line in lines if line and line != "Graph execution error:"]
+    return telling[0][:300].rstrip(".") if telling else ""
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an error says; TensorFlow's words about a binary record can themselves fail to decode."""
+    return error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def name_place(error: BaseException, home: Path) -> str:
+    """Say where in the user's code an error arose: the innermost line of a file below a folder, or nothing."""
+    if isinstance(error, SyntaxError) and error.filename and (name := below(error.filename, home)):
+        return f"{name}, line {error.lineno}"
+    place, traceback = "", user_frames(error.__traceback__)
+    for file, line in _FRAME.findall(text_of(error)):
+        if name := below(file, home):
+            place = f"{name}, line {line}"
+    if place:
+        return place
+    while traceback is not None:
+        if name := below(traceback.tb_frame.f_code.co_filename, home):
+            place = f"{name}, line {traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+def place_of_frame(frame: FrameType | None, home: Path) -> str:
+    """Say where in the user's code a thread stands; nothing if it is not there."""
+    while frame is not None:
+        if name := below(frame.f_code.co_filename, home):
+            return f"{name}, line {frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def below(path: str, home: Path) -> str:
+    """Return a path as seen from a folder; empty where it lies elsewhere, or among packages installed below it.
+
+    What stands in angle brackets, such as ``<frozen runpy>``, is the name of no file.
+    """
+    if path.startswith("<"):
+        return ""
+    found = Path(path).resolve()
+    if not found.is_relative_to(home) or str(found).startswith(_OWN):
+        return ""
+    inside = found.relative_to(home)
+    return "" if "site-packages" in inside.parts else str(inside)
+
+
+DISK_FULL = "The disk is full: free some space or choose another store and cache, then launch the run again."
+OUT_OF_DEVICE_MEMORY = "The device ran out of memory: use a smaller batch, smaller images or a lower precision."
+OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
+_KNOWN = {
+    r"label value of (-\d+) which is outside the valid range": (
+        "The data holds the label {0}, but labels are the numbers of classes, from 0 on; change the labels."
+    ),
+    r"label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)": (
+        "The data holds the label {0}, but the model has {1} classes; set workload.classes above the largest label."
+    ),
+    r"Feature: (.+?) \(data type: (\w+)\) is required but could not be found": (
+        "A record has no feature {0!r} of type {1}; set workload.image_feature and workload.label_feature to the names "
+        "in your records."
+    ),
+    r"Key: ([^,]+?)(?:, Index: \d+)?\.\s+Data types don't match\. Data type: (\w+) but expected type: (\w+)": (
+        "The feature {0!r} of a record is of type {1}, not {2}; images must be encoded bytes, labels int64."
+    ),
+    r"Could not parse example input": (
+        "A record is no tf.train.Example; the images workload reads Examples with an image and a label."
+    ),
+    r"BrokenProcessPool": (
+        "A process that makes examples ended all at once; it was killed, most likely because memory ran out: use fewer workers."
+    ),
+    r"(Unknown image file format|Invalid \w+ data)": (
+        "An image of the data cannot be decoded ({0}); JPEG, PNG, GIF and BMP can."
+    ),
+}
+"""What TensorFlow says about a user's data, and what it means; groups of the pattern fill the sentence."""
+
+
+def report_failure(folder: RunFolder, log: EventLog, error: BaseException) -> None:
+    """Write the error into the run; room that was held back is given up first if the disk is full."""
+    if is_disk_full(error):
+        folder.reserve.unlink(missing_ok=True)
+    event = FailureEvent(explain_failure(error), "".join(traceback.format_exception(error)))
+    try:
+        log.write(event)
+    except OSError:
+        folder.reserve.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            log.write(event)
+
+
+def explain_failure(error: BaseException) -> str:
+    """Word an error for people."""
+    if is_disk_full(error):
+        return DISK_FULL
+    if isinstance(error, PipelineLabError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return OUT_OF_MEMORY
+    kind = type(error).__name__
+    if kind == "ResourceExhaustedError":
+        return OUT_OF_DEVICE_MEMORY
+    for pattern, sentence in _KNOWN.items():
+        if match := re.search(pattern, text_of(error)):
+            return sentence.format(*match.groups())
+    return f"The job stopped with {kind}: {gist(error) or 'no message'}; worker.log in the run folder has the details."
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Say whether an error, or one behind it, means that the disk is full."""
+    return any(
+        (isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT))
+        or "no space left on device" in str(link).lower()
+        for link in _chain(error)
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        yield link
+        seen.add(id(link))
+        link = link.__cause__ or link.__context__

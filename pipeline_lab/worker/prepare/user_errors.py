@@ -1,0 +1,130 @@
+"""What can go wrong in the user's own code, told in one sentence with file and line."""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from pipeline_lab.errors import OwnCodeError, PipelineLabError
+from pipeline_lab.units import NS_PER_S, format_duration
+from pipeline_lab.worker.job import StopRequestedError
+from pipeline_lab.worker.note.failures import explain_user_error, is_disk_full, name_place, place_of_frame
+
+SUBJECT = "Your code"
+Tell = Callable[[OwnCodeError], None]
+
+
+_leave: Callable[[int], NoReturn] = os._exit
+"""Python's own, whatever stands in its place while somebody else's code runs."""
+
+
+@contextlib.contextmanager
+def errors_told(home: Path, maker: str = "") -> Iterator[None]:
+    """Turn whatever the block raises into a sentence that names the user's file and line.
+
+    Args:
+        home: The folder below which code is the user's.
+        maker: What to look into where an operation of TensorFlow fails, which knows no line of Python.
+    """
+    try:
+        yield
+    except (PipelineLabError, StopRequestedError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        if is_disk_full(error) or type(error).__name__ == "ResourceExhaustedError":
+            raise
+        told = explain_user_error(error, home, SUBJECT)
+        if maker and not name_place(error, home):
+            told = f"{told.rstrip('.')}; look into {maker} and into the step."
+        raise OwnCodeError(told) from error
+
+
+@contextlib.contextmanager
+def hard_exits_told(stop: Callable[[], None]) -> Iterator[None]:
+    """Keep ``os._exit`` from ending the job without a word, while the block runs.
+
+    It raises instead, so that everything recorded is written, and the job fails with a sentence that names the line.
+    Processes that the user's code forks leave as they always did.
+
+    Args:
+        stop: Asks the job to end, for a call on a thread whose errors nobody would see.
+    """
+    process = os.getpid()
+    left: list[OwnCodeError] = []
+
+    def leave_in_order(status: int) -> NoReturn:
+        if os.getpid() != process:
+            _leave(status)
+        frame = sys._getframe(1)
+        place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+        left.append(OwnCodeError(f"{SUBJECT} left by os._exit({status}) at {place}."))
+        stop()
+        raise left[0]
+
+    before, os._exit = os._exit, leave_in_order
+    try:
+        yield
+    except BaseException:
+        if left:
+            raise left[0] from None
+        raise
+    finally:
+        os._exit = before
+    if left:
+        raise left[0]
+
+
+class FirstBatch:
+    """Ends a job whose first batch does not come, and says where its code stands.
+
+    Args:
+        limit_s: From building the dataset, or the end of a rest, to its first batch; None waits for ever.
+        home: The folder below which code is the user's.
+        tell: Leaves the sentence in the run.
+    """
+
+    def __init__(self, limit_s: float | None, home: Path, tell: Tell) -> None:
+        self._limit_s, self._home, self._tell = limit_s, home, tell
+        self._came = threading.Event()
+        self._is_expected = False
+
+    def expect(self, maker: str) -> None:
+        """Start to wait; a second call does nothing, but after a rest.
+
+        Args:
+            maker: What makes the dataset, with its file and line.
+        """
+        if not self._is_expected and self._limit_s is not None:
+            self._is_expected = True
+            waiting = (maker, self._limit_s, self._came)
+            threading.Thread(target=self._wait, args=waiting, name="first batch", daemon=True).start()
+
+    def came(self) -> None:
+        self._came.set()
+
+    def rest(self) -> None:
+        """Wait no more until the next :meth:`expect`: other arms of a race take their first batches before."""
+        self._came.set()
+        self._came = threading.Event()
+        self._is_expected = False
+
+    def _wait(self, maker: str, limit_s: float, came: threading.Event) -> None:
+        if came.wait(limit_s):
+            return
+        limit = format_duration(limit_s * NS_PER_S)
+        place = self._place()
+        where = f"Python stands at {place}" if place else f"no Python code of yours runs; look into {maker}"
+        self._tell(
+            OwnCodeError(f"No batch came within {limit}: {where}. Raise workload.first_batch_s if it takes long.")
+        )
+        _leave(1)
+
+    def _place(self) -> str:
+        """Say where the user's code stands; threads of the pipeline come before the one that waits for them."""
+        main = threading.main_thread().ident
+        frames = sorted(sys._current_frames().items(), key=lambda item: item[0] == main)
+        places = (place_of_frame(frame, self._home) for _, frame in frames)
+        return next(filter(None, places), "")

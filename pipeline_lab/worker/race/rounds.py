@@ -1,0 +1,131 @@
+"""A race: rounds in which every arm runs one block, in an order drawn at random, until the answer is known."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.runs.run_events import NoteEvent, RaceEvent
+from pipeline_lab.runs.run_tables import TableWriter
+from pipeline_lab.runs.standings import Rounds, Standing, find_standings, max_rounds, plan_race
+from pipeline_lab.statistics.schedule import draw_order
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.race.blocks import Arm, Block, LoadMeter
+
+
+@dataclass(frozen=True)
+class RaceJob:
+    """One race, while it is being run."""
+
+    options: RaceOptions
+    log: EventLog
+    stop: StopRequest
+    table: TableWriter
+
+
+class Race:
+    """Runs rounds over arms that are warm.
+
+    Every block begins right after a rest, the first of a round too: what is worked out between two rounds is worked out
+    before the rest, or the scheduler of a busy machine would make the block after it pay for it.
+    """
+
+    def __init__(self, job: RaceJob, arms: Sequence[Arm], meter: LoadMeter) -> None:
+        self._job, self._arms, self._meter = job, arms, meter
+        self._step_ns: list[list[float]] = []
+        self._load_percent: list[list[float]] = []
+        self._begun_s = time.monotonic()
+        self._ran_last: Arm | None = None
+        self._look: int | None = None
+        self._standings: tuple[Standing, ...] = ()
+
+    def run(self) -> None:
+        """Race until every candidate's answer is known, the rounds or the time are used up, or somebody stops it."""
+        options = self._job.options
+        self._begun_s = time.monotonic()
+        for number in range(max_rounds(options)):
+            if not self._run_round(number):
+                return
+            rounds = Rounds(np.array(self._step_ns), np.array(self._load_percent))
+            kept = int(rounds.kept(options.max_extra_load_percent).sum())
+            self._look_at(rounds, kept)
+            self._report(len(self._step_ns), kept, self._standings)
+            if kept >= options.pairs or all(standing.is_over for standing in self._standings):
+                return
+            if self._elapsed_s > options.max_seconds:
+                self._note(f"The time was up after {kept} of {options.pairs} rounds; allow it more seconds for more.")
+                return
+        self._note(
+            f"Fewer than {options.pairs} of {max_rounds(options)} rounds count, for other programs disturbed the rest or "
+            "the device slowed itself down; race again on a quieter or cooler machine, or raise max_extra_load_percent."
+        )
+
+    def _run_round(self, number: int) -> bool:
+        """Run one block of every arm; False if somebody stopped the race meanwhile."""
+        arms = len(self._arms)
+        step_ns, load_percent = [0.0] * arms, [0.0] * arms
+        for position, arm in enumerate(draw_order(arms, number, self._job.options.seed)):
+            if self._job.stop.is_set:
+                return False
+            if self._ran_last is not None:
+                self._ran_last.rest()
+            self._ran_last = self._arms[arm]
+            block = self._ran_last.run_block(self._job.options.block_steps, self._meter)
+            self._job.table.append(*_row(number, arm, position, block))
+            step_ns[arm] = block.wall_ns / block.steps
+            load_percent[arm] = np.inf if block.load.throttled else block.load.other_load_percent
+        self._step_ns.append(step_ns)
+        self._load_percent.append(load_percent)
+        return True
+
+    def _look_at(self, rounds: Rounds, kept: int) -> None:
+        """Find the standings anew where the plan has a look; in between they stay as they are."""
+        look = plan_race(self._job.options).last_look(kept)
+        if not self._standings or look != self._look:
+            self._look, self._standings = look, find_standings(rounds, self._job.options)
+
+    def _report(self, rounds: int, kept: int, standings: tuple[Standing, ...]) -> None:
+        options = self._job.options
+        lines = [describe_standing(standing) for standing in standings]
+        self._job.log.write(RaceEvent(rounds, kept, max_rounds(options), self._elapsed_s, options.max_seconds, lines))
+
+    def _note(self, sentence: str) -> None:
+        self._job.log.write(NoteEvent(sentence))
+
+    @property
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._begun_s
+
+
+def describe_standing(standing: Standing) -> dict[str, Any]:
+    """Return a standing as a race's events keep it."""
+    result = standing.result
+    return {
+        "arm": standing.arm,
+        "pairs": result.pairs if result else 0,
+        "ratio": result.ratio if result else None,
+        "low": result.low if result and result.low > 0 else None,
+        "high": result.high if result and np.isfinite(result.high) else None,
+        "outcome": standing.outcome.value,
+    }
+
+
+def _row(number: int, arm: int, position: int, block: Block) -> tuple[Any, ...]:
+    return (
+        number,
+        arm,
+        position,
+        block.start_ns,
+        block.first_step,
+        block.steps,
+        block.wall_ns,
+        block.wait_ns,
+        block.load.cpu_ns,
+        block.load.other_load_percent,
+        block.load.throttled,
+        block.drained_batches,
+    )

@@ -1,0 +1,298 @@
+"""Record one profile window at a time, and write each to disk while training goes on.
+
+TensorFlow keeps every event in memory (about 1 kB each) until its profiler is stopped, and has one profiler per
+process. So a window is short, its ``stop()``, which gathers and writes the events, runs on a thread of its own, at low
+priority, and the next window opens only when that is done. What lies between two windows is a capture gap.
+
+Every window records into a scratch folder of its own, because TensorFlow names sessions to the second, and moves to
+its place in the run in one rename: readers never see half a trace.
+"""
+
+import contextlib
+import shutil
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pipeline_lab.runs.run_events import NoteEvent, WindowEvent
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.note.event_log import Clock, EventLog
+from pipeline_lab.worker.note.failures import is_disk_full
+from pipeline_lab.worker.record.own_process import ResidentMemory, lower_own_priority, return_free_memory
+
+NO_WINDOW = -1
+TRACE_SUFFIX = ".xplane.pb"
+BUSY = (
+    "Something else in this process uses TensorFlow's profiler (the script itself, or its profiler server): its sessions "
+    "go first, and no window is recorded meanwhile."
+)
+
+
+class Profiler(Protocol):
+    """The part of ``tf.profiler.experimental`` that windows use."""
+
+    def start(self, logdir: Path) -> None: ...
+
+    def stop(self, *, save: bool) -> None: ...
+
+
+@dataclass
+class Window:
+    """A window that is being recorded or flushed; memory in bytes.
+
+    ``first_step`` and ``last_step`` are None where nobody counts steps.
+    """
+
+    number: int
+    first_step: int | None
+    started_ns: int
+    start_cost_ns: int
+    rss_before_bytes: int
+    rss_peak_bytes: int
+    last_step: int | None = None
+    stopped_ns: int = 0
+    stop_cost_ns: int = 0
+    is_shortened: bool = False
+    flush_cpu_ns: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"window-{self.number:04d}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether steps are counted and not one of them has ended."""
+        return self.first_step is not None and (self.last_step is None or self.last_step < self.first_step)
+
+    @property
+    def growth_bytes(self) -> int:
+        return self.rss_peak_bytes - self.rss_before_bytes
+
+    @property
+    def cost_ns(self) -> int:
+        """Time that it held the training thread, and processor time of its flush."""
+        return self.start_cost_ns + self.stop_cost_ns + self.flush_cpu_ns
+
+
+class WindowRecorder:
+    """Opens and closes windows when it is told to; a schedule decides when.
+
+    Args:
+        process: What tells this process from others that record into the same run; empty where it is the only one.
+        scratch: Where it records, on the disk of the run and its own alone; None for the run's own.
+
+    Attributes:
+        lock: Held by whoever looks at :attr:`recorded` and then acts on it.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        profiler: Profiler,
+        log: EventLog,
+        clock: Clock,
+        *,
+        process: str = "",
+        scratch: Path | None = None,
+    ) -> None:
+        self._folder, self._profiler, self._log, self._clock, self._process = folder, profiler, log, clock, process
+        self._scratches = scratch or folder.scratch
+        self._memory = ResidentMemory()
+        self.lock = threading.RLock()
+        self._flusher = ThreadPoolExecutor(1, thread_name_prefix="flush", initializer=lower_own_priority)
+        self._flush: Future[None] | None = None
+        self._window: Window | None = None
+        self._failure: Exception | None = None
+        self._count, self._pauses = 0, 0
+        self._told_busy = False
+        self._last: Window | None = None
+
+    @property
+    def recorded(self) -> Window | None:
+        """The window that records; not one that is only being flushed."""
+        window = self._window
+        return window if window is not None and window.stopped_ns == 0 else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a window can open: none is open or being flushed, and nobody else wants the profiler."""
+        return self._window is None and not self._pauses
+
+    def has_paid(self, share: float) -> bool:
+        """Say whether the last window's cost is at most that share of the time since it began."""
+        last = self._last
+        return last is None or last.cost_ns <= share * (self._clock.now_ns() - last.started_ns)
+
+    @property
+    def is_flushing(self) -> bool:
+        return self._flush is not None and not self._flush.done()
+
+    def open(self, first_step: int | None = None, number: int | None = None) -> Window:
+        """Open a window.
+
+        Args:
+            first_step: Where steps are counted, the one that comes.
+            number: Of the window, larger than that of the one before; None for the next.
+
+        Raises:
+            Exception: Whatever the profiler says when it does not start.
+        """
+        rss_bytes, begun_ns = self._memory.read_bytes(), self._clock.now_ns()
+        number = self._count + 1 if number is None else number
+        scratch = self._scratch(number)
+        scratch.mkdir(parents=True, exist_ok=True)
+        try:
+            self._profiler.start(scratch)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        self._count = number
+        started_ns = self._clock.now_ns()
+        self._window = Window(self._count, first_step, started_ns, started_ns - begun_ns, rss_bytes, rss_bytes)
+        return self._window
+
+    def note_memory(self, rss_bytes: int | None = None) -> None:
+        """Take a reading of the resident memory (its own if none is given) into the open window's peak."""
+        window = self._window
+        if window is not None:
+            reading = self._memory.read_bytes() if rss_bytes is None else rss_bytes
+            window.rss_peak_bytes = max(window.rss_peak_bytes, reading)
+
+    def close(self) -> None:
+        """Hand the open window to the flush thread, which drops an empty one; does nothing where none is open."""
+        with self.lock:
+            window = self.recorded
+            if window is None:
+                return
+            window.stopped_ns = self._clock.now_ns()
+            try:
+                self._flush = self._flusher.submit(self._write, window)
+            except RuntimeError:  # the interpreter is at its end, and starts nothing on threads any more
+                self._write(window)
+            window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
+
+    def pause(self) -> None:
+        """Give the profiler to somebody else: the open window is written, and none opens until :meth:`resume`."""
+        self.tell_busy()
+        with self.lock:
+            self._pauses += 1
+            self.close()
+        self.wait()
+
+    def resume(self) -> None:
+        with self.lock:
+            self._pauses -= 1
+
+    def tell_busy(self) -> None:
+        """Say once that somebody else uses the profiler."""
+        if not self._told_busy:
+            self._told_busy = True
+            with contextlib.suppress(OSError):
+                self._log.write(NoteEvent(BUSY))
+
+    def check(self) -> None:
+        """Tell of an earlier window that met a full disk.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def finish(self) -> None:
+        """Wait until the last window is on disk; nothing opens afterwards.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        self._flusher.shutdown(wait=True)
+        self.check()
+
+    def wait(self) -> None:
+        """Wait until no window is being flushed."""
+        if self._flush is not None:
+            self._flush.result()
+
+    def _write(self, window: Window) -> None:
+        """Gather and write a window's events; runs on the flush thread."""
+        begun_ns = time.thread_time_ns()
+        try:
+            self._save(window)
+        except Exception as error:
+            self._failure = error
+        finally:
+            return_free_memory()
+            window.flush_cpu_ns = time.thread_time_ns() - begun_ns
+            self._last, self._window = window, None
+
+    def _save(self, window: Window) -> None:
+        scratch = self._scratch(window.number)
+        try:
+            self._profiler.stop(save=not window.is_empty)
+            if not window.is_empty:
+                self._report(window, publish(scratch, self._folder.window(window.name), self._process))
+        except Exception as error:
+            if is_disk_full(error):
+                raise
+            self._log.write(NoteEvent(f"Profile {window.name} was lost: {error}."))
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _report(self, window: Window, size_bytes: int) -> None:
+        with self.lock:
+            self.note_memory()
+        event = WindowEvent(
+            name=window.name,
+            first_step=window.first_step,
+            last_step=window.last_step,
+            started_ns=window.started_ns,
+            stopped_ns=window.stopped_ns,
+            flushed_ns=self._clock.now_ns(),
+            start_cost_ns=window.start_cost_ns,
+            stop_cost_ns=window.stop_cost_ns,
+            size_bytes=size_bytes,
+            rss_before_bytes=window.rss_before_bytes,
+            rss_peak_bytes=window.rss_peak_bytes,
+            shortened=window.is_shortened,
+        )
+        self._log.write(event)
+
+    def _scratch(self, number: int) -> Path:
+        return self._scratches / f"window-{number:04d}"
+
+
+def is_taken(error: Exception) -> bool:
+    """Say whether the profiler did not start because somebody else uses it; told by name, TensorFlow is not loaded here."""
+    return type(error).__name__ == "AlreadyExistsError"
+
+
+def publish(scratch: Path, target: Path, process: str = "") -> int:
+    """Move the session that the profiler wrote to its place and return its size, bytes.
+
+    Args:
+        scratch: Where the profiler wrote it.
+        target: The window's folder.
+        process: What tells this process's trace from others of the same window; they share the folder.
+
+    Raises:
+        FileNotFoundError: There is no trace.
+        ValueError: The trace is empty, as TensorFlow leaves one that was too large.
+    """
+    traces = sorted(scratch.rglob(f"*{TRACE_SUFFIX}"))
+    if not traces:
+        raise FileNotFoundError("the profiler wrote no trace")
+    session = traces[0].parent
+    size_bytes = sum(file.stat().st_size for file in session.iterdir())
+    if size_bytes == 0:
+        raise ValueError("it holds more than the profiler can write (2 GiB); choose shorter windows")
+    if not process:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        session.rename(target)
+        return size_bytes
+    target.mkdir(parents=True, exist_ok=True)
+    for trace in traces:
+        trace.rename(target / f"{trace.name.removesuffix(TRACE_SUFFIX)}{process}{TRACE_SUFFIX}")
+    return size_bytes

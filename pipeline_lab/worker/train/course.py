@@ -1,0 +1,224 @@
+"""The course of a job's training: what surrounds each call of its steps, whoever makes the call.
+
+Who calls the training steps: a loop of our own, from Python or inside a graph, or Keras' ``fit``.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.runs.run_events import NoteEvent, ProgressEvent
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.record.own_process import ResidentMemory
+from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
+from pipeline_lab.worker.record.step_windows import StepWindows
+from pipeline_lab.worker.train.training_steps import Steps, TakenStep
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+
+PROGRESS_PERIOD_NS = NS_PER_S // 2
+PROGRESS_SHARE = 200
+"""A long job reports less often: every two-hundredth of the time it has taken so far."""
+
+
+class Course:
+    """Counts the steps, and sees to windows, rows, checkpoints and progress.
+
+    A loop asks :meth:`next_steps` before each call, makes it inside :meth:`mark`, tells :meth:`record` there what was
+    taken, and :meth:`finish_call` behind it.
+
+    Args:
+        job: The job.
+        windows: Its profile windows; one that is due opens before a call and closes after one.
+        recorder: Writes the rows.
+        mark_step: Surrounds a call with its marker in the trace, which carries the number of the first step.
+        after_steps: Told the first and the last step of each call.
+        evaluate: Makes an evaluation pass; told how many steps were taken.
+
+    Attributes:
+        needs_new_pipeline: The training goes on, with a pipeline that is built anew.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        windows: StepWindows,
+        recorder: StepRecorder,
+        mark_step: Callable[[int], AbstractContextManager[None]],
+        after_steps: Callable[[int, int], None] = lambda _first, _last: None,
+        evaluate: Callable[[int], None] = lambda _steps: None,
+    ) -> None:
+        self._job, self._windows, self._recorder = job, windows, recorder
+        self._mark_step, self._after_steps, self._evaluate = mark_step, after_steps, evaluate
+        self._training = job.options.training
+        self._progress = Progress(job)
+        self._memory = ResidentMemory()
+        workload = job.options.workload
+        self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
+        self._step = 0
+        self._away_since_ns: int | None = None
+        self.needs_new_pipeline = False
+
+    def next_steps(self, most: int) -> int:
+        """Return how many steps the next call shall take, ``most`` at most; 0 when no call shall follow this one."""
+        warmup = self._training.warmup_steps
+        if self._step == 0:
+            self._job.enter("warmup")
+        if self._step < warmup:
+            return 0 if self._job.stop.is_set or self.needs_new_pipeline else min(most, warmup - self._step)
+        if not self._progress.has_begun:
+            self._job.enter("training")
+            self._progress.start()
+        if self._job.stop.is_set or self._progress.is_complete:
+            self._progress.report()
+            self.needs_new_pipeline = False
+            return 0
+        if self.needs_new_pipeline:
+            return 0
+        self._windows.before_step(self._step)
+        return most if self._progress.left is None else min(most, self._progress.left)
+
+    def mark(self) -> AbstractContextManager[None]:
+        """Surround a call with its marker."""
+        return self._mark_step(self._step)
+
+    def record(self, taken: Sequence[TakenStep]) -> None:
+        """Write the rows of a call's steps."""
+        window, rss_bytes = self._windows.number, self._memory.read_bytes()
+        for step, one in enumerate(taken, self._step):
+            is_warmup = step < self._training.warmup_steps
+            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._come_back(one)), one)
+
+    def finish_call(self, taken: Sequence[TakenStep]) -> None:
+        """Go on to the step behind a call; nothing happens where the data had ended before its first step."""
+        if not taken:
+            return
+        for step, one in enumerate(taken, self._step):
+            self._recorder.record_samples(step, one.batch)
+        first, self._step = self._step, self._step + len(taken)
+        self._after_steps(first, self._step - 1)
+        self._windows.after_step(self._step - 1)
+        self._progress.count_steps(max(0, self._step - max(first, self._training.warmup_steps)))
+        if self._pause_s:
+            time.sleep(self._pause_s)
+        if _is_due(self._training.evaluate_every, first, self._step):
+            self._go_away()
+
+    def take_new_pipeline(self) -> None:
+        """Go on: the pipeline that was asked for is there."""
+        self.needs_new_pipeline = False
+
+    def _go_away(self) -> None:
+        """Evaluate; the windows are about training steps alone."""
+        self._windows.interrupt()
+        self._recorder.catch_up()
+        self._away_since_ns = self._job.clock.now_ns()
+        if not self._job.stop.is_set:
+            self._evaluate(self._step)
+        self.needs_new_pipeline = self._training.evaluation == "rebuild"
+
+    def _come_back(self, first: TakenStep) -> int:
+        """Return how long there was no training before a step, ns."""
+        since_ns, self._away_since_ns = self._away_since_ns, None
+        return 0 if since_ns is None else max(0, first.start_ns - since_ns)
+
+    def end_of_data(self) -> None:
+        """Say that the data ended before the training did."""
+        self._job.log.write(NoteEvent(_early_end(self._step, self._training)))
+        self._progress.report()
+
+
+class Progress:
+    """How far the steps after the warm-up have come."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._training = job, job.options.training
+        self._steps = 0
+        self._begun_ns: int | None = None
+        self._reported_ns, self._reported_steps = 0, -1
+
+    @property
+    def has_begun(self) -> bool:
+        return self._begun_ns is not None
+
+    def start(self) -> None:
+        self._begun_ns = self._job.clock.now_ns()
+        self.report()
+
+    @property
+    def left(self) -> int | None:
+        """Steps that are left; None where the job trains for a time."""
+        return None if self._training.steps is None else max(0, self._training.steps - self._steps)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.left == 0 if self.left is not None else self._elapsed_s >= (self._training.seconds or 0)
+
+    def count_steps(self, steps: int) -> None:
+        self._steps += steps
+        now_ns = self._job.clock.now_ns()
+        period_ns = max(PROGRESS_PERIOD_NS, (now_ns - (self._begun_ns or 0)) // PROGRESS_SHARE)
+        if now_ns - self._reported_ns >= period_ns:
+            self.report()
+
+    def report(self) -> None:
+        """Tell readers, if training has begun and they do not know yet."""
+        if self._begun_ns is None or self._steps == self._reported_steps:
+            return
+        self._reported_ns, self._reported_steps = self._job.clock.now_ns(), self._steps
+        training = self._training
+        self._job.log.write(ProgressEvent(self._steps, training.steps, self._elapsed_s, training.seconds))
+
+    @property
+    def _elapsed_s(self) -> float:
+        return (self._job.clock.now_ns() - (self._begun_ns or 0)) / NS_PER_S
+
+
+def _is_due(every: int | None, before: int, by_now: int) -> bool:
+    """Say whether something that is due every so many steps became due with the steps that were just taken."""
+    return every is not None and by_now // every > before // every
+
+
+def _early_end(step: int, training: TrainingOptions) -> str:
+    wanted = f"{training.seconds:g} s" if training.steps is None else f"{training.warmup_steps + training.steps} steps"
+    return (
+        f"The data ended after {step} of {wanted}, warm-up included; add a repeat stage to go on with another epoch."
+        if training.steps is not None
+        else f"The data ended after {step} steps, before {wanted} were over; add a repeat stage to go on."
+    )
+
+
+Follow = Callable[[Any], None]
+"""Told the iterator over the pipeline as soon as there is one."""
+
+
+class Loop(Protocol):
+    """Trains on a pipeline until the course is over or the data ends."""
+
+    def run(self, dataset: Any, follow: Follow) -> None: ...
+
+
+class OwnLoop:
+    """Calls the steps itself.
+
+    Args:
+        course: What surrounds each call.
+        steps: What a call is.
+    """
+
+    def __init__(self, course: Course, steps: Steps) -> None:
+        self._course, self._steps = course, steps
+
+    def run(self, dataset: Any, follow: Follow) -> None:
+        batches: Iterator[Any] = iter(dataset)
+        follow(batches)
+        while most := self._course.next_steps(self._steps.per_call):
+            with self._course.mark():
+                taken = self._steps.take(batches, most)
+                self._course.record(taken)
+            self._course.finish_call(taken)
+            if len(taken) < most:
+                self._course.end_of_data()
+                return

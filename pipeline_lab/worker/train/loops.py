@@ -1,0 +1,257 @@
+"""The loop that a run's options ask for: from Python, inside a graph, or by Keras' ``fit``."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.record.step_recorder import ELEMENTS, LENGTH, count_elements
+from pipeline_lab.worker.train.course import Course, Follow, Loop, OwnLoop
+from pipeline_lab.worker.train.training_steps import Batch, PythonSteps, Steps, TakenStep, Trainer
+
+RECORDED = {"id": tf.int64, "label": tf.int64, LENGTH: tf.int64, ELEMENTS: tf.int64, "name": tf.string}
+"""Entries of a batch that are recorded, and as what."""
+
+
+class StepNotes:
+    """Takes steps inside a graph and keeps what is known of each until Python asks for it.
+
+    Args:
+        trainer: The step.
+        clock: The job's.
+        capacity: Steps of one call at most; a graph that takes more would wait for ever.
+        recorded: Entries of a batch to keep, and as what; batches of somebody else's making have none.
+        keeps_outputs: Note the outputs of each step too.
+    """
+
+    def __init__(
+        self, trainer: Trainer, clock: Clock, capacity: int, recorded: Mapping[str, Any], *, keeps_outputs: bool
+    ) -> None:
+        self._trainer, self._clock, self._recorded, self._keeps_outputs = trainer, clock, recorded, keeps_outputs
+        types = [tf.float64, tf.float64, tf.float32, tf.float32, *recorded.values()]
+        types += [tf.float32] if keeps_outputs else []
+        with tf.device("/CPU:0"):
+            self._queue = tf.queue.FIFOQueue(capacity, types)
+
+    def step(self, batch: Batch) -> tuple[Any, Any]:
+        """Add a training step to the graph that is being traced; return its loss and accuracy."""
+        with tf.device("/CPU:0"), tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+            arrived_s = tf.timestamp()
+        with tf.control_dependencies([arrived_s]):
+            loss, accuracy, *outputs = self._trainer.step(batch)
+        with tf.device("/CPU:0"), tf.control_dependencies([loss, accuracy]):
+            on_host = [tf.identity(tf.cast(value, tf.float32)) for value in (loss, accuracy)]
+            with tf.control_dependencies(on_host):
+                ended_s = tf.timestamp()
+            counted = count_elements(batch) if self._recorded else batch
+            whole = [self._whole(counted, name) for name in self._recorded]
+            kept = [self._joined(outputs[0])] if self._keeps_outputs else []
+            self._queue.enqueue([arrived_s, ended_s, *on_host, *whole, *kept])
+        return loss, accuracy
+
+    def read(self, start_ns: int) -> list[TakenStep]:
+        """Return the steps that were taken since the last time.
+
+        Args:
+            start_ns: When the call began; a later step begins where the one before it has ended.
+        """
+        shift_ns = self._clock.now_ns() - time.time_ns()
+        taken = []
+        for _ in range(int(self._queue.size())):
+            arrived_s, ended_s, loss, accuracy, *values = (value.numpy() for value in self._queue.dequeue())
+            values, outputs = values[: len(self._recorded)], values[len(self._recorded) :]
+            arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
+            ended_ns = max(arrived_ns, _ns(ended_s) + shift_ns)
+            batch = {name: value for name, value in zip(self._recorded, values, strict=True) if len(value)}
+            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, (loss, accuracy, *outputs), batch))
+            start_ns = ended_ns
+        return taken
+
+    def _joined(self, outputs: Any) -> Any:
+        """Return the outputs of all replicas, shape (batch, classes)."""
+        parts = [tf.cast(part, tf.float32) for part in self._trainer.parts(outputs)]
+        return tf.concat([tf.reshape(part, [tf.shape(part)[0], -1]) for part in parts], 0)
+
+    def _whole(self, batch: Batch, name: str) -> Any:
+        """Return an entry of a batch as one vector; an empty one where there is none."""
+        kind = self._recorded[name]
+        if name not in batch:
+            return tf.zeros([0], kind)
+        return tf.concat([tf.cast(tf.reshape(part, [-1]), kind) for part in self._trainer.parts(batch[name])], 0)
+
+
+class GraphSteps:
+    """A loop inside a ``tf.function`` asks for the batches and takes the steps; Python calls it once for several."""
+
+    def __init__(self, trainer: Trainer, clock: Clock, per_call: int, notes: StepNotes) -> None:
+        self.per_call = per_call
+        self._trainer, self._clock, self._notes = trainer, clock, notes
+        self._take, self._repeat = tf.function(self._take_in_graph), tf.function(self._repeat_in_graph)
+
+    def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
+        start_ns = self._clock.now_ns()
+        with contextlib.suppress(tf.errors.OutOfRangeError):  # the data has ended; the steps before that are noted
+            self._take(batches, tf.constant(most))
+        return self._notes.read(start_ns)
+
+    def repeat(self, batch: Batch, times: int) -> Any:
+        return self._repeat(batch, tf.constant(times))
+
+    def _take_in_graph(self, batches: Any, steps: Any) -> None:
+        for _ in tf.range(steps):
+            self._notes.step(batches.get_next())
+
+    def _repeat_in_graph(self, batch: Batch, times: Any) -> Any:
+        loss, accuracy = tf.constant(np.nan), tf.constant(np.nan)
+        for _ in tf.range(times):
+            loss, accuracy, *_ = self._trainer.step(batch)
+        return loss, accuracy
+
+
+def _ns(seconds: float) -> int:
+    return round(float(seconds) * NS_PER_S)
+
+
+class FitLoop:
+    """Lets ``fit`` call the steps, ``steps_per_execution`` of them at a time; it takes whole executions only."""
+
+    def __init__(
+        self, course: Course, notes: StepNotes, clock: Clock, steps_per_execution: int, *, is_mirrored: bool
+    ) -> None:
+        self._course, self._clock, self._steps_per_execution = course, clock, steps_per_execution
+        self._notes = notes
+        self._model = _MirroredModel(notes) if is_mirrored else _Model(notes)
+        self._model.compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
+
+    def run(self, dataset: Any, follow: Follow) -> None:
+        if not self._course.next_steps(self._steps_per_execution):
+            return
+        self._model.follow = follow
+        calls = _Calls(self._course, self._notes, self._clock, self._steps_per_execution)
+        with contextlib.closing(calls):
+            self._model.fit(dataset, epochs=1, verbose=0, shuffle=False, callbacks=[calls])
+        if not calls.is_over:
+            self._course.end_of_data()
+
+
+class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
+    """What ``fit`` trains: the workload's step, in Keras' functions; see "Customizing what happens in fit()"."""
+
+    train_function: Any
+
+    def __init__(self, notes: StepNotes) -> None:
+        super().__init__()
+        self._notes = notes
+        self._followed: Any = None
+        self.follow: Follow = lambda _: None
+        self.built = True
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        loss, accuracy = self._notes.step(data)
+        return {"loss": loss, "accuracy": accuracy}
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """Make the function that takes an execution's steps, and see the iterator that it is called on."""
+        if self.train_function is not None and not force:
+            return self.train_function
+        call = self.make_execution(force)
+
+        def call_and_follow(iterator: Any) -> Any:
+            if iterator is not self._followed:
+                self._followed = iterator
+                self.follow(iterator)
+            return call(iterator)
+
+        self.train_function = call_and_follow
+        return call_and_follow
+
+    def make_execution(self, force: bool) -> Callable[[Any], Any]:
+        """Make Keras' own function."""
+        super().make_train_function(force)
+        call: Callable[[Any], Any] = self.train_function
+        return call
+
+
+class _MirroredModel(_Model):
+    """What ``fit`` trains on several replicas.
+
+    Keras' loop over the steps of an execution hands batches on as optionals, from which TensorFlow (2.21) cannot build a
+    graph around a mirrored step; this one asks for them as they come.
+    """
+
+    def make_execution(self, force: bool) -> Callable[[Any], Any]:
+        del force
+        execute = tf.function(self._execute)
+
+        def call(iterator: Any) -> dict[str, Any]:
+            try:
+                execute(iterator)
+            except tf.errors.OutOfRangeError:
+                raise StopIteration from None
+            return {}
+
+        return call
+
+    def _execute(self, iterator: Any) -> None:
+        for _ in tf.range(self.steps_per_execution):
+            self._notes.step(iterator.get_next())
+
+
+class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
+    """Tells the course of every execution."""
+
+    def __init__(self, course: Course, notes: StepNotes, clock: Clock, most: int) -> None:
+        super().__init__()
+        self._course, self._notes, self._clock, self._most = course, notes, clock, most
+        self._open = contextlib.ExitStack()
+        self._start_ns = 0
+        self.is_over = False
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self._open.enter_context(self._course.mark())
+        self._start_ns = self._clock.now_ns()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self.close()
+        self.is_over = not self._course.next_steps(self._most)
+        self.model.stop_training = self.is_over
+
+    def close(self) -> None:
+        """Record what was taken; where the data ended in the middle of an execution, that is less than all of it."""
+        taken = self._notes.read(self._start_ns)
+        self._course.record(taken)
+        self._open.close()
+        self._course.finish_call(taken)
+
+
+def make_steps(job: Job, trainer: Trainer) -> Steps:
+    """Return how steps are called where no ``fit`` calls them: in races and for the calibration too."""
+    training = job.options.training
+    if training.loop == "in_graph" or training.steps_per_call > 1:
+        return GraphSteps(trainer, job.clock, training.steps_per_call, _make_notes(job, trainer))
+    return PythonSteps(trainer, job.clock)
+
+
+def make_loop(job: Job, trainer: Trainer, steps: Steps, course: Course) -> Loop:
+    """Return the job's loop."""
+    training = job.options.training
+    if training.loop == "keras_fit":
+        notes = _make_notes(job, trainer)
+        return FitLoop(course, notes, job.clock, training.steps_per_call, is_mirrored=training.replicas > 1)
+    return OwnLoop(course, steps)
+
+
+def _make_notes(job: Job, trainer: Trainer) -> StepNotes:
+    """Return what keeps notes of steps in a graph; entries of batches of the user's own making mean something else."""
+    training, recorded = job.options.training, RECORDED if job.options.is_assembled else {}
+    keeps_outputs = training.keep_outputs_of_step is not None
+    return StepNotes(trainer, job.clock, training.steps_per_call, recorded, keeps_outputs=keeps_outputs)

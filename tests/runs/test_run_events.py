@@ -1,0 +1,87 @@
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_lab.runs.run_events import (
+    KINDS,
+    CalibrationEvent,
+    DataProgressEvent,
+    Event,
+    EventReader,
+    FailureEvent,
+    NoteEvent,
+    PhaseEvent,
+    ProgressEvent,
+    WindowEvent,
+    format_event,
+    parse_event,
+    read_events,
+)
+
+EVENTS: tuple[Event, ...] = (
+    PhaseEvent("training", time_ns=1),
+    ProgressEvent(3, 200, 1.5, None, time_ns=2),
+    DataProgressEvent(1, 8, time_ns=3),
+    CalibrationEvent(1e6, 20, None, 0, 5e7, time_ns=4),
+    WindowEvent("w0", 5, 14, 1, 2, 3, 4, 5, 6, 7, 8, False, time_ns=5),
+    NoteEvent("über\nzwei Zeilen", time_ns=6),
+    FailureEvent("broken", "Traceback …", time_ns=7),
+)
+
+
+def test_every_kind_is_known_by_its_name() -> None:
+    assert all(name == kind.kind for name, kind in KINDS.items())
+    assert {type(event) for event in EVENTS} <= set(KINDS.values())
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_an_event_is_one_line_and_comes_back_equal(event: Event) -> None:
+    line = format_event(event)
+    assert line.count("\n") == 1
+    assert parse_event(line) == event
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", "[]", "3", '{"kind": "new"}', '{"phase": "x"}', '{"kind": "phase"}', '{"kind": []}', b"\xff\xfe"]
+)
+def test_a_torn_or_unknown_line_is_skipped(line: str | bytes) -> None:
+    assert parse_event(line) is None
+
+
+def test_what_a_newer_worker_adds_is_ignored() -> None:
+    assert parse_event('{"kind": "note", "sentence": "s", "time_ns": 1, "colour": "red"}') == NoteEvent("s", time_ns=1)
+
+
+def test_a_reader_returns_each_event_once_and_waits_for_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    reader = EventReader(path)
+    assert reader.read() == []
+    first, second = format_event(EVENTS[0]), format_event(EVENTS[1])
+    path.write_text(first + second[:7])
+    assert reader.read() == [EVENTS[0]]
+    assert reader.read() == []
+    path.write_text(first + second)
+    assert reader.read() == [EVENTS[1]]
+    assert reader.read() == []
+
+
+@given(st.data())
+def test_however_the_file_grows_the_reader_sees_all_events_in_order(data: st.DataObject) -> None:
+    raw = "".join(map(format_event, EVENTS)).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.jsonl"
+        reader, seen = EventReader(path), []
+        for cut in [*cuts, len(raw)]:
+            path.write_bytes(raw[:cut])
+            seen += reader.read()
+    assert seen == list(EVENTS)
+
+
+def test_a_damaged_line_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(format_event(EVENTS[0]).encode() + b"\x00\x00garbage\n" + format_event(EVENTS[2]).encode())
+    assert read_events(path) == [EVENTS[0], EVENTS[2]]

@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.runs.run_tables import RESOURCES, SAMPLES, STEPS, TableWriter, read_table
+
+
+def rows(path: Path) -> list[tuple[int, int, int]]:
+    return [tuple(row.values()) for row in read_table(path, SAMPLES).to_pylist()]  # type: ignore[misc]
+
+
+def test_rows_come_back_in_order(tmp_path: Path) -> None:
+    writer = TableWriter(tmp_path / "samples", SAMPLES)
+    writer.append(0, 1, 10)
+    writer.extend([0, 1], [2, 3], [20, 30])
+    writer.close()
+    writer.close()
+    assert rows(tmp_path / "samples") == [(0, 1, 10), (0, 2, 20), (1, 3, 30)]
+
+
+def test_a_table_can_be_read_while_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "samples"
+    writer = TableWriter(path, SAMPLES, seconds_per_batch=1e9, rows_per_batch=2)
+    assert rows(path) == []
+    writer.append(0, 0, 0)
+    assert rows(path) == []  # one row is not a batch yet
+    writer.append(1, 0, 1)
+    assert rows(path) == [(0, 0, 0), (1, 0, 1)]
+    writer.append(2, 0, 2)
+    writer.flush()
+    assert len(rows(path)) == 3
+    writer.close()
+
+
+def test_rows_are_written_when_time_has_passed(tmp_path: Path) -> None:
+    writer = TableWriter(tmp_path / "samples", SAMPLES, seconds_per_batch=0.0, rows_per_batch=10**9)
+    writer.append(0, 0, 0)
+    assert len(rows(tmp_path / "samples")) == 1
+    writer.close()
+
+
+def test_a_torn_end_costs_at_most_the_last_batch(tmp_path: Path) -> None:
+    path = tmp_path / "samples"
+    writer = TableWriter(path, SAMPLES, rows_per_batch=1)
+    sizes = []
+    for step in range(3):
+        writer.append(step, 0, step)
+        sizes.append(path.stat().st_size)
+    writer.close()
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        kept = rows(path)
+        assert kept == [(0, 0, 0), (1, 0, 1), (2, 0, 2)][: len(kept)]
+        assert len(kept) >= sum(size <= length for size in sizes)
+
+
+@pytest.mark.parametrize("schema", [STEPS, SAMPLES, RESOURCES], ids=["steps", "samples", "resources"])
+def test_a_missing_or_foreign_file_has_all_columns_and_no_rows(tmp_path: Path, schema: pa.Schema) -> None:
+    (tmp_path / "other").write_text("not Arrow")
+    writer = TableWriter(tmp_path / "older", pa.schema([("step", pa.int32())]))
+    writer.append(1)
+    writer.close()
+    for name in ("missing", "other", "older"):
+        table = read_table(tmp_path / name, schema)
+        assert table.schema.equals(schema)
+        assert table.num_rows == 0
+
+
+def test_a_table_from_before_a_column_existed_is_read_with_nulls(tmp_path: Path) -> None:
+    older = pa.schema([field for field in STEPS if field.name != "away_ns"])
+    writer = TableWriter(tmp_path / "steps", older)
+    writer.append(7, False, 1, 2, 3, 0.5, 0.5, -1, 4)
+    writer.close()
+    table = read_table(tmp_path / "steps", STEPS)
+    assert table.schema.equals(STEPS)
+    assert [tuple(row.values()) for row in table.to_pylist()] == [(7, False, 1, 2, 3, 0.5, 0.5, -1, 4, None)]
+
+
+def test_a_damaged_table_with_a_column_twice_has_no_rows(tmp_path: Path) -> None:
+    twice = pa.schema([*RESOURCES, next(field for field in RESOURCES if field.name == "gpu_memory_bytes")])
+    with pa.ipc.new_stream(tmp_path / "t", twice) as stream:
+        stream.write_batch(pa.RecordBatch.from_pylist([{}], schema=twice))
+    assert read_table(tmp_path / "t", RESOURCES).num_rows == 0
+
+
+def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
+    writer = TableWriter(tmp_path / "resources", RESOURCES)
+    writer.append(1, 2, 3.0, 4.0, None, None, False, None, None, None)
+    writer.close()
+    table = read_table(tmp_path / "resources", RESOURCES)
+    assert table.column("gpu_memory_bytes").to_pylist() == [None]
+    assert table.column("rss_bytes").to_pylist() == [2]
+
+
+def test_a_flipped_bit_anywhere_costs_rows_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    writer = TableWriter(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))
+    writer.extend(list(range(20)), [f"stage {step}" for step in range(20)])
+    writer.close()
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        table = read_table(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))
+        assert len(table.to_pylist()) <= 20

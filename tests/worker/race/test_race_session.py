@@ -1,0 +1,119 @@
+"""Whole races in worker processes of their own; short ones."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.comparison.race_arms import ArmIdle
+from pipeline_lab.comparison.race_result import read_race
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.read_stage import ReadStage
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import (
+    BatchStage,
+    CacheStage,
+    MapStage,
+    ParseStage,
+    PrefetchStage,
+    RepeatStage,
+    ShuffleStage,
+)
+from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.runs.record import RunState, this_process
+from pipeline_lab.runs.run_documents import read_files
+from pipeline_lab.runs.run_events import FailureEvent, PhaseEvent, RaceEvent, read_events
+from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+
+pytestmark = pytest.mark.tensorflow
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _run(root: Path, options: RaceOptions) -> RunFolder:
+    folder = RunStore(root).create(options, render_source(options.arms[0]))
+    for number, arm in enumerate(options.arms):
+        folder.arm(number).path.mkdir(parents=True)
+        folder.arm(number).source.write_text(render_source(arm))
+    update_record(
+        folder,
+        lambda record: replace(record, status=record.status.change(RunState.STARTING, supervisor=this_process())),
+    )
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1"}
+    command = [sys.executable, "-m", "pipeline_lab.worker", str(folder.path)]
+    code = subprocess.run(command, cwd=ROOT, env=environment, timeout=200, check=False).returncode
+    failures = [event.traceback for event in read_events(folder.events) if isinstance(event, FailureEvent)]
+    assert (code, failures) == (0, [])
+    return folder
+
+
+def _synthetic(prefetch: int) -> RunOptions:
+    return RunOptions(
+        name=f"prefetch {prefetch}",
+        workload=SyntheticWorkload(map_ms=1.0, compute_ms=1.0, examples_per_file=(500, 500)),
+        pipeline=PipelineOptions(
+            stages=(
+                ReadStage(),
+                RepeatStage(),
+                MapStage(),
+                BatchStage(size=8),
+                PrefetchStage(buffer_size=prefetch),
+            ),
+            tensorflow_rewrites=False,
+        ),
+    )
+
+
+def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(tmp_path: Path) -> None:
+    arms = (_synthetic(2), _synthetic(40))
+    options = RaceOptions(arms=arms, pairs=6, block_steps=5, max_extra_load_percent=100)  # tests run beside each other
+    folder = _run(tmp_path, options)
+    blocks = read_table(folder.blocks, BLOCKS)
+    step_ns = blocks["wall_ns"].to_numpy() / blocks["steps"].to_numpy()
+    arm, drained = blocks["arm"].to_numpy(), blocks["drained_batches"].to_numpy()
+    assert drained[arm == 0].max() <= 3
+    assert np.median(drained[arm == 1]) >= 30
+    # afterwards each arm recorded a window, which tells what its device waits for
+    for result in read_race(folder).arms:
+        assert isinstance(result.idle, ArmIdle)
+        assert 0 < result.idle.idle_percent < 100
+        assert result.idle.cause is GapCause.INPUT_WAIT  # 8 ms to prepare a batch, 1 ms to train on it
+    # Forty ready batches would make five steps of 8 ms look like ones of 1 ms.
+    assert np.median(step_ns[arm == 1]) > 0.5 * np.median(step_ns[arm == 0])
+    *_, last, after = read_events(folder.events)
+    assert isinstance(last, RaceEvent)
+    assert isinstance(after, PhaseEvent)
+    assert read_record(folder).status.state is RunState.RUNNING
+
+
+def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(tmp_path: Path) -> None:
+    stages = (ReadStage(), ParseStage(), CacheStage(), ShuffleStage(buffer_size=20), RepeatStage(), BatchStage(size=10))
+    plain = RunOptions(
+        name="plain",
+        workload=ImagesWorkload(data="digits", image_size=16, examples_per_file=(40, 60)),
+        pipeline=PipelineOptions(stages=stages),
+        training=TrainingOptions(seed=3),
+    )
+    ahead = plain.model_copy(
+        update={"name": "ahead", "pipeline": PipelineOptions(stages=(*stages, PrefetchStage(buffer_size=2)))}
+    )
+    folder = _run(tmp_path, RaceOptions(arms=(plain, ahead), pairs=6, block_steps=3))
+    first_losses = []
+    for number in range(2):
+        part = folder.arm(number)
+        steps = read_table(part.steps, STEPS)
+        assert sum(not warmup for warmup in steps["warmup"].to_pylist()) >= 18
+        assert [file.records for file in read_files(part.files)] == [40, 60]
+        assert set(read_table(part.samples, SAMPLES)["file"].to_pylist()) == {0, 1}
+        first_losses.append(steps["loss"][0].as_py())
+    assert first_losses[0] == pytest.approx(first_losses[1], rel=0.5)

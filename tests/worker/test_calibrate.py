@@ -1,0 +1,125 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.presets import SYNTHETIC
+from pipeline_lab.options.run_options import set_option
+from pipeline_lab.runs.run_events import NoteEvent, read_events
+from pipeline_lab.worker import calibrate as calibrate_module
+from pipeline_lab.worker import calibrate as calibration
+from pipeline_lab.worker.calibrate import Dropping, calibrate, cool, count_cached, drop, time_pipeline, time_step
+from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.train.training_steps import PythonSteps
+from tests.worker.fakes import FakeTrainer, make_job
+
+TICK_NS = 100_000_000
+
+
+@pytest.fixture(autouse=True)
+def _ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock is 100 ms after the one before, so the budget is over after three."""
+    ticks = iter(range(0, 10**12, TICK_NS))
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", lambda: next(ticks))
+
+
+def test_the_first_batch_is_timed_apart() -> None:
+    timed = time_pipeline([{"id": index} for index in range(100)])
+    assert (timed.first_batch_ns, timed.batch_ns, timed.batches) == (TICK_NS, TICK_NS, 2)
+    assert timed.batch == {"id": 2}
+
+
+def test_data_that_ends_in_between_is_timed_as_far_as_it_goes() -> None:
+    timed = time_pipeline([{"id": 0}, {"id": 1}])
+    assert (timed.batch_ns, timed.batches) == (TICK_NS, 1)
+
+
+def test_a_single_batch_has_no_time_per_batch() -> None:
+    timed = time_pipeline([{"id": 0}])
+    assert (timed.batch_ns, timed.batches) == (None, 0)
+
+
+def test_a_pipeline_without_a_batch_says_why() -> None:
+    with pytest.raises(DataError, match="yields no batch"):
+        time_pipeline([])
+
+
+def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
+    trainer = FakeTrainer()
+    timed = time_step(trainer, PythonSteps(trainer, Clock()), {})
+    assert trainer.reads == list(range(1, 3 + timed.steps))
+    assert timed.steps >= calibration.MIN_STEPS
+    assert timed.step_ns == pytest.approx(calibration.BUDGET_NS / timed.steps, rel=0.5)
+
+
+def test_what_was_learnt_is_undone() -> None:
+    trainer = FakeTrainer()
+    trainer.steps = 7
+    time_step(trainer, PythonSteps(trainer, Clock()), {})
+    assert trainer.steps == 7
+
+
+def test_the_step_is_timed_on_the_batch_that_the_device_holds() -> None:
+    held: list[object] = []
+
+    def hold(batch: object) -> dict[str, object]:
+        held.append(batch)
+        return {}
+
+    trainer = FakeTrainer()
+    event = calibrate(trainer, PythonSteps(trainer, Clock()), lambda: [{"id": 0}, {"id": 1}], hold)
+    assert held == [{"id": 1}]
+    assert (event.pipeline_only_batches, event.first_batch_ns) == (1, TICK_NS)
+
+
+SIZE = 1_000_003
+COLD = set_option(SYNTHETIC.options, "training.page_cache", "cold")
+
+
+def cached(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        found = count_cached(descriptor, path.stat().st_size)
+        assert found is not None
+        return found
+    finally:
+        os.close(descriptor)
+
+
+def test_what_was_just_written_lies_in_the_page_cache_until_it_is_dropped(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    files = [tmp_path / "a", tmp_path / "folder" / "b", tmp_path / "empty"]
+    for file in files:
+        file.write_bytes(b"" if file.name == "empty" else os.urandom(SIZE))
+    assert [cached(file) for file in files] == [SIZE, SIZE, 0]
+    dropped = drop([str(tmp_path / "a"), str(tmp_path / "folder"), str(tmp_path / "empty"), str(tmp_path / "missing")])
+    assert dropped.size_bytes == 2 * SIZE
+    assert dropped.kept_bytes is not None
+    if not dropped.is_cold:
+        pytest.skip("the file system of temporary files keeps them in memory")
+    assert [cached(file) for file in files] == [0, 0, 0]
+
+
+def test_a_job_that_does_not_ask_drops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate_module, "drop", lambda _: pytest.fail("nobody asked"))
+    assert cool(make_job(tmp_path, SYNTHETIC.options), ["a"]) == "warm"
+
+
+@pytest.mark.parametrize(
+    ("dropping", "state", "sentence"),
+    [
+        (Dropping(10**9, 10**6), "cold", None),
+        (Dropping(10**9, 6 * 10**8), None, "the system kept 600 MB of 1 GB of the data files"),
+        (Dropping(10**9, None), None, "the system does not tell whether the data files have left"),
+        (Dropping(0, 0), None, "the system found no data file that could be dropped"),
+    ],
+)
+def test_a_system_that_does_not_comply_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropping: Dropping, state: str | None, sentence: str | None
+) -> None:
+    monkeypatch.setattr(calibrate_module, "drop", lambda _: dropping)
+    job = make_job(tmp_path, COLD)
+    assert cool(job, ["a"]) == state
+    notes = [event.sentence for event in read_events(job.folder.events) if isinstance(event, NoteEvent)]
+    assert [sentence in note for note in notes] == [True] if sentence else not notes
