@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline_lab.runs.run import Run
     from pipeline_lab.runs.store import RunFolder, RunStore
     from pipeline_lab.trace.schema import Trace
-    from pipeline_lab.tuning.result import Tuning
+    from pipeline_lab.tuning.search_result import Tuning
 
 AnyRun: TypeAlias = "str | PathLike[str] | Run | RunFolder | RunRecord | Diagnosis | RecordedRun"
 """A recorded run: its id, its folder, what :func:`run` returned, its record or its diagnosis.
@@ -259,9 +259,8 @@ def tune(
     """
     from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.launch.launcher import wait_for_end
-    from pipeline_lab.tuning.launching import launch_tune
-    from pipeline_lab.tuning.result import read_tuning
-    from pipeline_lab.tuning.tune import write_values
+    from pipeline_lab.tuning.search_launch import launch_tune, write_values
+    from pipeline_lab.tuning.search_result import read_tuning
     from pipeline_lab.workloads.module import ModuleWorkload
 
     opened = _open_store(store)
@@ -406,7 +405,7 @@ def _find_options(job: AnyJob, store: "RunStore") -> "RunOptions":
     if isinstance(job, RunRecord):
         return options_of_record(job)
     if callable(job):
-        from pipeline_lab.tuning.own_functions import options_of_function
+        from pipeline_lab.tuning.search_launch import options_of_function
 
         return options_of_function(job)
     return find_arm(_find_path(job, store), store)

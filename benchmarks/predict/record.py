@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.predict.plan import Change, Plan
 from pipeline_lab import analyze, race, run
-from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction, measure_run, predict
 from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.options.run_options import read_options

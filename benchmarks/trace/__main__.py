@@ -25,7 +25,7 @@ BUDGET_MB = 295.0
 OURS = """
 import sys, time
 from pathlib import Path
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.xplane.xspace import read_xplane
 path = Path(sys.argv[1])
 def read():
     begin, cpu = time.perf_counter(), time.process_time()
@@ -84,7 +84,7 @@ import statistics, sys, time
 from pathlib import Path
 from pipeline_lab.analysis import idle_gaps, input_stalls, steps
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.xplane.xspace import read_xplane
 def read():
     begin, cpu = time.perf_counter(), time.process_time()
     trace = read_xplane(Path(sys.argv[1]))

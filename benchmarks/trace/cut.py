@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.trace.message import CHUNK, VARINT, Field, read_fields, signed
+from pipeline_lab.trace.legacy.message import CHUNK, VARINT, Field, read_fields, signed
 from tests.support.xspace import chunk, number
 
 EVENTS = 24

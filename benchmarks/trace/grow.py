@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from pipeline_lab.trace.message import CHUNK, VARINT, Field, read_fields, read_text, signed
+from pipeline_lab.trace.legacy.message import CHUNK, VARINT, Field, read_fields, read_text, signed
 from tests.support.xspace import chunk, number, varint
 
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "small_pipeline.xplane.pb"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lab.trace import xplane
+from pipeline_lab.trace.xplane import xspace
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace, chunk, number
 
@@ -44,7 +44,7 @@ def legacy_trace() -> bytes:
 
 def as_legacy(space: bytes) -> bytes:
     """Write an XSpace's events as TensorFlow 1.14 to 2.1 would have."""
-    trace = xplane.read_bytes(np.frombuffer(space, np.uint8), Path("h.xplane.pb"))
+    trace = xspace.read_bytes(np.frombuffer(space, np.uint8), Path("h.xplane.pb"))
     out = b""
     for number_of_plane, plane in enumerate(trace.planes):
         lines = {line.name: index for index, line in enumerate(plane.lines)}

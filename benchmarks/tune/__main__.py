@@ -24,8 +24,8 @@ from pipeline_lab.runs.launch.launcher import wait
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.halving import LEADER, Ratio
-from pipeline_lab.tuning.launching import launch_tune, resume_tune
-from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.search_launch import launch_tune, resume_tune
+from pipeline_lab.tuning.search_result import Tuning, read_tuning
 
 COUNTS = (3, 5, 8, 10, 20, 30)
 REPLAYS = 200

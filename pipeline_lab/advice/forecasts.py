@@ -1,20 +1,20 @@
-"""Predictions that were raced: what was said before, what came out, and how far off that was over a whole store."""
+"""Predictions as documents, and those that were raced: what was said before, what came out, how far off that was."""
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline_lab.advice.changes import name_change
-from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.option_changes import name_change, option_changes, source_diff
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.racing import choose_race
-from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunKind
@@ -149,3 +149,72 @@ def score(forecasts: Sequence[Forecast]) -> Accuracy:
         p90_percent=float(np.percentile(errors, 90)),
         right_direction=sum((forecast.predicted < 1) == (forecast.ratio < 1) for forecast in forecasts),
     )
+
+
+SCHEMA_VERSION = 1
+
+
+def write_prediction(
+    run_id: str, measured: Measured | Unavailable, options: RunOptions, prediction: Prediction | Unavailable
+) -> dict[str, Any]:
+    """Return what a run measured and what is predicted of changed options; times in ms, shares in percent."""
+    if isinstance(measured, Unavailable):
+        return write_unpredicted(run_id, measured)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run_id,
+        "measured": _measured(measured),
+        "option_changes": list(option_changes(measured.options, options)),
+        "source_diff": source_diff(measured.options, options),
+        "prediction": prediction.to_json()
+        if isinstance(prediction, Unavailable)
+        else _prediction(prediction, measured),
+    }
+
+
+def write_unpredicted(run_id: str, why: Unavailable) -> dict[str, Any]:
+    """Return the same of a run of which nothing can be predicted, whatever the change."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run_id,
+        "measured": why.to_json(),
+        "option_changes": [],
+        "source_diff": "",
+        "prediction": why.to_json(),
+    }
+
+
+def write_forecasts(forecasts: Sequence[Forecast]) -> dict[str, Any] | None:
+    """Return all predictions of a store that were raced, and how far off they were; None where there is none."""
+    if not forecasts:
+        return None
+    return {**asdict(score(forecasts)), "predictions": [asdict(forecast) for forecast in forecasts]}
+
+
+def _measured(measured: Measured) -> dict[str, Any]:
+    return {
+        "step_ms": measured.step_ms,
+        "device_only_ms": measured.device_only_ms,
+        "between_ms": measured.between_ms,
+        "noise_percent": measured.noise_percent,
+        "from_step": measured.from_step,
+        "cores": measured.cores,
+        "other_cores": measured.other_cores,
+        "stages": [
+            {"stage": cost.stage, "ms_per_example": cost.ms_per_example, "cpu_ms_per_example": cost.cpu_ms_per_example}
+            for cost in measured.stages
+        ],
+    }
+
+
+def _prediction(prediction: Prediction, measured: Measured) -> dict[str, Any]:
+    memory = prediction.memory_bytes
+    return {
+        "step_ms": prediction.step_ms,
+        "gain_percent": prediction.gain_percent(measured),
+        "ceiling_ms": prediction.ceiling_ms,
+        "terms": [{"name": term.name, "ms": term.ms} for term in prediction.terms],
+        "memory_bytes": memory.to_json() if isinstance(memory, Unavailable) else memory,
+        "threads": prediction.threads,
+        "notes": list(prediction.notes),
+    }

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.advice.edits import edit_stages, set_stage
-from pipeline_lab.advice.footprint import example_bytes
-from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
+from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule, edit_stages, set_stage
+from pipeline_lab.advice.stage_estimates import example_bytes
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.verdict import Finding
 from pipeline_lab.options.read_stage import ReadStage

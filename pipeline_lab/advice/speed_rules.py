@@ -1,17 +1,56 @@
-"""Rules that let the same work happen sooner: overlap, parallel calls, threads, order, whole batches."""
+"""Rules that send less padding to the training step.
+
+Rules that let the same work happen sooner: overlap, parallel calls, threads, order, whole batches.
+"""
 
 from collections.abc import Iterator
 
-from pipeline_lab.advice.edits import Document, edit_stages, set_pipeline, set_stage, set_workload, with_whole_batches
-from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
-from pipeline_lab.advice.running import RunningStage
-from pipeline_lab.advice.terms import ORDER, TURNS
+from pipeline_lab.advice.proposals import (
+    BOLD,
+    CAREFUL,
+    SAFE,
+    Case,
+    Document,
+    Proposal,
+    Rule,
+    edit_stages,
+    set_pipeline,
+    set_stage,
+    set_workload,
+    with_whole_batches,
+)
+from pipeline_lab.advice.running_stages import RunningStage
+from pipeline_lab.advice.step_terms import ORDER, TURNS
+from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.stages import BatchStage
-from pipeline_lab.units import NS_PER_MS, format_duration
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
+
+
+def ragged(case: Case) -> Iterator[Proposal]:
+    """Let each example keep its own length."""
+    padding = case.results.padding
+    if isinstance(padding, Unavailable) or padding.percent < MUCH_PADDING_PERCENT:
+        return
+    for index, stage in enumerate(case.options.pipeline.stages):
+        if isinstance(stage, BatchStage) and stage.mode == "padded_batch":
+            yield Proposal(
+                "Set mode = ragged_batch on batch.",
+                f"{format_percent(padding.percent)} of what a step is sent is padding.",
+                set_stage(case.options, index, mode="ragged_batch"),
+                (
+                    "The model has to take ragged tensors; batches sorted by length, which any model takes, keep some padding.",
+                ),
+                CAREFUL,
+            )
+
+
+PADDING_RULES: tuple[Rule, ...] = (ragged,)
+
 
 CALLS = (2, 4, 8, 16, 32)
 MATTERS_SHARE = 0.1

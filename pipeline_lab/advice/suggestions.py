@@ -1,12 +1,11 @@
 """What to try next, by rules with evidence: each a change of options, predicted, the best gain per risk first."""
 
 from pipeline_lab.advice.cache_rules import CACHE_RULES
-from pipeline_lab.advice.changes import find_settings, source_diff, write_command
-from pipeline_lab.advice.measured import Measured
-from pipeline_lab.advice.padding_rules import PADDING_RULES
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.option_changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.proposals import RISKS, Case, Proposal, Rule
 from pipeline_lab.advice.sampling_rules import SAMPLING_RULES
-from pipeline_lab.advice.speed_rules import SPEED_RULES
+from pipeline_lab.advice.speed_rules import PADDING_RULES, SPEED_RULES
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion

@@ -1,4 +1,6 @@
-"""What other options would bring: the analytic model of a step, fed by one measured run.
+"""What a prediction takes for granted, in sentences.
+
+What other options would bring: the analytic model of a step, fed by one measured run.
 
 The step takes the longest of what happens side by side: the step itself, each stage on the calls that really run at
 once, each thread that runs serial stages one after another, the pool's threads, the cores. What the model does not
@@ -6,24 +8,95 @@ explain of the run itself is put on the term that binds there, so that the run's
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline_lab.advice.assumptions import BUSY_SHARE, find_notes
-from pipeline_lab.advice.footprint import memory_bytes
-from pipeline_lab.advice.measured import Measured, OrderStall, take
-from pipeline_lab.advice.refilling import refill_terms
-from pipeline_lab.advice.running import RunningStage, pool_threads, running_stages
-from pipeline_lab.advice.stage_times import stage_times
-from pipeline_lab.advice.terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_terms
-from pipeline_lab.advice.told import options_of
-from pipeline_lab.advice.visits import examples_behind
-from pipeline_lab.advice.workloads import change_of_step, find_unknown, order_ms
+from pipeline_lab.advice.measured_run import Measured, OrderStall, take
+from pipeline_lab.advice.recorded_options import options_of
+from pipeline_lab.advice.running_stages import RunningStage, full_cache, pool_threads, running_stages
+from pipeline_lab.advice.stage_costs import examples_behind
+from pipeline_lab.advice.stage_estimates import memory_bytes, stage_times
+from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_terms, refill_terms
+from pipeline_lab.advice.workload_changes import CONSTANT_STEPS, change_of_step, find_unknown, function_ms, order_ms
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.pipeline import PipelineOptions
+from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import PrefetchStage
+from pipeline_lab.pipeline.clip_lengths import examples_sent
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.units import NS_PER_MS, format_duration
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+
+BUSY_SHARE = 0.2
+"""Part of the cores that others may use before it is worth a word."""
+
+
+NOISY_PERCENT = 10.0
+"""How uncertain a run's own step time may be before it is worth a word, percent."""
+
+
+def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
+    """Name what the prediction for changed options rests on beside what the run measured, and what makes it unsure."""
+    return (*_epochs(measured), *_doubts(measured), *_notes(measured.options, options))
+
+
+def _epochs(measured: Measured) -> Iterator[str]:
+    if measured.from_step is not None:
+        yield (
+            f"The run is taken from step {measured.from_step} on, behind its first epoch, in which a step takes another "
+            "time; the prediction is for such later epochs."
+        )
+
+
+def _doubts(measured: Measured) -> Iterator[str]:
+    if measured.other_cores > BUSY_SHARE * measured.cores:
+        yield (
+            f"Other programs used {measured.other_cores:.1f} of {measured.cores:.0f} cores while the run was measured, so "
+            "all of it is less sure."
+        )
+    if measured.noise_percent > NOISY_PERCENT:
+        yield (
+            f"The run's own step time is only known to ± {format_percent(measured.noise_percent)}; a longer run on a quiet "
+            "machine predicts better."
+        )
+
+
+def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
+    old, new = before.pipeline, after.pipeline
+    if old.batch_size != new.batch_size and not isinstance(before.workload, CONSTANT_STEPS):
+        yield "The training step is taken to grow with the batch."
+    elif examples_sent(before) != examples_sent(after):
+        yield "The training step is taken to grow with what it is sent, padding included."
+    for stage in sorted(FUNCTION_STAGES):
+        if _sees_batches(old, stage) != _sees_batches(new, stage) and not function_ms(stage, after.workload):
+            yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."
+    if full_cache(after) is not None and full_cache(before) is None:
+        yield "The first epoch fills the cache and takes as long as before; the prediction is for those after it."
+    if _tuned(new) - _tuned(old):
+        yield "AUTOTUNE is taken to use all threads of the pool where they are needed."
+    if _read_mode(old) != _read_mode(new):
+        yield "Reading is taken to cost as much for each record as it did."
+
+
+def _sees_batches(pipeline: PipelineOptions, stage: str) -> bool | None:
+    sizes = {each.stage: size for each, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)}
+    return sizes[stage] is not None if stage in sizes else None
+
+
+def _tuned(pipeline: PipelineOptions) -> set[str]:
+    return {
+        stage.stage
+        for stage in pipeline.stages
+        if not isinstance(stage, PrefetchStage) and getattr(stage, "num_parallel_calls", None) == "autotune"
+    }
+
+
+def _read_mode(pipeline: PipelineOptions) -> str | None:
+    read = pipeline.find("read")
+    return read.mode if isinstance(read, ReadStage) else None
+
 
 __all__ = ["Measured", "Prediction", "Term", "measure", "measure_run", "predict"]
 

@@ -67,7 +67,7 @@ def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread
     if ray is None and (workers or 1) == 1:
         return None
     from pipeline_lab.runs.store import open_store
-    from pipeline_lab.tuning.executors.choice import spread_over
+    from pipeline_lab.tuning.executors.local import spread_over
 
     return spread_over(ray, open_store(store), workers)
 

@@ -64,7 +64,7 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
     Raises:
         OptionsError: It is neither, or its options are not valid.
     """
-    from pipeline_lab.advice.told import options_of
+    from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run_options import read_options_file
     from pipeline_lab.runs.store import RunFolder, find_path

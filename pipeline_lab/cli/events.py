@@ -25,7 +25,7 @@ def events(
 ) -> None:
     """Write the events of a trace as Parquet (for pandas, DuckDB) or as Chrome JSON (for Perfetto)."""
     from pipeline_lab.runs.store import find_path
-    from pipeline_lab.trace.events import write_events
+    from pipeline_lab.trace.event_files import write_events
     from pipeline_lab.trace.sources import open_traces
     from pipeline_lab.units import format_count
 

@@ -14,7 +14,7 @@ from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
     from pipeline_lab.options.tune_options import TuneOptions
-    from pipeline_lab.tuning.result import Tuning
+    from pipeline_lab.tuning.search_result import Tuning
 
 TryOption = Annotated[
     list[str] | None,
@@ -78,8 +78,8 @@ def tune(
     from pipeline_lab.cli.tune_progress import follow_tune
     from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.store import open_store
-    from pipeline_lab.tuning.launching import launch_tune, resume_tune
-    from pipeline_lab.tuning.result import read_tuning
+    from pipeline_lab.tuning.search_launch import launch_tune, resume_tune
+    from pipeline_lab.tuning.search_result import read_tuning
 
     opened = open_store(store)
     if resume is not None:

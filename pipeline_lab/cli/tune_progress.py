@@ -10,7 +10,7 @@ from pipeline_lab.units import NS_PER_S, format_duration
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.store import RunFolder
-    from pipeline_lab.tuning.result import Tuning
+    from pipeline_lab.tuning.search_result import Tuning
 
 POLL_S = 0.5
 
@@ -18,8 +18,8 @@ POLL_S = 0.5
 def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a search's steps as they are taken; the first request to stop cancels it."""
     from pipeline_lab.runs.launch.launcher import cancel
-    from pipeline_lab.tuning.result import read_tuning
-    from pipeline_lab.tuning.words import describe
+    from pipeline_lab.tuning.search_result import read_tuning
+    from pipeline_lab.tuning.search_words import describe
 
     console, told, shown = messages(), False, 0
     console.print(f"Search {folder.id}", markup=False)

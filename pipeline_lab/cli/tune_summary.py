@@ -6,12 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline_lab.advice.changes import option_changes
+from pipeline_lab.advice.option_changes import option_changes
 from pipeline_lab.tuning.halving import Fate
-from pipeline_lab.tuning.history import Ended
-from pipeline_lab.tuning.placing import Places, find_places
-from pipeline_lab.tuning.result import Tuning
-from pipeline_lab.tuning.words import describe, place_cells
+from pipeline_lab.tuning.history import Ended, Places, find_places
+from pipeline_lab.tuning.search_result import Tuning
+from pipeline_lab.tuning.search_words import describe, place_cells
 
 
 def summarise_tuning(found: Tuning) -> RenderableType:

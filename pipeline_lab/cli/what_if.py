@@ -13,7 +13,7 @@ from pipeline_lab.errors import OptionsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline_lab.advice.measured import Measured
+    from pipeline_lab.advice.measured_run import Measured
     from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run_options import RunOptions
@@ -39,7 +39,7 @@ def what_if(
     folder = RunFolder(find_path(run, store))
     with reading(folder.id):
         from pipeline_lab.advice.forecasts import read_forecasts, score
-        from pipeline_lab.advice.told import options_of
+        from pipeline_lab.advice.recorded_options import options_of
         from pipeline_lab.advice.what_if import measure_run, predict
         from pipeline_lab.errors import Unavailable
 
@@ -53,7 +53,7 @@ def what_if(
         _leave_untold(folder, told, store, as_json=as_json)
     prediction = measured if isinstance(measured, Unavailable) else predict(measured, changed)
     if as_json:
-        from pipeline_lab.advice.prediction_document import write_forecasts, write_prediction
+        from pipeline_lab.advice.forecasts import write_forecasts, write_prediction
 
         document = write_prediction(folder.id, measured, changed, prediction)
         raced = {"race": _race(told, changed, measured, store).to_json()} if do_race else {}
@@ -76,8 +76,7 @@ def what_if(
 def _leave_untold(folder: "RunFolder", why: "Unavailable", store: "Path | None", *, as_json: bool) -> NoReturn:
     """Say why nothing can be predicted where no options are known, and leave."""
     if as_json:
-        from pipeline_lab.advice.forecasts import read_forecasts
-        from pipeline_lab.advice.prediction_document import write_forecasts, write_unpredicted
+        from pipeline_lab.advice.forecasts import read_forecasts, write_forecasts, write_unpredicted
         from pipeline_lab.runs.store import open_store
 
         raced = write_forecasts(read_forecasts(open_store(store)))
@@ -91,7 +90,7 @@ def _leave_untold(folder: "RunFolder", why: "Unavailable", store: "Path | None",
 
 def _leave_without(run: str, told: "RunOptions", changed: "RunOptions") -> NoReturn:
     """Name the command that measures what could not be predicted, and leave."""
-    from pipeline_lab.advice.changes import find_settings, write_command
+    from pipeline_lab.advice.option_changes import find_settings, write_command
 
     if settings := find_settings(told, changed):
         say("A race measures it: {}", write_command(run, settings))

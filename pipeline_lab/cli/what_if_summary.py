@@ -7,8 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeline_lab.advice.changes import option_changes
-from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.option_changes import option_changes
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions

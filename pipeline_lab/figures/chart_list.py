@@ -46,7 +46,7 @@ from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_window
 from pipeline_lab.figures.theme import Mode
 from pipeline_lab.figures.timeline_chart import device_timeline
 from pipeline_lab.figures.tune_charts import search_places
-from pipeline_lab.tuning.result import Tuning
+from pipeline_lab.tuning.search_result import Tuning
 
 Drawing: TypeAlias = go.Figure | Unavailable
 Charted = TypeVar("Charted")

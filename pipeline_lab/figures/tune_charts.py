@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison_charts import rows_figure
 from pipeline_lab.figures.theme import Mode, add_note, colour
-from pipeline_lab.tuning.placing import find_places
-from pipeline_lab.tuning.result import Tuning
+from pipeline_lab.tuning.history import find_places
+from pipeline_lab.tuning.search_result import Tuning
 
 MOST_ROWS = 30
 LINE_CHARACTERS = 34

@@ -14,8 +14,7 @@ from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.run import Run
-from pipeline_lab.tuning.opening import open_with_searches
-from pipeline_lab.tuning.result import Tuning
+from pipeline_lab.tuning.search_result import Tuning, open_with_searches
 
 Report: TypeAlias = RunReport | ComparisonReport | RaceReport | TuneReport
 

@@ -17,11 +17,10 @@ R = TypeVar("R")
 
 SOURCES = (
     "trace/wire.py",
-    "trace/plane_wire.py",
-    "trace/stat_wire.py",
-    "trace/damage.py",
-    "trace/json_scan.py",
-    "trace/legacy_wire.py",
+    "trace/xplane/plane_wire.py",
+    "trace/xplane/salvage.py",
+    "trace/chrome/json_events.py",
+    "trace/legacy/local_scan.py",
     "analysis/tf_data/kernels.py",
 )
 """The files of the package that hold compiled functions."""

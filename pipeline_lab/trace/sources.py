@@ -1,21 +1,175 @@
 """Find the traces in whatever the user points at: a file, a session folder, a log directory, a run, an archive.
 
-Finding is cheap and reads no events.
+Finding is cheap and reads no events. What one host recorded in one window counts once: of several files the raw trace
+comes before what was made from it, which is read where nothing in the raw one can be.
 """
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
-from pipeline_lab.trace.log_search import Place, TraceSource, look_at_file, search
+from pipeline_lab.folders import files_below
+from pipeline_lab.trace.archives import is_archive, unpack
+from pipeline_lab.trace.file_memory import PREFIX, scratch_folder
+from pipeline_lab.trace.legacy import derived
 from pipeline_lab.trace.schema import Salvage, Trace
-from pipeline_lab.trace.scratch import PREFIX, scratch_folder
-from pipeline_lab.trace.trace_file import TraceFile
-from pipeline_lab.trace.unpacking import is_archive, unpack
+from pipeline_lab.trace.trace_file import FileKind, TraceFile, as_text, classify
+
+RUN_RECORD = "run.json"
+EXPECTED = "expected <host>.xplane.pb or <host>.trace.json.gz, a log directory or an archive of these"
+HOW_TO_RECORD = (
+    "record one with tf.profiler.experimental.start(logdir) … stop(), or with "
+    "tf.keras.callbacks.TensorBoard(logdir, profile_batch=(10, 20))"
+)
+_ORDER = {kind: rank for rank, kind in enumerate(FileKind)}
+
+
+class SourceKind(StrEnum):
+    """What the user pointed at."""
+
+    RUN = "run"
+    XPLANE = "xplane"
+    TRACE_JSON = "trace_json"
+    DERIVED = "derived"
+    LOGDIR = "logdir"
+
+
+_KIND_OF_FILE = {
+    FileKind.XPLANE: SourceKind.XPLANE,
+    FileKind.TRACE_JSON: SourceKind.TRACE_JSON,
+    FileKind.LEGACY: SourceKind.TRACE_JSON,  # the same trace events, in binary
+}
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """What was found.
+
+    Attributes:
+        path: What the user pointed at.
+        root: Where it lies unpacked; the path itself if it is no archive.
+        kind: What it is.
+        files: The captures, by window and host.
+        derived: Files that hold TensorFlow's own step table and verdict.
+        notes: What was left out and why, one sentence each.
+    """
+
+    path: Path
+    root: Path
+    kind: SourceKind
+    files: tuple[TraceFile, ...]
+    derived: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def windows(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(file.window for file in self.files))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(file.host for file in self.files))
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder to search.
+
+    Attributes:
+        root: The folder.
+        window: Name for what lies directly in it: that of the archive it came from, empty without one.
+    """
+
+    root: Path
+    window: str = ""
+
+
+def look_at_file(path: Path) -> TraceSource:
+    """Take a lone file for what its name says.
+
+    Raises:
+        TraceReadError: It is one of TensorBoard's that holds no profile.
+    """
+    if derived.is_derived(path.name):
+        return TraceSource(path, path, SourceKind.DERIVED, (), (path,))
+    if _is_events_file(path):
+        raise TraceReadError(f"{path.name} is a TensorBoard events file, which holds no profile; {HOW_TO_RECORD}.")
+    kind, host = classify(path) or (FileKind.XPLANE, path.name.split(".")[0])
+    file = TraceFile(path, kind, "", host, path.stat().st_size)
+    return TraceSource(path, path, _KIND_OF_FILE[kind], (file,))
+
+
+def search(places: Sequence[Place], path: Path) -> TraceSource:
+    """Search folders, all of which belong to ``path``.
+
+    Raises:
+        TraceReadError: There is nothing that could be a trace.
+    """
+    files, stored, others = [], [], []
+    for place in places:
+        for found in files_below(place.root, TraceReadError):
+            classified = classify(found)
+            if derived.is_derived(found.name):
+                stored.append(found)
+            elif classified:
+                files.append(_trace_file(found, place, *classified))
+            else:
+                others.append(found)
+    notes = [
+        f"{file.path.name} is empty (0 bytes): TensorFlow leaves such a file when a capture grows past 2 GiB or is cut "
+        "off."
+        for file in files
+        if not file.size_bytes
+    ]
+    chosen = _choose(file for file in files if file.size_bytes)
+    if not chosen and not stored:
+        raise TraceReadError(_nothing(path, notes, others))
+    kind = SourceKind.LOGDIR if chosen else SourceKind.DERIVED
+    root = places[0].root
+    if (root / RUN_RECORD).is_file():
+        kind = SourceKind.RUN
+    return TraceSource(path, root, kind, chosen, tuple(stored), tuple(notes))
+
+
+def _trace_file(path: Path, place: Place, kind: FileKind, host: str) -> TraceFile:
+    window = _window(path.parent.relative_to(place.root)) or place.window
+    return TraceFile(path, kind, window, host, path.stat().st_size)
+
+
+def _window(folder: Path) -> str:
+    """Name a session by its folder: ``train/plugins/profile/2026_01_02`` is ``train/2026_01_02``."""
+    return as_text("/".join(part for part in folder.parts if part not in ("plugins", "profile")))
+
+
+def _choose(files: Iterable[TraceFile]) -> tuple[TraceFile, ...]:
+    """Take the best file of each window and host, with the others to stand in for it."""
+    found: dict[tuple[str, str], list[TraceFile]] = {}
+    for file in sorted(files, key=lambda file: (file.window, file.host, _ORDER[file.kind], file.path.name)):
+        found.setdefault((file.window, file.host), []).append(file)
+    return tuple(replace(best, others=tuple(others)) for best, *others in found.values())
+
+
+def _is_events_file(path: Path) -> bool:
+    return ".tfevents." in path.name
+
+
+def _nothing(path: Path, notes: list[str], others: list[Path]) -> str:
+    if notes:
+        return f"{path}: {notes[0]} Record shorter windows."
+    if any(map(_is_events_file, others)):
+        return f"{path} holds TensorBoard events but no profile; {HOW_TO_RECORD}."
+    if not others:
+        return f"{path} is empty; {EXPECTED}."
+    return f"{path} holds no profiler trace; {EXPECTED}."
+
 
 _ARCHIVE = re.compile(r"[^.].*\.(zip|tar|tgz|tar\.gz)")
 

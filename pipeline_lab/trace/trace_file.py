@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from pipeline_lab.errors import TraceReadError
+from pipeline_lab.trace.archives import expand
 from pipeline_lab.trace.schema import Salvage, Trace
-from pipeline_lab.trace.unpacking import expand
 from pipeline_lab.trace.wire import ByteArray
 
 
@@ -85,16 +85,16 @@ class TraceFile:
 
     def _read_bytes(self, data: ByteArray) -> Trace:
         if self.kind is FileKind.LEGACY:
-            from pipeline_lab.trace import legacy
+            from pipeline_lab.trace.legacy import local_trace
 
-            return legacy.read_legacy_bytes(data, self.path, window=self.window)
+            return local_trace.read_legacy_bytes(data, self.path, window=self.window)
         if is_json(data):
-            from pipeline_lab.trace import chrome
+            from pipeline_lab.trace.chrome import chrome_trace
 
-            return chrome.read_bytes(data, self.path, window=self.window)
-        from pipeline_lab.trace import xplane
+            return chrome_trace.read_bytes(data, self.path, window=self.window)
+        from pipeline_lab.trace.xplane import xspace
 
-        return xplane.read_bytes(data, self.path, window=self.window)
+        return xspace.read_bytes(data, self.path, window=self.window)
 
 
 def session_file(path: Path) -> TraceFile:

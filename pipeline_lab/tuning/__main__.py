@@ -15,10 +15,10 @@ from pipeline_lab.runs.launch.supervisor import claim
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import PhaseEvent, format_event
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record
-from pipeline_lab.tuning.executors.choice import open_executor
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
-from pipeline_lab.tuning.result import read_tuning
+from pipeline_lab.tuning.executors.local import open_executor
 from pipeline_lab.tuning.search import search
+from pipeline_lab.tuning.search_result import read_tuning
 
 
 @dataclass

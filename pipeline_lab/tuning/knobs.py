@@ -1,7 +1,7 @@
 """What can be changed about a pipeline without changing what the model is trained on, one knob at a time.
 
 A knob rewrites the document of a job; whether the result is valid is for the options to say, whether it is allowed for
-:mod:`pipeline_lab.tuning.limits`.
+:mod:`pipeline_lab.tuning.outlook`.
 """
 
 import contextlib

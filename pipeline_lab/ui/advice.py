@@ -40,7 +40,7 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
 
 def _show_cure(store: RunStore, options: RunOptions, finding: Finding, forecast: Forecast | None) -> None:
     """Offer what a finding advises: into the form, or into a race, with what is predicted of it."""
-    from pipeline_lab.advice.order_cures import cure
+    from pipeline_lab.advice.cache_rules import cure
 
     cured = cure(options, finding)
     if cured is None:

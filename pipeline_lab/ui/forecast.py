@@ -19,7 +19,7 @@ from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from pipeline_lab.advice.measured import Measured
+    from pipeline_lab.advice.measured_run import Measured
     from pipeline_lab.advice.what_if import Prediction
 
 SAME_PERCENT = 0.1
@@ -87,7 +87,7 @@ def find(store: RunStore, options: RunOptions) -> Forecast | None:
 
 def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecord, Path]]:
     """Yield the latest finished runs whose options lie near enough."""
-    from pipeline_lab.advice.workloads import find_unknown
+    from pipeline_lab.advice.workload_changes import find_unknown
 
     fitting = (
         run
@@ -113,7 +113,7 @@ def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecor
 @lru_cache(maxsize=1000)
 def _told(path: Path, _changed_ns: int) -> RunOptions | None:
     """Return what a run was told, by its record as it was changed last; None where that is not valid any more."""
-    from pipeline_lab.advice.told import options_of
+    from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.store import RunFolder
 
@@ -124,7 +124,7 @@ def _told(path: Path, _changed_ns: int) -> RunOptions | None:
 @lru_cache(maxsize=32)
 def _measured(path: Path, _saved_ns: int) -> "Measured | None":
     """Return what a run measured, by the diagnosis that was saved at that time."""
-    from pipeline_lab.advice.told import options_of
+    from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.advice.what_if import measure
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable

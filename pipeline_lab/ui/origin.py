@@ -7,7 +7,7 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.saved_presets import find_any_preset, preset_groups
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.result import read_tuning
+from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.ui import cache, own_code, state
 from pipeline_lab.ui.packed import pack, unpack
 

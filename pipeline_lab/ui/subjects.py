@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.comparison.recorded_runs import RecordedRun
     from pipeline_lab.report.report_on import Report
-    from pipeline_lab.tuning.result import Tuning
+    from pipeline_lab.tuning.search_result import Tuning
 
 Key: TypeAlias = tuple[Path, bool, Fingerprint, str]
 """A run's folder, whether it is a sample, and what changes when its record or its measurements do."""
@@ -83,7 +83,7 @@ def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.recorded_runs import describe_run
-    from pipeline_lab.tuning.result import read_tuning
+    from pipeline_lab.tuning.search_result import read_tuning
 
     record = read_record(folder)
     if record.status.state.is_live:

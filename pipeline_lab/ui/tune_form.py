@@ -44,7 +44,7 @@ def read_tune(store: RunStore, start: str, settings: Document) -> TuneOptions:
         OptionsError: The start cannot be searched from, or a number is not allowed.
         StoreError: A run is gone.
     """
-    from pipeline_lab.tuning.launching import check_tune
+    from pipeline_lab.tuning.search_launch import check_tune
 
     chosen = leave.check(race_form.read_arm(store, start))
     options = read_tune_options({"start": chosen.model_dump(mode="json"), **settings})

@@ -10,10 +10,10 @@ from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.report.content import Picture
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.tuning.launching import resume_tune
-from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.search_launch import resume_tune
+from pipeline_lab.tuning.search_result import Tuning, read_tuning
+from pipeline_lab.tuning.search_words import describe
 from pipeline_lab.tuning.space import START
-from pipeline_lab.tuning.words import describe
 from pipeline_lab.ui import contents, ending, export_links, leave, links, live, live_chart, notes, state, subjects
 from pipeline_lab.ui.text import escape
 from pipeline_lab.units import NS_PER_S, format_duration

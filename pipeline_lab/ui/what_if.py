@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from pipeline_lab.advice.changes import find_settings, source_diff, write_command
 from pipeline_lab.advice.forecasts import Forecast, plan_race, read_forecasts, score
-from pipeline_lab.advice.measured import Measured
-from pipeline_lab.advice.told import options_of
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.option_changes import find_settings, source_diff, write_command
+from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion

@@ -5,8 +5,15 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from pipeline_lab.advice.edits import edit_stages, set_pipeline, set_stage, set_workload, with_cache, with_whole_batches
-from pipeline_lab.advice.workloads import KNOWN_TIMES
+from pipeline_lab.advice.proposals import (
+    edit_stages,
+    set_pipeline,
+    set_stage,
+    set_workload,
+    with_cache,
+    with_whole_batches,
+)
+from pipeline_lab.advice.workload_changes import KNOWN_TIMES
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions, set_options

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.advice.advising import advise
-from pipeline_lab.advice.measured import Measured
-from pipeline_lab.advice.told import options_of
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.diagnosis.later_epochs import judged, sampled_behind
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved

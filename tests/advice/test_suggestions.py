@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.suggestions import suggest
 from pipeline_lab.advice.what_if import explain
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
-from tests.advice.test_changes import pasted
+from tests.advice.test_option_changes import pasted
 from tests.support import results
 from tests.support.measured import BATCH, MAP_MS, mapped, measured, options, with_workload
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction, explain, predict
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions

@@ -10,7 +10,7 @@ from pipeline_lab.cli.tune import parse_time_s
 from pipeline_lab.cli.tune_summary import summarise_tuning
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.tuning.result import read_tuning
+from pipeline_lab.tuning.search_result import read_tuning
 from tests.cli.support import call
 from tests.support.lab import Lab
 from tests.support.true_times import NAIVE

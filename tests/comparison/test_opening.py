@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 import pipeline_lab
-from pipeline_lab.advice.told import options_of
+from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.comparison.opening import open_recorded
 from pipeline_lab.errors import ComparisonError, TraceReadError

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from pipeline_lab.advice.measured import Measured
+from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.run_options import RunOptions, read_options

@@ -18,8 +18,8 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import Executor
 from pipeline_lab.tuning.executors.local import LocalExecutor
 from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
-from pipeline_lab.tuning.result import Tuning, read_tuning
 from pipeline_lab.tuning.search import search
+from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from tests.support.leaving import leave_once
 from tests.support.true_times import true_ms
 from tests.support.worlds import predicted, tune_options

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipeline_lab.advice.measured import Measured
-from pipeline_lab.advice.terms import Term
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.step_terms import Term
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.race_options import RaceOptions
@@ -16,7 +16,7 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
-from pipeline_lab.tuning.modelling import Model
+from pipeline_lab.tuning.outlook import Model
 from pipeline_lab.tuning.search import search
 from tests.support.races import PlantedArm, make_race
 from tests.support.run_folders import set_state

@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from pipeline_lab.trace.compiled import is_compiled
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.xplane.xspace import read_xplane
 before = is_compiled()
 print(read_xplane(Path(sys.argv[1])).event_count, before, is_compiled())
 """

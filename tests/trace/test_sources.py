@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
-from pipeline_lab.trace.log_search import SourceKind
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import find_traces, open_trace, open_traces
+from pipeline_lab.trace.sources import SourceKind, find_traces, open_trace, open_traces
 from pipeline_lab.trace.trace_file import FileKind
 from tests.support.xspace import XSpace
-from tests.trace.test_chrome import TWO, encode
+from tests.trace.chrome.test_chrome_trace import TWO, encode
 
 
 def space(name: str = "e") -> XSpace:

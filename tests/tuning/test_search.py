@@ -16,9 +16,9 @@ from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError
 from pipeline_lab.tuning.history import History, Profiled, Proposed, Raced
-from pipeline_lab.tuning.modelling import Model
-from pipeline_lab.tuning.result import Tuning, read_tuning
+from pipeline_lab.tuning.outlook import Model
 from pipeline_lab.tuning.search import search
+from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from pipeline_lab.tuning.trials import Ledger, Trials
 from tests.support.true_times import NAIVE, STEP_MS, true_ms
 from tests.support.worlds import KilledError, World, blind, predicted, tune_options

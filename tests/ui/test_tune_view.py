@@ -4,8 +4,8 @@ import pytest
 
 from pipeline_lab.runs.launch import runtime
 from pipeline_lab.runs.record import RunKind, RunState
-from pipeline_lab.tuning import launching
-from pipeline_lab.tuning.result import read_tuning
+from pipeline_lab.tuning import search_launch
+from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.ui.origin import read_origin
 from tests.support.run_folders import make_run, set_state
 from tests.support.worlds import make_search
@@ -17,7 +17,7 @@ def started(monkeypatch):
     """Let searches be launched without a process; return the commands that would have been started."""
     commands = []
     monkeypatch.setattr(runtime, "start_detached", lambda command, _log: commands.append(command))
-    monkeypatch.setattr(launching, "CLAIM_S", 0.0)
+    monkeypatch.setattr(search_launch, "CLAIM_S", 0.0)
     return commands
 
 

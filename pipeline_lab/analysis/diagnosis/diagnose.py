@@ -18,9 +18,8 @@ from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.trace.derived import read_session
-from pipeline_lab.trace.log_search import SourceKind, TraceSource
-from pipeline_lab.trace.sources import find_traces
+from pipeline_lab.trace.legacy.derived import read_session
+from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
 
 
 def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:

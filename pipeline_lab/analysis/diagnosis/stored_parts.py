@@ -12,7 +12,7 @@ from pipeline_lab.analysis.steps import step_breakdown
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, STEP_TABLE, Steps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.trace.stored_analysis import DerivedProfile, StoredSteps
+from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile, StoredSteps
 
 MARKER = "TensorFlow's stored step table"
 NO_RETRACES = Unavailable("The log holds only what TensorFlow derived from its trace, so what was traced is not known.")

@@ -19,7 +19,7 @@ from pipeline_lab.analysis.verdict.sampling_findings import (
 )
 from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.trace.stored_analysis import WAIT_CAVEAT
+from pipeline_lab.trace.legacy.stored_analysis import WAIT_CAVEAT
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 OUTLIERS_PERCENT = 2.0

@@ -14,7 +14,7 @@ from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import find_traces
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.xplane.xspace import read_xplane
 
 DEFAULT_LIMITS = XprofLimits()
 

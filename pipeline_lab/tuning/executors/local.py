@@ -1,25 +1,100 @@
-"""Trials on this machine, one after the other, through the same queue as every other run."""
+"""Trials on this machine, one after the other, through the same queue as every other run.
 
+What fits into a function call, such as reading a trace, is spread over processes instead.
+"""
+
+import contextlib
+import multiprocessing
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, TypeVar
 
-from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.errors import OptionsError, RunFailedError, StoreError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launch.launcher import cancel, launch
 from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.tuning.executors.ending import failure_of, took_s
-from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
-from pipeline_lab.tuning.executors.processes import spread_over_processes
-from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
+from pipeline_lab.trace.parallel import keep_to_one_core
+from pipeline_lab.tuning.executors.executor import (
+    Finished,
+    SearchStoppedError,
+    Trial,
+    Watch,
+    check_machines,
+    describe_machine,
+    failure_of,
+    took_s,
+)
 
-POLL_S = 0.25
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.fold import Spread
+    from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+MOST_ATTEMPTS = 3
+"""A task that is lost so often is taken to be the reason."""
+LOST = (
+    "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
+    "each. Do fewer at a time."
+)
+
+
+def spread_over_processes(
+    task: Callable[[Item], Result], items: Sequence[Item], workers: int
+) -> Iterator[tuple[int, Result]]:
+    """Do a task for every item, so many at a time; yield each item's place with its result as they end.
+
+    A process that is lost breaks the pool that it is in, so what was under way there is done again in a new one.
+
+    Raises:
+        RunFailedError: A task was lost three times.
+    """
+    waiting, times_lost = deque(enumerate(items)), Counter[int]()
+    while waiting:
+        at_once = max(1, min(workers, len(waiting)))
+        with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), keep_to_one_core) as pool:
+            lost = yield from _answers(pool, task, waiting, at_once)
+        waiting.extendleft(lost)
+        times_lost.update(place for place, _ in lost)
+        if any(times_lost[place] >= MOST_ATTEMPTS for place, _ in lost):
+            raise RunFailedError(LOST.format(times=MOST_ATTEMPTS))
+
+
+def _answers(
+    pool: ProcessPoolExecutor, task: Callable[[Item], Result], waiting: deque[tuple[int, Item]], at_once: int
+) -> Generator[tuple[int, Result], None, list[tuple[int, Item]]]:
+    """Yield what comes back, until all has, or the pool is broken; return what was under way in it by then.
+
+    No more is handed over than there are processes, for a broken pool does not say what had begun.
+    """
+    lost: list[tuple[int, Item]] = []
+    running: dict[Future[Result], tuple[int, Item]] = {}
+    while True:
+        with contextlib.suppress(BrokenProcessPool):  # what is under way says so too
+            while waiting and len(running) < at_once:
+                running[pool.submit(task, waiting[0][1])] = waiting[0]
+                waiting.popleft()
+        if not running:
+            return lost
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            place, item = running.pop(future)
+            try:
+                result = future.result()
+            except BrokenProcessPool:
+                lost.append((place, item))
+            else:
+                yield place, result
+
+
+POLL_S = 0.25
 
 
 class LocalExecutor:
@@ -88,3 +163,43 @@ def _finish(folder: RunFolder, should_stop: Callable[[], bool]) -> Finished:
             raise SearchStoppedError("The search was asked to stop; what it found so far is kept.")
         time.sleep(POLL_S)
     return Finished(folder.id, platform.node(), took_s(record), failure_of(record))
+
+
+def open_executor(
+    ray: str | None, store: RunStore, workers: int | None = None, gpus_per_trial: int | None = None
+) -> "LocalExecutor | RayExecutor":
+    """Return the machines of a Ray cluster, else this one.
+
+    Args:
+        ray: Address of the cluster, if there is one.
+        store: Where runs go.
+        workers: Tasks at a time on this machine that do not need it to themselves; None for one on each core.
+        gpus_per_trial: GPUs of a cluster's machine that a trial is given; None for whole machines.
+
+    Raises:
+        PipelineLabError: There is no such cluster, or Ray is not installed.
+    """
+    if ray is None:
+        return LocalExecutor(store, workers)
+    from pipeline_lab.tuning.executors.ray_cluster import RayExecutor  # an optional library
+
+    return RayExecutor(store, ray, gpus_per_trial)
+
+
+def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> "Spread":
+    """Return who divides tasks up, for what needs no machine to itself; nobody is connected to while there are no tasks.
+
+    Args:
+        ray, store, workers: As :func:`open_executor` takes them.
+    """
+
+    def spread(task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        if not items:
+            return
+        executor = open_executor(ray, store, workers)
+        try:
+            yield from executor.spread(task, items)
+        finally:
+            executor.close()
+
+    return spread

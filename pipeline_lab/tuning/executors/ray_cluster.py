@@ -13,10 +13,16 @@ from pipeline_lab.errors import OptionsError, RunFailedError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors import ray_trial
-from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
-from pipeline_lab.tuning.executors.processes import LOST, MOST_ATTEMPTS
-from pipeline_lab.tuning.executors.requirements import check_machines, describe_machine
-from pipeline_lab.tuning.executors.slots import Node, Slot, find_slots
+from pipeline_lab.tuning.executors.executor import (
+    Finished,
+    SearchStoppedError,
+    Trial,
+    Watch,
+    check_machines,
+    describe_machine,
+)
+from pipeline_lab.tuning.executors.local import LOST, MOST_ATTEMPTS
+from pipeline_lab.tuning.executors.ray_trial import Node, Slot, find_slots
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -2,7 +2,7 @@
 
 A trial's run is written to a folder of its own there and comes back as an archive, so machines need no common disk. The
 supervisor is a child of the task and dies with it, and the worker with the supervisor: a task that is killed leaves no
-job behind that would disturb the next one.
+job behind that would disturb the next one. Several trials may share a machine with several GPUs.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,58 @@ from pipeline_lab.runs.launch.launcher import create_run
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command, runtime_folder
 from pipeline_lab.runs.machine import core_numbers, keep_to_cores
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.tuning.executors.ending import failure_of, took_s
-from pipeline_lab.tuning.executors.requirements import Machine, describe_machine
-from pipeline_lab.tuning.executors.slots import share_of
+from pipeline_lab.tuning.executors.executor import Machine, describe_machine, failure_of, took_s
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of a cluster with what it has to give."""
+
+    node_id: str
+    cpus: float
+    gpus: float
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one trial is measured at a time.
+
+    Attributes:
+        node_id: The machine.
+        number, of: Which of how many shares of it.
+        cpus, gpus: What the share holds.
+    """
+
+    node_id: str
+    number: int
+    of: int
+    cpus: float
+    gpus: float
+
+
+def find_slots(nodes: Sequence[Node], gpus_per_trial: int | None) -> list[Slot]:
+    """Divide machines up.
+
+    Args:
+        nodes: All machines.
+        gpus_per_trial: GPUs that a trial is given, with as large a share of the machine's cores; machines that have fewer
+            measure nothing. None for whole machines, which is also what machines are where none has a GPU.
+    """
+    if gpus_per_trial is None or not any(node.gpus for node in nodes):
+        return [Slot(node.node_id, 0, 1, node.cpus, node.gpus) for node in nodes]
+    return [
+        Slot(node.node_id, number, shares, float(node.cpus // shares), float(gpus_per_trial))
+        for node in nodes
+        for shares in [int(min(node.gpus // gpus_per_trial, max(1.0, node.cpus)))]
+        for number in range(shares)
+    ]
+
+
+def share_of(cores: Sequence[int], number: int, of: int) -> list[int]:
+    """Return the cores of one share, neighbours all; what cannot be divided is left idle."""
+    each = len(cores) // of
+    return sorted(cores)[number * each : (number + 1) * each] if each else sorted(cores)
+
 
 FOLDER_PREFIX = "pipeline-lab-trial-"
 STALE_S = 24 * 3600.0

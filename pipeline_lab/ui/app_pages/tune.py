@@ -25,6 +25,6 @@ else:
 if problem:
     st.error(f"Not ready to search. {escape(sentence(problem))}")
 if st.button("Start the search", type="primary", disabled=options is None, key="tune-start") and options:
-    from pipeline_lab.tuning.launching import launch_tune
+    from pipeline_lab.tuning.search_launch import launch_tune
 
     links.open_run(launch_tune(store, options).id)

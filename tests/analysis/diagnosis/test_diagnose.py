@@ -19,10 +19,10 @@ from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.xplane.xspace import read_xplane
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace
-from tests.trace.test_derived import analysis, generic_step
+from tests.trace.legacy.test_derived import analysis, generic_step
 
 RECORDED = Path(__file__).parents[2] / "data"
 MS = 1_000_000

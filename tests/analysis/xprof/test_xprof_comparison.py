@@ -14,7 +14,7 @@ from pipeline_lab.analysis.xprof.xprof_comparison import UNEXPLAINED, Difference
 from pipeline_lab.analysis.xprof.xprof_facts import TraceFacts, find_facts
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
-from pipeline_lab.trace.xplane import read_xplane
+from pipeline_lab.trace.xplane.xspace import read_xplane
 from tests.support import results
 from tests.support.xspace import XSpace
 

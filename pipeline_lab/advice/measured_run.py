@@ -1,0 +1,293 @@
+"""What one run tells about the next: step and pipeline alone, work of each stage, processor time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline_lab.advice.running_stages import Machine, full_cache, running_stages
+from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute, examples_behind
+from pipeline_lab.advice.workload_changes import function_ms, sleeps
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.diagnosis.later_epochs import judged
+from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
+from pipeline_lab.analysis.results import Diagnosis, Results
+from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.statistics.effective_sample import estimate_mean
+from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.workloads.generator import GeneratorWorkload
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+
+ELSEWHERE = "Workers of tf.data service did the work, and what they took was not measured; record a run without the service stage."
+OWN_PIPELINE = (
+    "The pipeline is made by your own module, and what a change of its code would bring cannot be told from options; race "
+    "the module's arguments against each other."
+)
+FILLING = (
+    "The cache was still being filled in a part of what was measured, and filling and reading it take different times; record "
+    "a run of more epochs to predict."
+)
+NO_THREADS = (
+    "How many threads run the pipeline's functions is only known for pipelines that TensorFlow can write down; launch the "
+    "job with `pipeline-lab run`."
+)
+FULL_SHARE = 0.85
+"""Of the cores that others left: threads of a job that uses more have waited for a core now and then."""
+LEAST_SHARE = 0.5
+"""Part of the cores that a fair scheduler gives a job that asks for it, however much others use while it does not."""
+NEVER_ASKED = 0.5
+"""Elements for one batch below which an iterator is called unused: the cache above it is full."""
+BLOCK_STEPS = 10
+"""Neighbouring steps that count as one value, as in a race."""
+CONFIDENCE_95 = 1.96
+
+
+@dataclass(frozen=True)
+class OrderStall:
+    """What a parallel stage that keeps its order costs where some of its calls take much longer than others.
+
+    Attributes:
+        stage: Its name.
+        step_ms: Step time that this came to.
+        held_examples: Examples that were under way or waited meanwhile.
+    """
+
+    stage: str
+    step_ms: float
+    held_examples: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run, ready to be asked what other options would bring; times in ms for one step or one batch.
+
+    Attributes:
+        options: What the run was told.
+        step_ms: P, the step as it ran.
+        device_only_ms: G, the step on a held batch.
+        stages: Work of each stage of the options, in their order.
+        cores: N, cores that the job may use.
+        pool_threads: Q, threads that run functions where the options do not set them.
+        other_cores: L, cores that others kept busy.
+        between_ms: Python between two steps, and whatever else the model's parts do not explain of the step.
+        waited_ms: Of the step, what passed before the batch was there.
+        step_cpu_ms: Processor time of all that is not the pipeline; None if it is not known.
+        records: Records of one epoch; None if they were not counted.
+        noise_percent: Half of the 95 % interval of the mean step time, percent of it.
+        pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
+            run's own options to give the step that was measured.
+        order_stall: The stage whose order holds the run up, if one does.
+        from_step: The step with which the later epochs begin, where these were measured alone; None where all were.
+    """
+
+    options: RunOptions
+    step_ms: float
+    device_only_ms: float
+    stages: tuple[StageCost, ...]
+    cores: float
+    pool_threads: int
+    other_cores: float = 0.0
+    between_ms: float = 0.0
+    waited_ms: float = 0.0
+    step_cpu_ms: float | None = None
+    records: int | None = None
+    noise_percent: float = 0.0
+    pipeline_factor: float = 1.0
+    cpu_factor: float = 1.0
+    order_stall: OrderStall | None = None
+    from_step: int | None = None
+
+    @property
+    def free_cores(self) -> float:
+        """Cores that the job can have beside others."""
+        return max(LEAST_SHARE * self.cores, self.cores - self.other_cores)
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(self.cores, self.pool_threads)
+
+    @property
+    def ms_per_example(self) -> float:
+        return self.step_ms / self.options.pipeline.batch_size
+
+
+def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
+    """Read what a run measured in the epochs that were judged; nothing is put down to the model's errors yet.
+
+    Args:
+        diagnosis: Of the run.
+        options: What it was told.
+    """
+    if not options.is_assembled:
+        return Unavailable(OWN_PIPELINE)
+    if options.pipeline.find("service") is not None:
+        return Unavailable(ELSEWHERE)
+    results, later = judged(diagnosis), diagnosis.later_epochs
+    calibration, model, job = results.calibration, results.live_model, results.job_steps
+    if isinstance(calibration, Unavailable):
+        return calibration
+    if isinstance(model, Unavailable):
+        return model
+    if isinstance(job, Unavailable):
+        return job
+    if _is_filling(model, options):
+        return Unavailable(FILLING)
+    load = results.job_load
+    threads = None if isinstance(results.written, Unavailable) else results.written.pool_threads
+    if threads is None:
+        return Unavailable(NO_THREADS)
+    cores = float(model.cpu_budget) if isinstance(load, Unavailable) else load.cores
+    steps = _plain_steps(job)
+    measured = Measured(
+        options=options,
+        step_ms=steps.step_ms,
+        device_only_ms=min(calibration.device_only_ns / NS_PER_MS, steps.step_ms),
+        stages=_without_turns(attribute(model.stages, options), options, threads),
+        cores=cores,
+        pool_threads=threads if options.pipeline.private_threadpool_size is None else max(1, int(cores)),
+        other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
+        between_ms=steps.between_ms,
+        waited_ms=steps.waited_ms,
+        records=_records(results, options),
+        noise_percent=_noise_percent(job),
+        from_step=None if later is None else later.first_step,
+    )
+    cpu_ms = _cpu_ms(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step / NS_PER_MS
+    return measured if cpu_ms is None else _share_processor(measured, cpu_ms, calibration)
+
+
+def _cpu_ms(calibration: Calibration) -> float | None:
+    """Return the processor time of step and pipeline alone, where nobody sampled that of the job."""
+    step_ns, pipeline_ns = calibration.device_only_cpu_ns, calibration.pipeline_only_cpu_ns
+    return None if step_ns is None or pipeline_ns is None else (step_ns + pipeline_ns) / NS_PER_MS
+
+
+def _without_turns(stages: tuple[StageCost, ...], options: RunOptions, threads: int) -> tuple[StageCost, ...]:
+    """Take out of parallel Python generators the time in which they waited for each other: one at a time can run."""
+    if not isinstance(options.workload, GeneratorWorkload):
+        return stages
+    read, *others = stages
+    at_once = max(1.0, min(read.parallelism or 1.0, threads))
+    return (replace(read, ms_per_example=read.ms_per_example / at_once), *others)
+
+
+def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration) -> Measured:
+    """Divide the processor time between the step and the stages.
+
+    Stages without a function work all the time. Functions may wait for something else; how much they work is what
+    draining the pipeline alone took beyond the others. On full cores, thread time beyond processor time was spent
+    waiting for a core and is no work. Stages before a full cache did not run meanwhile; all of their time counts.
+
+    Args:
+        measured: With thread time alone.
+        cpu_ms: C, processor time of the job for one step.
+        calibration: For the pipeline alone.
+    """
+    options, running = measured.options, running_stages(measured.options, measured.machine)
+    parts = tuple(zip(measured.stages, examples_behind(options), running, strict=True))
+    ran = [(cost, examples) for cost, examples, stage in parts if not stage.is_skipped]
+    share = _busy_share(ran, options, cpu_ms, calibration)
+    is_full = cpu_ms / measured.free_cores >= FULL_SHARE * measured.step_ms
+    stages, own_ms = [], 0.0
+    for cost, examples, stage in parts:
+        idle = idle_ms(cost, options)
+        ms, cpu_each_ms = cost.ms_per_example, cost.ms_per_example - idle
+        if not stage.is_skipped:
+            cpu_each_ms *= share if _has_function(cost.stage, options) else 1.0
+            ms = idle + cpu_each_ms if is_full else ms
+            own_ms += cpu_each_ms * examples
+        stages.append(replace(cost, ms_per_example=ms, cpu_ms_per_example=cpu_each_ms))
+    return replace(measured, stages=tuple(stages), step_cpu_ms=max(0.0, cpu_ms - own_ms))
+
+
+def _busy_share(
+    ran: Sequence[tuple[StageCost, float]], options: RunOptions, cpu_ms: float, calibration: Calibration
+) -> float:
+    """Return how much of the functions' time keeps a core busy, 0 to 1; never more than the whole job does.
+
+    Args:
+        ran: The stages that ran, each with the examples that it handed on for one batch.
+        options: What the run was told.
+        cpu_ms: Processor time of the job for one step.
+        calibration: For the pipeline alone.
+    """
+    alone_ns = calibration.pipeline_only_cpu_ns
+    most_ms = cpu_ms if alone_ns is None else min(cpu_ms, alone_ns / NS_PER_MS)
+    functions_ms = others_ms = 0.0
+    for cost, examples in ran:
+        busy_ms = (cost.ms_per_example - idle_ms(cost, options)) * examples
+        if _has_function(cost.stage, options):
+            functions_ms += busy_ms
+        else:
+            others_ms += busy_ms
+    return min(1.0, max(0.0, most_ms - others_ms) / functions_ms) if functions_ms > 0 else 1.0
+
+
+def _has_function(stage: str, options: RunOptions) -> bool:
+    reads_by_function = function_ms("read", options.workload) > 0 or isinstance(options.workload, GeneratorWorkload)
+    return stage in FUNCTION_STAGES or (stage == "read" and reads_by_function)
+
+
+def idle_ms(cost: StageCost, options: RunOptions) -> float:
+    """Return the time per example that a function is known to pass without a core, ms."""
+    return min(cost.ms_per_example, function_ms(cost.stage, options.workload)) if sleeps(options.workload) else 0.0
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps that no profile window touched, ms: a step, its wait for a batch, and the time between two."""
+
+    step_ms: float
+    waited_ms: float
+    between_ms: float
+
+
+def _plain_steps(job: JobSteps) -> _Steps:
+    """Sum up the steps outside of profile windows.
+
+    A step and its wait are medians of blocks' means: steps that are long and short in turn count as what they take
+    together, and one that was held up by something else does not count.
+    """
+    plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
+    if not plain.any():
+        plain = ~tables.bools(job.table, "warmup")
+    step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
+    return _Steps(
+        _median_of_blocks(step) / NS_PER_MS,
+        _median_of_blocks(wait) / NS_PER_MS,
+        max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS,
+    )
+
+
+def _median_of_blocks(values: np.ndarray) -> float:
+    blocks = np.array_split(values, max(1, len(values) // BLOCK_STEPS))
+    return float(np.median([block.mean() for block in blocks]))
+
+
+def _noise_percent(job: JobSteps) -> float:
+    measured = tables.ints(job.table, "step_ns")[~tables.bools(job.table, "warmup")]
+    if len(measured) < 2:
+        return 100.0
+    return 100.0 * CONFIDENCE_95 * estimate_mean(np.log(np.maximum(measured, 1).astype(np.float64))).standard_error
+
+
+def _records(results: Results, options: RunOptions) -> int | None:
+    if options.records is not None or isinstance(results.file_sampling, Unavailable):
+        return options.records
+    records = tables.floats(results.file_sampling.table, "records")
+    return int(records.sum()) if len(records) and np.isfinite(records).all() else None
+
+
+def _is_filling(model: LiveModel, options: RunOptions) -> bool:
+    """Say whether the reader below a cache was still asked for records: the first epoch was not over."""
+    readers = [work for work in model.stages if work.name not in ARGUMENTS and _is_leaf(model, work)]
+    asked = sum(work.visits_per_batch for work in readers)
+    return full_cache(options) is not None and asked > NEVER_ASKED
+
+
+def _is_leaf(model: LiveModel, work: StageWork) -> bool:
+    index = model.stages.index(work)
+    return all(other.parent != index for other in model.stages)

@@ -1,0 +1,177 @@
+"""What a step may take as long as: the things that happen side by side, each with its time.
+
+What a shuffle that stands before a repeat costs: each epoch begins with an empty buffer and ends without reading.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.running_stages import TUNED_PREFETCH, is_prefetch_added
+from pipeline_lab.advice.stage_estimates import StageTime
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.stages import RepeatStage, ShuffleStage
+from pipeline_lab.workloads.generator import GeneratorWorkload
+
+STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"
+ORDER = "order of "
+"""Comes before the name of the stage whose order it is."""
+PYTHON = "Python, one thread at a time"
+
+TURNS_SHARE = 0.05
+"""Part of the step beyond which its serial input is worth naming."""
+NAMED_SHARE = 0.1
+"""Part of a thread's work that makes a stage give it its name."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One of the things that a step may take as long as.
+
+    Attributes:
+        name: For people.
+        ms: How long a step would take if this alone counted.
+    """
+
+    name: str
+    ms: float
+
+
+def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: float, threads: int) -> list[Term]:
+    """Lay a pipeline out on its threads.
+
+    A stage with threads of its own works while the one behind it does something else; the serial stages below it, down to
+    the next such stage, take turns on one thread. What stands behind the last of them runs on the thread that trains.
+
+    Args:
+        times: Each stage, the reader first.
+        options: What they were made from.
+        ceiling_ms: The step if its input were free.
+        threads: Q, of the pool.
+    """
+    terms, serial = _side_by_side(times, options)
+    pooled_ms = sum(time.work_ms for time in times if time.running.uses_pool)
+    if pooled_ms:
+        terms.append(Term(POOL, pooled_ms / threads))
+    held = held_batches(times, options)
+    if is_prefetch_added(options, times[-1].running):
+        terms += _thread(serial)
+        serial = []
+    serial_ms = sum(time.work_ms for time in serial)
+    pipeline_ms = max((term.ms for term in terms), default=0.0)
+    waited_ms = serial_ms
+    if held < 1.0:  # while the step trains, no more is made than the buffers hold
+        waited_ms = max(serial_ms, pipeline_ms - min(ceiling_ms, held * pipeline_ms))
+    name = TURNS if waited_ms > TURNS_SHARE * ceiling_ms else STEP
+    return [*terms, Term(name, ceiling_ms + waited_ms)]
+
+
+def _side_by_side(times: Sequence[StageTime], options: RunOptions) -> tuple[list[Term], list[StageTime]]:
+    """Return a term for each thread and each parallel stage, and the serial stages that are left behind them."""
+    terms: list[Term] = []
+    serial: list[StageTime] = []
+    for time in times:
+        if time.running.is_skipped:
+            continue
+        if not time.running.works_ahead:
+            serial.append(time)
+            continue
+        terms += _thread(serial)
+        fetched_ms = sum(each.work_ms for each in serial)
+        serial = []
+        if time.running.stage.stage == "read" and isinstance(options.workload, GeneratorWorkload):
+            terms.append(Term(PYTHON, time.work_ms))
+        elif time.work_ms:
+            held_ms = (time.work_ms + fetched_ms) / time.running.slots
+            terms.append(Term(time.running.stage.stage, max(time.work_ms / time.running.calls, held_ms)))
+    return terms, serial
+
+
+def _thread(serial: Sequence[StageTime]) -> list[Term]:
+    """Return the term of a thread that runs serial stages; only those that matter name it."""
+    total_ms = sum(time.work_ms for time in serial)
+    named = [time.running.stage.stage for time in serial if time.work_ms >= NAMED_SHARE * total_ms]
+    return [Term(" + ".join(dict.fromkeys(named)), total_ms)] if total_ms else []
+
+
+def held_batches(times: Sequence[StageTime], options: RunOptions) -> float:
+    """Return the batches that the last of some stages with threads of its own can make ahead; a prefetch may be added."""
+    if is_prefetch_added(options, times[-1].running):
+        return float(TUNED_PREFETCH)
+    ahead = [time.running for time in times if time.running.works_ahead and not time.running.is_skipped]
+    return ahead[-1].held_examples / options.pipeline.batch_size if ahead else 0.0
+
+
+REFILL = "shuffle, filled again each epoch"
+LEAST_SHARE = 0.01
+"""Part of the step that refilling has to add before it is worth a term."""
+
+
+def refill_terms(
+    times: Sequence[StageTime],
+    options: RunOptions,
+    measured: Measured,
+    step_ms: float,
+    *,
+    ceiling_ms: float,
+    threads: int,
+) -> list[Term]:
+    """Return the step where a buffer is refilled in every epoch, if one is and it costs anything.
+
+    A run that refills one itself has it in its step already, and in the waits that were put on its pipeline.
+
+    While a buffer fills, what stands behind it has nothing to do but what it holds ready; while it empties at the end of
+    the epoch, what stands before it has nothing to do. For that share of the epoch the two take turns.
+
+    Args:
+        times: Each stage, the reader first.
+        options: What they were made from.
+        measured: The run that tells how many records an epoch has, where the options do not.
+        step_ms: The step if the buffer were always full.
+        ceiling_ms: The step if its input were free.
+        threads: Q, of the pool.
+    """
+    place = _refilled(options)
+    epoch = None if place is None else _examples(options, place, measured.records)
+    is_new = _refilled(measured.options) is None
+    if not is_new or place is None or epoch is None or times[place].running.is_skipped:
+        return []
+    share = min(1.0, _buffered(options, place) / epoch)
+    before = [_idle(time) if index > place else time for index, time in enumerate(times)]
+    behind = [_idle(time) if index <= place else time for index, time in enumerate(times)]
+    fill_ms = max(term.ms for term in find_terms(before, options, ceiling_ms=0.0, threads=threads))
+    rest_ms = max(term.ms for term in find_terms(behind, options, ceiling_ms=ceiling_ms, threads=threads))
+    batches = epoch / options.pipeline.batch_size
+    held_ms = held_batches(times[place + 1 :], options) * rest_ms / batches
+    added_ms = share * (fill_ms + rest_ms - step_ms) - min(share * fill_ms, held_ms)
+    return [Term(REFILL, step_ms + added_ms)] if added_ms > LEAST_SHARE * step_ms else []
+
+
+def _refilled(options: RunOptions) -> int | None:
+    """Return the place of the last shuffle of examples that a repeat comes after."""
+    stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
+    repeats = [index for index, stage in enumerate(stages) if isinstance(stage, RepeatStage)]
+    found = [
+        index
+        for index, stage in enumerate(stages)
+        if isinstance(stage, ShuffleStage) and sizes[index] is None and repeats and index < repeats[0]
+    ]
+    return found[-1] if found else None
+
+
+def _examples(options: RunOptions, place: int, records: int | None) -> float | None:
+    """Return the examples that come to the shuffle in one epoch; None where that is not known."""
+    amounts = options.amounts
+    examples = float(records or 0) if amounts is None else float(amounts[place].elements)
+    return examples if examples > 0 and math.isfinite(examples) else None
+
+
+def _buffered(options: RunOptions, place: int) -> float:
+    stage = options.pipeline.stages[place]
+    assert isinstance(stage, ShuffleStage)
+    return float(stage.buffer_size)
+
+
+def _idle(time: StageTime) -> StageTime:
+    return replace(time, work_ms=0.0, cpu_ms=0.0)

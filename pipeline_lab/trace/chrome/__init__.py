@@ -1,0 +1,1 @@
+"""The Chrome trace format: ``<host>.trace.json`` and ``.json.gz``."""

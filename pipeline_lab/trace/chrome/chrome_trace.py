@@ -1,0 +1,228 @@
+"""Read a ``trace.json`` as TensorFlow 2.2 to 2.8 and JAX write it beside or instead of an XSpace.
+
+This is the Chrome trace format: times are microseconds (whatever ``displayTimeUnit`` says), processes are planes,
+threads are lines, ``name`` is the short name of an event and ``args.long_name`` the full one, ids are text, and events
+without a duration were dropped by the writer.
+"""
+
+import math
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.errors import TraceReadError
+from pipeline_lab.trace.chrome import json_events
+from pipeline_lab.trace.chrome.json_events import HEAD, JsonEvents, parse
+from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, Budget
+from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, Trace
+from pipeline_lab.trace.wire import ByteArray
+from pipeline_lab.trace.xplane.stats import as_float, as_int
+from pipeline_lab.trace.xplane.xspace import EPOCH_NS, LIMIT_NS
+from pipeline_lab.units import format_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class JsonStats:
+    """Decodes the arguments of one thread's events (a `schema.StatSource`).
+
+    Attributes:
+        data: The file.
+        begin: Position of each event, shape (n,).
+    """
+
+    data: ByteArray
+    begin: IntArray
+
+    def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
+        values, known = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+        for k, value in enumerate(self._values(rows, stat)):
+            number = as_int(value)
+            if number is None and isinstance(value, str) and value.isdecimal() and len(value) <= 20:
+                number = as_int((int(value) + 2**63) % 2**64 - 2**63)
+            if number is not None:
+                values[k], known[k] = number, True
+        return values, known
+
+    def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
+        values = (math.nan if value is None else as_float(str(value)) for value in self._values(rows, stat))
+        return np.fromiter(values, np.float64, len(rows))
+
+    def texts(self, rows: IntArray, stat: str) -> list[str | None]:
+        return [None if value is None else str(value) for value in self._values(rows, stat)]
+
+    def _values(self, rows: IntArray, stat: str) -> Iterator[int | float | str | None]:
+        for begin in self.begin[np.asarray(rows, np.int64)].tolist():
+            end = json_events.object_end(self.data, begin, len(self.data))
+            args = (parse(self.data, begin, end) or {}).get("args")
+            value = args.get(stat) if isinstance(args, dict) else None
+            yield value if isinstance(value, int | float | str) else None
+
+
+HALF_PS_NS = 5e-4
+"""Times have picoseconds at most; this keeps 1.001 µs from becoming 1,000.999… ns and then 1,000."""
+
+_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_PYTORCH = re.compile(rb'"(deviceProperties|schemaVersion|ProfilerStep#\d+|aten::\w+)"')
+
+
+def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
+    """Read a Chrome trace; ``path`` says where it came from.
+
+    Raises:
+        TraceReadError: It is none, or one of PyTorch.
+    """
+    head = data[:HEAD].tobytes()
+    if _PYTORCH.search(head):
+        raise TraceReadError(
+            f"{path.name} is a trace of PyTorch's profiler (Kineto); expected one of TensorFlow's or JAX's profiler."
+        )
+    scan = _Scan(data, Budget(path.name, len(data)))
+    events = JsonEvents(data, _begin_of_events(head))
+    for event in events:
+        scan.add(*event)
+    if not scan.lines:
+        raise TraceReadError(
+            f"{path.name} is JSON without trace events; expected the <host>.trace.json.gz of a TensorFlow profile."
+        )
+    planes, origin = scan.planes()
+    trace = Trace(path, "", window, planes, origin, None, None, len(data))
+    return trace if not events.bytes_lost else _salvaged(trace, events)
+
+
+def _begin_of_events(head: bytes) -> int:
+    found = _EVENTS_KEY.search(head)
+    return found.end() if found else 0
+
+
+def _salvaged(trace: Trace, events: JsonEvents) -> Trace:
+    where = f"{format_bytes(events.bytes_lost)} from byte {events.first_lost:,} on are no events"
+    return replace(
+        trace, salvage=Salvage(events.bytes_lost, trace.event_count, f"{where}; the file is damaged or cut off.")
+    )
+
+
+@dataclass(eq=False)
+class _Columns:
+    """The events of one thread while they grow."""
+
+    start_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    duration_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    name_index: "array[int]" = field(default_factory=lambda: array("i"))
+    begin: "array[int]" = field(default_factory=lambda: array("q"))
+
+
+Key = int | str
+
+
+class _Scan:
+    """Collects the events of a file by process and thread."""
+
+    def __init__(self, data: ByteArray, budget: Budget) -> None:
+        self._data = data
+        self._budget = budget
+        self._processes: dict[Key, str] = {}
+        self._threads: dict[tuple[Key, Key], str] = {}
+        self._names: dict[Key, dict[tuple[str, str], int]] = {}
+        self.lines: dict[Key, dict[Key, _Columns]] = {}
+
+    def add(self, event: dict[str, Any], at: int) -> None:
+        """Take up one event; what is neither an event in time nor a name is left out."""
+        pid, tid, phase = event.get("pid"), event.get("tid"), event.get("ph")
+        if not isinstance(pid, int | str):
+            return
+        if phase == "M":
+            self._add_name(event, pid, tid)
+        elif phase in ("X", "i", "I") and isinstance(tid, int | str):
+            start, end = _span_ns(event)
+            if start is not None and end is not None:
+                self._add_event(event, pid, tid, (start, end, at))
+
+    def _add_name(self, event: dict[str, Any], pid: Key, tid: object) -> None:
+        args = event.get("args")
+        name = args.get("name") if isinstance(args, dict) else None
+        if not isinstance(name, str):
+            return
+        self._budget.take(1, PER_NAME, "names")
+        if event.get("name") == "process_name":
+            self._processes[pid] = name
+        elif event.get("name") == "thread_name" and isinstance(tid, int | str):
+            self._threads[pid, tid] = name
+
+    def _add_event(self, event: dict[str, Any], pid: Key, tid: Key, place: tuple[int, int, int]) -> None:
+        threads = self.lines.get(pid)
+        if threads is None:
+            self._budget.take(1, PER_PLANE, "processes")
+            threads = self.lines[pid] = {}
+        columns = threads.get(tid)
+        if columns is None:
+            self._budget.take(1, PER_LINE, "threads")
+            columns = threads[tid] = _Columns()
+        start, end, at = place
+        columns.start_ns.append(start)
+        columns.duration_ns.append(max(0, end - start))
+        columns.name_index.append(self._name(event, pid))
+        columns.begin.append(at)
+
+    def _name(self, event: dict[str, Any], pid: Key) -> int:
+        short, args = str(event.get("name", "")), event.get("args")
+        full = args.get("long_name") if isinstance(args, dict) else None
+        name = (full if isinstance(full, str) else short, short)
+        names = self._names.setdefault(pid, {})
+        index = names.get(name)
+        if index is None:
+            self._budget.take(1, PER_NAME, "names")
+            index = names[name] = len(names)
+        return index
+
+    def planes(self) -> tuple[tuple[Plane, ...], int | None]:
+        """Return the planes, and the epoch of time 0 if times counted from the epoch."""
+        earliest = min(min(columns.start_ns) for threads in self.lines.values() for columns in threads.values())
+        origin = earliest if earliest > EPOCH_NS else None
+        processes: dict[str, list[Key]] = {}
+        for pid in dict.fromkeys([*self._processes, *self.lines]):
+            processes.setdefault(self._processes.get(pid) or f"process {pid}", []).append(pid)
+        return tuple(self._plane(name, pids, origin or 0) for name, pids in processes.items()), origin
+
+    def _plane(self, name: str, pids: list[Key], origin: int) -> Plane:
+        names: list[tuple[str, str]] = []
+        lines: list[Line] = []
+        for pid in pids:
+            lines += [
+                self._line(columns, self._threads.get((pid, tid)) or str(tid), tid, origin, len(names))
+                for tid, columns in self.lines.get(pid, {}).items()
+            ]
+            names += self._names.get(pid, {})
+        return Plane(name, tuple(lines), tuple(full for full, _ in names), tuple(short for _, short in names), {})
+
+    def _line(self, columns: _Columns, name: str, tid: Key, origin: int, first_name: int) -> Line:
+        return Line(
+            id=as_int(tid) or 0,
+            name=name,
+            start_ns=np.frombuffer(columns.start_ns, np.int64) - origin,
+            duration_ns=np.frombuffer(columns.duration_ns, np.int64),
+            name_index=np.frombuffer(columns.name_index, np.int32) + np.int32(first_name),
+            stats=JsonStats(self._data, np.frombuffer(columns.begin, np.int64)),
+        )
+
+
+def _span_ns(event: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Return start and end in ns; None if the event does not say."""
+    start, duration = event.get("ts"), event.get("dur", 0)
+    if not isinstance(start, int | float) or not isinstance(duration, int | float):
+        return None, None
+    if not (abs(start) < LIMIT_NS and abs(duration) < LIMIT_NS):  # of some whole numbers no float holds the sum
+        return None, None
+    return _to_ns(start), _to_ns(start + duration)
+
+
+def _to_ns(microseconds: float) -> int | None:
+    nanoseconds = microseconds * 1000
+    if isinstance(nanoseconds, float):
+        nanoseconds += HALF_PS_NS
+    return math.floor(nanoseconds) if abs(nanoseconds) < LIMIT_NS else None

@@ -1,0 +1,346 @@
+"""Compiled loops over lines, names, events and stats of an XPlane (``xplane.proto``); see `wire` for what they assume."""
+
+import numpy as np
+
+from pipeline_lab.trace.compiled import compiled
+from pipeline_lab.trace.wire import (
+    CHUNK,
+    DAMAGED,
+    FIXED64,
+    VARINT,
+    ByteArray,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+    is_short_chunk,
+    read_field,
+    read_varint,
+)
+
+# First bytes of an XLine's events and of an XEvent's fields.
+EVENT_TAG = 0x22
+METADATA_TAG, OFFSET_TAG, DURATION_TAG, STATS_TAG = 0x08, 0x10, 0x18, 0x22
+
+# Columns of `read_line`, `read_names`.
+LINE_ID, LINE_TIMESTAMP, LINE_NAME, LINE_NAME_END, LINE_DISPLAY, LINE_DISPLAY_END, LINE_EVENTS, LINE_COLUMNS = range(8)
+NAME_ID, NAME_BEGIN, NAME_END, NAME_DISPLAY, NAME_DISPLAY_END, NAME_BODY, NAME_BODY_END, NAME_STATS, NAME_COLUMNS = (
+    range(9)
+)
+
+
+@compiled
+def read_line(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
+    """Write the ``LINE_…`` columns of one XLine, shape (LINE_COLUMNS,); return where it ends or breaks."""
+    out[:] = 0
+    at, events = begin, 0
+    while at < stop:
+        if is_short_chunk(data, at, stop, EVENT_TAG):
+            events += 1
+            at += 2 + data[at + 1]
+            continue
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            break
+        if wire == CHUNK:
+            if number == 4:
+                events += 1
+            elif number == 2:
+                out[LINE_NAME], out[LINE_NAME_END] = after - value, after
+            elif number == 11:
+                out[LINE_DISPLAY], out[LINE_DISPLAY_END] = after - value, after
+        elif number == 1:
+            out[LINE_ID] = value
+        elif number == 3:
+            out[LINE_TIMESTAMP] = value
+        at = after
+    out[LINE_EVENTS] = events
+    return at
+
+
+@compiled
+def read_entry(data: ByteArray, begin: int, stop: int, out: Int64Array) -> int:
+    """Write key and body of one entry {key=1, value=2} of a metadata map; return where it ends or breaks."""
+    out[:] = 0
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return at
+        if number == 1 and wire == VARINT:
+            out[NAME_ID] = value
+        elif number == 2 and wire == CHUNK:
+            out[NAME_BODY], out[NAME_BODY_END] = after - value, after
+        at = after
+    return at
+
+
+@compiled
+def read_name(data: ByteArray, out: Int64Array) -> int:
+    """Write the other ``NAME_…`` columns from the entry's body; return where it breaks or -1.
+
+    XEventMetadata is {id=1, name=2, display_name=4, stats=5} and XStatMetadata {id=1, name=2}, so both read alike.
+    """
+    at, stop = out[NAME_BODY], out[NAME_BODY_END]
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            return int(at)
+        if number == 1 and wire == VARINT and out[NAME_ID] == 0:
+            out[NAME_ID] = value
+        elif number == 2 and wire == CHUNK:
+            out[NAME_BEGIN], out[NAME_END] = after - value, after
+        elif number == 4 and wire == CHUNK:
+            out[NAME_DISPLAY], out[NAME_DISPLAY_END] = after - value, after
+        elif number == 5 and wire == CHUNK:
+            out[NAME_STATS] += 1
+        at = after
+    return DAMAGED
+
+
+@compiled
+def read_names(data: ByteArray, bounds: Int64Array, out: Int64Array) -> int:
+    """Read the entries at ``bounds``, shape (n, 2), into ``out``, shape (n, NAME_COLUMNS); return a break or -1."""
+    for row in range(len(bounds)):
+        at = read_entry(data, bounds[row, 0], bounds[row, 1], out[row])
+        if at != bounds[row, 1]:
+            return at
+        at = read_name(data, out[row])
+        if at != DAMAGED:
+            return at
+    return DAMAGED
+
+
+@compiled
+def find_name(ids: Int64Array, order: Int32Array, wanted: int) -> int:
+    """Return the index of a metadata id by bisection of the sorted ``ids``, or -1."""
+    at = np.searchsorted(ids, wanted)
+    if at < len(ids) and ids[at] == wanted:
+        return int(order[at])
+    return -1
+
+
+@compiled
+def read_event(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, bool, int]:
+    """Return metadata id, offset, duration (both ps), whether it has a place in time, and where it ends or breaks.
+
+    The tags that occur are compared as bytes: this loop runs for every field of every event.
+    """
+    metadata_id, offset_ps, duration_ps, placed = 0, 0, 0, True
+    at = begin
+    while at < stop:
+        tag = data[at]
+        if is_short_chunk(data, at, stop, STATS_TAG):
+            at += 2 + data[at + 1]
+        elif tag == STATS_TAG:
+            length, after = read_varint(data, at + 1, stop)
+            if after < 0 or not 0 <= length <= stop - after:
+                break
+            at = after + length
+        elif tag in (METADATA_TAG, OFFSET_TAG, DURATION_TAG):
+            value, after = read_varint(data, at + 1, stop)
+            if after < 0:
+                break
+            if tag == METADATA_TAG:
+                metadata_id = value
+            elif tag == OFFSET_TAG:
+                offset_ps, placed = value, True
+            else:
+                duration_ps = value
+            at = after
+        else:
+            number, wire, _, after = read_field(data, at, stop)
+            if after < 0:
+                break
+            placed = placed and not (number == 5 and wire == VARINT)
+            at = after
+    return metadata_id, offset_ps, duration_ps, placed, at
+
+
+@compiled
+def to_ns(offset_ps: int, duration_ps: int) -> tuple[int, int]:
+    """Round start and end down each, so that neighbours in picoseconds stay neighbours; return start and duration."""
+    start_ns = offset_ps // 1000
+    return start_ns, max(0, (offset_ps + duration_ps) // 1000 - start_ns)
+
+
+@compiled
+def fill_events(
+    data: ByteArray,
+    bounds: tuple[int, int],
+    timestamp_ns: int,
+    lookup: tuple[Int32Array, Int64Array, Int32Array],
+    columns: tuple[Int64Array, Int64Array, Int32Array],
+    offsets: Int64Array,
+    stride: int,
+) -> tuple[int, int]:
+    """Read a line's events into columns: start and duration (ns since the origin), name index.
+
+    Events that only count occurrences have no place in time and are left out. A name that ``lookup`` does not know gets
+    the index -1. Every ``stride``-th event's position goes to ``offsets``. (No helper takes the columns: passing arrays
+    on counts references and triples the time.)
+
+    Returns:
+        Events written, and where the line ends or breaks.
+    """
+    table, ids, order = lookup
+    start, duration, name_index = columns
+    at, stop = bounds
+    row = 0
+    while at < stop and row < len(start):
+        if is_short_chunk(data, at, stop, EVENT_TAG):
+            number, wire, length, after = 4, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
+        else:
+            number, wire, length, after = read_field(data, at, stop)
+            if after < 0:
+                return row, at
+        if number == 4 and wire == CHUNK:
+            metadata_id, offset_ps, duration_ps, placed, end = read_event(data, after - length, after)
+            if end != after:
+                return row, end
+            if placed:
+                start_ns, duration[row] = to_ns(offset_ps, duration_ps)
+                start[row] = timestamp_ns + start_ns
+                known = 0 <= metadata_id < len(table)
+                name_index[row] = table[metadata_id] if known else find_name(ids, order, metadata_id)
+                if row % stride == 0:
+                    offsets[row // stride] = at
+                row += 1
+        at = after
+    return row, stop if row == len(start) else at
+
+
+@compiled
+def fill_scattered(
+    data: ByteArray,
+    timestamp_ns: int,
+    lookup: tuple[Int32Array, Int64Array, Int32Array],
+    columns: tuple[Int64Array, Int64Array, Int32Array],
+    offsets: Int64Array,
+) -> int:
+    """Read the events at ``offsets`` as `fill_events` does, moving the offsets of those written to the front.
+
+    Returns:
+        Events written.
+    """
+    table, ids, order = lookup
+    start, duration, name_index = columns
+    row = 0
+    for at in offsets:
+        _, _, length, after = read_field(data, at, len(data))
+        metadata_id, offset_ps, duration_ps, placed, _ = read_event(data, after - length, after)
+        if placed:
+            start_ns, duration[row] = to_ns(offset_ps, duration_ps)
+            start[row] = timestamp_ns + start_ns
+            known = 0 <= metadata_id < len(table)
+            name_index[row] = table[metadata_id] if known else find_name(ids, order, metadata_id)
+            offsets[row] = at
+            row += 1
+    return row
+
+
+STAT_ID_TAG = 0x08
+"""First byte of an XStat's id."""
+
+# Kinds of stat values: the field numbers of XStat's `value`.
+ABSENT, DOUBLE, UINT64, INT64, TEXT, BYTES, REFERENCE = 0, 2, 3, 4, 5, 6, 7
+
+
+@compiled
+def find_stat(data: ByteArray, begin: int, stop: int, field: int, wanted: Int64Array) -> tuple[int, int, int]:
+    """Find a stat in a message whose stats have the number ``field``.
+
+    Returns:
+        Its kind, and its value: bits of the number, or begin and end of its bytes.
+    """
+    at = begin
+    while at < stop:
+        if is_short_chunk(data, at, stop, field << 3 | CHUNK):
+            number, wire, value, after = field, CHUNK, int(data[at + 1]), at + 2 + data[at + 1]
+        else:
+            number, wire, value, after = read_field(data, at, stop)
+            if after < 0:
+                break
+        if number == field and wire == CHUNK and may_be_one(data, after - value, after, wanted):
+            metadata_id, kind, bits, end = read_stat(data, after - value, after)
+            if is_one_of(metadata_id, wanted):
+                return kind, bits, end
+        at = after
+    return ABSENT, 0, 0
+
+
+@compiled
+def may_be_one(data: ByteArray, begin: int, stop: int, wanted: Int64Array) -> bool:
+    """Say whether an XStat may have one of these ids, by its first field: every profiler writes the id first."""
+    if begin >= stop or data[begin] != STAT_ID_TAG:
+        return True
+    metadata_id, _ = read_varint(data, begin + 1, stop)
+    return is_one_of(metadata_id, wanted)
+
+
+@compiled
+def is_one_of(metadata_id: int, wanted: Int64Array) -> bool:
+    for k in range(len(wanted)):  # noqa: SIM110 - Numba knows no generators
+        if wanted[k] == metadata_id:
+            return True
+    return False
+
+
+@compiled
+def read_stat(data: ByteArray, begin: int, stop: int) -> tuple[int, int, int, int]:
+    """Return metadata id, kind and value of one XStat (see `find_stat`)."""
+    metadata_id, kind, bits, end = 0, ABSENT, 0, 0
+    at = begin
+    while at < stop:
+        number, wire, value, after = read_field(data, at, stop)
+        if after < 0:
+            break
+        if number == 1 and wire == VARINT:
+            metadata_id = value
+        elif wire == CHUNK and number in (TEXT, BYTES):
+            kind, bits, end = number, after - value, after
+        elif (wire == VARINT and number in (UINT64, INT64, REFERENCE)) or (wire == FIXED64 and number == DOUBLE):
+            kind, bits = number, value
+        at = after
+    return metadata_id, kind, bits, end
+
+
+@compiled
+def find_event_stats(
+    data: ByteArray,
+    stop: int,
+    offsets: Int64Array,
+    stride: int,
+    rows: Int64Array,
+    wanted: Int64Array,
+    kinds: Int8Array,
+    values: Int64Array,
+) -> None:
+    """Find a stat in the events ``rows`` of a line; ``values`` has shape (len(rows), 2), see `find_stat`."""
+    row, at = -1, 0
+    for k in range(len(rows)):
+        if not (row <= rows[k] < row + stride and row >= 0):
+            row = rows[k] - rows[k] % stride
+            at = offsets[row // stride]
+        while at < stop:
+            if row < rows[k] and is_short_chunk(data, at, stop, EVENT_TAG):
+                row += 1
+                at += 2 + data[at + 1]
+                continue
+            number, wire, value, after = read_field(data, at, stop)
+            if after < 0:
+                return
+            if number == 4 and wire == CHUNK:
+                if row == rows[k]:
+                    kinds[k], values[k, 0], values[k, 1] = find_stat(data, after - value, after, 4, wanted)
+                    break
+                row += 1
+            at = after
+
+
+@compiled
+def find_name_stats(
+    data: ByteArray, bodies: Int64Array, wanted: Int64Array, kinds: Int8Array, values: Int64Array
+) -> None:
+    """Find a stat in event metadata at ``bodies``, shape (n, 2)."""
+    for k in range(len(bodies)):
+        kinds[k], values[k, 0], values[k, 1] = find_stat(data, bodies[k, 0], bodies[k, 1], 5, wanted)

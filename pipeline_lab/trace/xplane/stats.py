@@ -1,0 +1,166 @@
+"""Stats of events, decoded from the file's bytes only when somebody asks for one."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.trace.file_memory import release_pages
+from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray
+from pipeline_lab.trace.wire import ByteArray
+from pipeline_lab.trace.xplane import plane_wire
+
+NUMBERS = (plane_wire.INT64, plane_wire.UINT64)
+MANY_ROWS = 1 << 16
+"""Looking up so many events touches a good part of the file, which need not stay in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class StatNames:
+    """The stat names of one plane.
+
+    Attributes:
+        by_id: Name of each stat id; references of string stats point here too.
+    """
+
+    by_id: Mapping[int, str]
+
+    def ids(self, stat: str) -> IntArray:
+        """Return every id of a stat name (names repeat under different ids)."""
+        return np.array([key for key, name in self.by_id.items() if name == stat], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One stat of several events as it stands in the file.
+
+    Attributes:
+        kinds: Kind of each value, ``stat_wire.ABSENT`` where there is none, shape (n,).
+        values: Bits of the number, or begin and end of the text, shape (n, 2).
+    """
+
+    kinds: NDArray[np.int8]
+    values: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class EventStats:
+    """Decodes the stats of one line's events (a `schema.StatSource`).
+
+    What an event does not carry itself is looked up in its metadata, where TPU captures keep what all events of one
+    operation share.
+
+    Attributes:
+        data: The file.
+        stop: End of the line's bytes.
+        offsets: Position of every ``stride``-th event.
+        stride: Events per entry of ``offsets``.
+        name_index: Index of each event's name in the plane, shape (n,).
+        first_name: Index of the name that the first of ``bodies`` belongs to.
+        bodies: Bounds of the plane's event metadata that hold stats, shape (m, 2), or (0, 2) if none does.
+        names: The plane's stat names.
+    """
+
+    data: ByteArray
+    stop: int
+    offsets: IntArray
+    stride: int
+    name_index: IndexArray
+    first_name: int
+    bodies: IntArray
+    names: StatNames
+
+    def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
+        cells = self._find(rows, stat)
+        known = np.isin(cells.kinds, NUMBERS)
+        values = np.where(known, cells.values[:, 0], 0)
+        for row in np.flatnonzero((cells.kinds != plane_wire.ABSENT) & ~known):
+            number = as_int(decode(self.data, self.names, cells, int(row)))
+            if number is not None:
+                values[row], known[row] = number, True
+        return values, known
+
+    def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
+        cells = self._find(rows, stat)
+        bits = np.ascontiguousarray(cells.values[:, 0])
+        values = np.full(len(bits), np.nan)
+        for kind, numbers in (
+            (plane_wire.DOUBLE, bits.view(np.float64)),
+            (plane_wire.INT64, bits),
+            (plane_wire.UINT64, bits.view(np.uint64)),
+        ):
+            values = np.where(cells.kinds == kind, numbers, values)
+        for row in np.flatnonzero((cells.kinds == plane_wire.TEXT) | (cells.kinds == plane_wire.REFERENCE)):
+            values[row] = as_float(str(decode(self.data, self.names, cells, int(row))))
+        return values
+
+    def texts(self, rows: IntArray, stat: str) -> list[str | None]:
+        cells = self._find(rows, stat)
+        values = (decode(self.data, self.names, cells, row) for row in range(len(cells.kinds)))
+        return [None if value is None else str(value) for value in values]
+
+    def _find(self, rows: IntArray, stat: str) -> Cells:
+        rows = np.ascontiguousarray(rows, np.int64)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.name_index):
+            raise IndexError(f"rows must lie in [0, {len(self.name_index)})")
+        cells = Cells(np.zeros(len(rows), np.int8), np.zeros((len(rows), 2), np.int64))
+        wanted = self.names.ids(stat)
+        if not len(wanted):
+            return cells
+        plane_wire.find_event_stats(
+            self.data, self.stop, self.offsets, self.stride, rows, wanted, cells.kinds, cells.values
+        )
+        if len(rows) >= MANY_ROWS:
+            release_pages(self.data)
+        missing = np.flatnonzero(cells.kinds == plane_wire.ABSENT)
+        if len(missing) and len(self.bodies):
+            self._find_shared(cells, missing, self.name_index[rows[missing]] - self.first_name, wanted)
+        return cells
+
+    def _find_shared(self, cells: Cells, missing: IntArray, names: IndexArray, wanted: IntArray) -> None:
+        named = (names >= 0) & (names < len(self.bodies))
+        missing, (used, inverse) = missing[named], np.unique(names[named], return_inverse=True)
+        kinds, values = np.zeros(len(used), np.int8), np.zeros((len(used), 2), np.int64)
+        plane_wire.find_name_stats(self.data, self.bodies[used], wanted, kinds, values)
+        cells.kinds[missing], cells.values[missing] = kinds[inverse], values[inverse]
+
+
+def decode(data: ByteArray, names: StatNames, cells: Cells, row: int) -> int | float | str | None:
+    """Return one cell as a Python value; None if there is none or a reference leads nowhere."""
+    kind, first, second = int(cells.kinds[row]), int(cells.values[row, 0]), int(cells.values[row, 1])
+    if kind == plane_wire.INT64:
+        return first
+    if kind == plane_wire.UINT64:
+        return first % 2**64
+    if kind == plane_wire.DOUBLE:
+        return float(np.int64(first).view(np.float64))
+    if kind == plane_wire.REFERENCE:
+        return names.by_id.get(first)
+    return None if kind == plane_wire.ABSENT else text(data, first, second)
+
+
+def text(data: ByteArray, begin: int, end: int) -> str:
+    """Return bytes of the file as text; what is no UTF-8 is replaced."""
+    return data[begin:end].tobytes().decode("utf-8", "replace")
+
+
+def as_int(value: int | float | str | None) -> int | None:
+    """Return a stat as int64, or None if it is no whole number that fits."""
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    if number is None or (isinstance(number, float) and not (math.isfinite(number) and number.is_integer())):
+        return None
+    whole = int(number)
+    return whole if -(2**63) <= whole < 2**63 else None
+
+
+def as_float(value: str) -> float:
+    """Return a stat that was written as text as a number, or NaN."""
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
