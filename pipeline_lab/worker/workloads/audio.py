@@ -1,17 +1,25 @@
-"""The step of the audio workload: what it hears in each frame, averaged over the frames of a clip, tells the class.
+"""Data and step of the audio workload: what the step hears in each frame, averaged over the frames of a clip, tells the class.
 
 Padded batches are computed whole and their padding is left out of the mean; of ragged ones, only the frames that there
 are are computed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
-from pipeline_lab.worker.workloads.optimizer import make_optimizer
+from pipeline_lab.pipeline.audio_code import ENDINGS
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
+from pipeline_lab.worker.workloads.clips import check_clips, find_damaged_clip, tones_recipe
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
+from pipeline_lab.worker.workloads.data_files import Recipe, cached_files, find_class_folders
 from pipeline_lab.workloads.audio import AudioWorkload
 
 HIDDEN_UNITS = (64, 64)
@@ -77,3 +85,28 @@ class AudioTrainer(OneDeviceTrainer):
     def _hear(self, frames: Any) -> Any:
         """Send frames, shape (frames, bins), through the layers; their mean is taken in full precision."""
         return tf.cast(self._frames(frames), tf.float32)
+
+
+class AudioDataAndStep(DataAndStep[AudioWorkload]):
+    """Clips that the lab writes, or folders of the user's; two layers on each frame."""
+
+    def find_files(self, log: EventLog, stop: StopRequest) -> list[DataFile]:
+        workload = self.workload
+        if workload.folder is None:
+            return cached_files(self.recipe(), log, stop)
+        folders = find_class_folders(workload.folder, ENDINGS, workload.classes, stop)
+        check_clips(folders, workload.sample_rate_hz, stop)
+        return folders
+
+    def recipe(self) -> Recipe:
+        return tones_recipe(self.workload)
+
+    def searches(self) -> tuple[Search, ...]:
+        return (find_damaged_clip,)
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del is_gpu, tables, pipeline
+        return AudioTrainer(self.workload, options.training)
+
+
+DATA_AND_STEP = AudioDataAndStep

@@ -1,10 +1,6 @@
-"""WAV files: written for the lab's own clips, and checked before TensorFlow decodes them.
+"""Clips of the audio workload: tones in noise, made as WAV files in a folder for each class, and the user's, checked.
 
-``tf.audio.decode_wav`` takes 16-bit PCM only, and does not say which file it was given.
-
-Clips of our own: a tone in noise, its pitch by its class, as WAV files in a folder for each class.
-
-Lengths are even over their logarithm between the shortest and the longest: many short clips, few long ones.
+``tf.audio.decode_wav`` takes 16-bit PCM only, and does not say which file it was given. Lengths are even over their logarithm between the shortest and the longest: many short clips, few long ones.
 """
 
 import wave

@@ -1,9 +1,9 @@
-"""Data of the features workload: captions in records, and the vector of each image in every record or once in a table.
+"""Data and step of the features workload: captions in records, and the vector of each image in every record or once in a table.
 
 What an image is like, its vector and the words that captions of it use, follows from its number alone, so that every
 layout holds the same data. One caption in two is that of another image; the label says which.
 
-The step of the features workload: does the caption fit the image? Both become short vectors, whose product is the score.
+The step asks whether the caption fits the image: both become short vectors, whose product is the score.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ import tensorflow as tf
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job import StopRequest
-from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id
 from pipeline_lab.workloads.features import FeaturesWorkload
 
@@ -194,3 +195,20 @@ class FeaturesTrainer(OneDeviceTrainer):
 
 def _load(table: DataFile) -> Any:
     return tf.Variable(np.load(table.path, mmap_mode="r"), trainable=False)
+
+
+class FeaturesDataAndStep(DataAndStep[FeaturesWorkload]):
+    """Captions, and the table of their images' vectors; a score for each pair."""
+
+    def recipe(self) -> Recipe:
+        return features_recipe(self.workload)
+
+    def find_tables(self, folder: Path) -> list[DataFile]:
+        return find_tables(self.workload, folder)
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del is_gpu, pipeline
+        return FeaturesTrainer(self.workload, options, tables)
+
+
+DATA_AND_STEP = FeaturesDataAndStep

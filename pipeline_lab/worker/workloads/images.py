@@ -1,12 +1,10 @@
-"""Image records of our own: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published.
+"""Data and step of the images workload: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published.
 
-The network of the images workload: a residual network of eight layers, fixed for every preset.
+The network is a residual network of eight layers, fixed for every preset:
 
 ``conv 16 → 3 stages of one residual block with 16, 32 and 64 channels → global average → dense`` (He et al. 2015,
 section 4.2, with n = 1), batch normalisation after each convolution, 1×1 convolutions where the shape changes:
 78,042 trainable numbers for ten classes. It takes images of any size and is not scaled with them.
-
-The step of the images workload.
 """
 
 import re
@@ -20,13 +18,27 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
+from pipeline_lab.options.image_size import image_sizes
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
-from pipeline_lab.worker.train.placement import PlacedTrainer, Placement
-from pipeline_lab.worker.train.training_steps import Batch
-from pipeline_lab.worker.workloads.data_files import Recipe, files_in, record_id
-from pipeline_lab.worker.workloads.optimizer import make_optimizer
+from pipeline_lab.runs.found_features import find_misfitting_record
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.train.placement import PlacedTrainer, Placement, place
+from pipeline_lab.worker.train.training_steps import Batch, Trainer
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
+from pipeline_lab.worker.workloads.data_files import (
+    Recipe,
+    cached_files,
+    files_in,
+    find_class_folders,
+    find_user_files,
+    record_id,
+)
 from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.records import RecordFeature
 
 KNOWN_CLASSES = {"digits": 10, "cifar10": 10}
 """Of data that come with their labels."""
@@ -258,3 +270,39 @@ class ImageTrainer(PlacedTrainer):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         is_right = tf.equal(tf.argmax(logits, axis=-1), labels)
         return tf.reduce_mean(losses), tf.reduce_mean(tf.cast(is_right, tf.float32)), logits
+
+
+class ImagesDataAndStep(DataAndStep[ImagesWorkload]):
+    """Digits, photographs or noise that the lab writes, the user's records, or folders of files; a residual network."""
+
+    def find_files(self, log: EventLog, stop: StopRequest) -> list[DataFile]:
+        workload = self.workload
+        if workload.folder is not None:
+            return find_class_folders(workload.folder, IMAGE_ENDINGS, workload.classes, stop)
+        return find_user_files(workload.pattern, stop) if workload.pattern else cached_files(self.recipe(), log, stop)
+
+    def recipe(self) -> Recipe:
+        return images_recipe(self.workload)
+
+    def searches(self) -> tuple[Search, ...]:
+        if self.workload.data == "folder":
+            return (find_damaged_image,)
+        return (self._find_misfit, self._find_undecodable) if self.workload.data == "files" else ()
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del tables, pipeline
+        size = image_sizes(self.workload, options.pipeline)[-1]
+        classes = KNOWN_CLASSES.get(self.workload.data, self.workload.classes)
+        return ImageTrainer(options.training, place(options.training.replicas, is_gpu=is_gpu), size, classes)
+
+    def _find_misfit(self, path: Path, check: Callable[[], None]) -> DataError | None:
+        image = RecordFeature(self.workload.image_feature, "bytes", 1)
+        label = RecordFeature(self.workload.label_feature, "int64", 1)
+        remedy = "set workload.image_feature and workload.label_feature to the names in your records"
+        return find_misfitting_record(path, (image, label), remedy, check)
+
+    def _find_undecodable(self, path: Path, check: Callable[[], None]) -> DataError | None:
+        return find_undecodable_record(path, self.workload.image_feature, check)
+
+
+DATA_AND_STEP = ImagesDataAndStep

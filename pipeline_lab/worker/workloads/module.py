@@ -1,15 +1,19 @@
-"""The training step that a user's module brings: a function, a compiled Keras model, or nothing but taking batches."""
+"""Data and step of the module workload: the step that a user's module brings, a function, a compiled Keras model, or nothing but taking batches."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.errors import OwnCodeError
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.prepare.user_code import OwnPipeline
-from pipeline_lab.worker.train.training_steps import OneDeviceTrainer
+from pipeline_lab.worker.train.training_steps import OneDeviceTrainer, Trainer
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep
+from pipeline_lab.workloads.module import ModuleWorkload
 
 
 class OwnTrainer(OneDeviceTrainer):
@@ -86,3 +90,14 @@ def _loss_and_accuracy(logs: Mapping[str, Any]) -> tuple[Any, Any]:
     """Take two numbers out of what Keras says of a batch, as a loop inside a graph needs them."""
     loss, accuracy = (logs.get(name, math.nan) for name in ("loss", "accuracy"))
     return tf.cast(tf.reduce_mean(loss), tf.float32), tf.cast(tf.reduce_mean(accuracy), tf.float32)
+
+
+class ModuleDataAndStep(DataAndStep[ModuleWorkload]):
+    """The user's dataset and step, as their module returned them."""
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del options, is_gpu, tables
+        return OwnTrainer(pipeline)
+
+
+DATA_AND_STEP = ModuleDataAndStep

@@ -1,18 +1,27 @@
-"""The step of the records workload: a small network on whatever numbers the records hold.
+"""Data and step of the records workload: a small network on whatever numbers the records hold.
 
 With a label it learns to tell it; without one it learns to copy its input through a narrow layer. Numbers can be of any
 size, so their signed logarithm is taken; of strings, their length. A feature of many values, or of a number of values that
 differs, enters by its mean.
 """
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from pipeline_lab.errors import DataError
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
-from pipeline_lab.worker.workloads.optimizer import make_optimizer
+from pipeline_lab.runs.found_features import find_misfitting_record
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
+from pipeline_lab.worker.workloads.data_files import find_user_files
 from pipeline_lab.workloads.records import RecordFeature, RecordsWorkload
 
 HIDDEN_UNITS = 64
@@ -89,3 +98,25 @@ def _numbers(feature: RecordFeature, values: Any) -> Any:
     if feature.length == 1:
         return numbers[:, tf.newaxis]
     return numbers if _width(feature) > 1 else tf.reduce_mean(numbers, axis=1, keepdims=True)
+
+
+class RecordsDataAndStep(DataAndStep[RecordsWorkload]):
+    """The user's own records; a light step on their numbers."""
+
+    def find_files(self, log: EventLog, stop: StopRequest) -> list[DataFile]:
+        del log
+        return find_user_files(self.workload.pattern, stop)
+
+    def searches(self) -> tuple[Search, ...]:
+        return (self._find_misfit,)
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del is_gpu, tables, pipeline
+        return RecordsTrainer(self.workload, options.training)
+
+    def _find_misfit(self, path: Path, check: Callable[[], None]) -> DataError | None:
+        remedy = "write it again, or change workload.features"
+        return find_misfitting_record(path, self.workload.parsed_features, remedy, check)
+
+
+DATA_AND_STEP = RecordsDataAndStep

@@ -1,21 +1,25 @@
-"""Records of the sparse workload: an Example with a list of integers per feature, a label and an id.
+"""Data and step of the sparse workload: an Example with a list of integers per feature, a label and an id.
 
-The step of the sparse workload: embeddings looked up on the host, a small network mirrored over several devices.
+The step: embeddings looked up on the host, a small network mirrored over several devices.
 
 Sparse tensors leave tf.data as serialised variants, and each is put together again (``DeserializeSparse``) for each
 replica before the step can start. The tables are not trained, as is usual for tables too large for a device; only the
 network behind them is.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.worker.train.placement import PlacedTrainer, Placement
-from pipeline_lab.worker.train.training_steps import Batch
+from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.worker.train.placement import PlacedTrainer, Placement, place
+from pipeline_lab.worker.train.training_steps import Batch, Trainer
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id
 from pipeline_lab.workloads.sparse import SparseWorkload
 
@@ -109,3 +113,18 @@ class SparseTrainer(PlacedTrainer):
 
 def _averaged(shape: list[int], inputs: int) -> Any:
     return tf.Variable(tf.random.normal(shape, stddev=inputs**-0.5), aggregation=tf.VariableAggregation.MEAN)
+
+
+class SparseDataAndStep(DataAndStep[SparseWorkload]):
+    """Examples of sparse features; embeddings on the host and a small network."""
+
+    def recipe(self) -> Recipe:
+        return sparse_recipe(self.workload)
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del tables, pipeline
+        placement = place(options.training.replicas, is_gpu=is_gpu)
+        return SparseTrainer(self.workload, options.training, placement)
+
+
+DATA_AND_STEP = SparseDataAndStep

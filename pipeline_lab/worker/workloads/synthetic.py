@@ -1,11 +1,9 @@
-"""Records of the synthetic workload: eight bytes of id, then filler up to the length that was asked for.
-
-Training steps that take a set time: what the synthetic and the generator workload train.
-"""
+"""Data and step of the synthetic workload: eight bytes of id, then filler; a step that takes a set time."""
 
 import hashlib
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.units import NS_PER_MS
-from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer
+from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
+from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id
-from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 ID_BYTES = 8
@@ -77,11 +77,9 @@ class StepTimes:
     weights_mb: float = 0.0
 
 
-def step_times(workload: SyntheticWorkload | GeneratorWorkload) -> StepTimes:
-    """Read a workload's step from its options."""
-    if isinstance(workload, GeneratorWorkload):
-        return StepTimes(workload.compute_ms)
-    return StepTimes(workload.compute_ms, workload.work == "spin", workload.tiny_ops, workload.weights_mb)
+def make_timer(times: StepTimes, *, is_gpu: bool) -> "HostTimer | GpuTimer":
+    """Build a step that takes a set time."""
+    return GpuTimer(times) if is_gpu else HostTimer(times)
 
 
 class _Timer(OneDeviceTrainer):
@@ -167,3 +165,21 @@ def _hash(seconds: float) -> None:
     due_s = time.perf_counter() + seconds
     while time.perf_counter() < due_s:
         hashlib.sha256(block)
+
+
+class SyntheticDataAndStep(DataAndStep[SyntheticWorkload]):
+    """Records of filler; a step that takes a set time."""
+
+    def recipe(self) -> Recipe:
+        return synthetic_recipe(self.workload)
+
+    def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
+        del options, tables, pipeline
+        workload = self.workload
+        is_spinning = workload.work == "spin"
+        return make_timer(
+            StepTimes(workload.compute_ms, is_spinning, workload.tiny_ops, workload.weights_mb), is_gpu=is_gpu
+        )
+
+
+DATA_AND_STEP = SyntheticDataAndStep
