@@ -12,12 +12,15 @@ from pathlib import Path
 
 from benchmarks.race.forked import run_forked
 from benchmarks.race.results import append_end, print_ends, read_end, read_ends
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage, MapStage, ParseStage, PrefetchStage, RepeatStage, ShuffleStage
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import MapStage, ParseStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 

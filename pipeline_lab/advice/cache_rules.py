@@ -20,11 +20,11 @@ from pipeline_lab.advice.proposals import (
 )
 from pipeline_lab.advice.running_stages import full_cache
 from pipeline_lab.advice.stage_estimates import amount_behind, example_bytes
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import Stage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import AugmentStage, ViewsStage
 from pipeline_lab.pipeline.finding import Finding
+from pipeline_lab.stages.functions import AugmentStage, ViewsStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

@@ -4,20 +4,14 @@ import math
 from dataclasses import dataclass
 
 from pipeline_lab.fields import Parallelism
-from pipeline_lab.options.pipeline import Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import (
-    AugmentStage,
-    BatchStage,
-    CacheStage,
-    PrefetchStage,
-    PrefetchToDeviceStage,
-    RepeatStage,
-    SaveStage,
-    SnapshotStage,
-    ViewsStage,
-)
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage
+from pipeline_lab.stages.functions import AugmentStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import CacheStage, SaveStage, SnapshotStage
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 

@@ -6,8 +6,9 @@ from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, R
 from pipeline_lab.advice.stage_estimates import example_bytes
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.verdict import Finding
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import AugmentStage, ShuffleStage
+from pipeline_lab.stages.functions import AugmentStage
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import format_bytes, format_count
 
 MUCH_OF_MEMORY = 0.25

@@ -23,9 +23,9 @@ from pipeline_lab.advice.running_stages import RunningStage
 from pipeline_lab.advice.step_terms import ORDER, TURNS
 from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.registry import FUNCTION_STAGES

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.analysis.input.live_model import StageWork
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage
-from pipeline_lab.options.pipeline import Stage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage, ViewsStage
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.functions import ViewsStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.units import NS_PER_MS
 
 MAPS = frozenset({"Map", "ParallelMapV2"})

@@ -9,11 +9,11 @@ from pipeline_lab.advice.running_stages import RunningStage, running_stages
 from pipeline_lab.advice.stage_costs import StageCost, examples_behind
 from pipeline_lab.advice.workload_changes import changed_ms
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.amount import Amount, amounts_behind
-from pipeline_lab.options.pipeline import Stage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import CacheStage, RepeatStage, ShuffleStage
 from pipeline_lab.pipeline.element_size import elements_behind
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.stage import Amount, Stage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 TAKEN_MS = 0.001
@@ -141,7 +141,7 @@ def amount_behind(options: RunOptions, measured: Measured, index: int) -> Amount
     """Return what comes out of a stage in one pass over the data, None if nobody counted the records."""
     amounts = options.amounts
     if amounts is None and measured.records is not None:
-        amounts = amounts_behind(options.pipeline, [measured.records])
+        amounts = options.pipeline.amounts([measured.records])
     return None if amounts is None else amounts[index]
 
 

@@ -11,7 +11,7 @@ from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.running_stages import TUNED_PREFETCH, is_prefetch_added
 from pipeline_lab.advice.stage_estimates import StageTime
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import RepeatStage, ShuffleStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"

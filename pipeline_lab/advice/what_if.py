@@ -20,12 +20,12 @@ from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term, 
 from pipeline_lab.advice.workload_changes import CONSTANT_STEPS, change_of_step, find_unknown, function_ms, order_ms
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import PrefetchStage
 from pipeline_lab.pipeline.clip_lengths import examples_sent
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from pipeline_lab.advice.stage_costs import StageCost
-from pipeline_lab.options.bucket_stage import BucketStage
-from pipeline_lab.options.pipeline import Stage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage
 from pipeline_lab.pipeline.clip_lengths import examples_sent
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.registry import FUNCTION_STAGES

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from pipeline_lab.options.image_size import image_sizes
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import AugmentStage, BatchStage, ViewsStage
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.functions import AugmentStage, ViewsStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import format_bytes
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload

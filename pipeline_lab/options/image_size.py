@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.stages import AugmentStage, ViewsStage
+from pipeline_lab.stages.functions import AugmentStage, ViewsStage
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.images import ImagesWorkload
 
 

@@ -2,9 +2,8 @@
 
 import math
 
-from pipeline_lab.options.bucket_stage import BucketStage
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.stages import BatchStage
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.records import RecordsWorkload
 from pipeline_lab.workloads.workload import Workload

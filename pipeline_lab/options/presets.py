@@ -5,25 +5,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.explaining import did_you_mean
-from pipeline_lab.options.part_stages import RandomShardStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import (
-    AugmentStage,
-    BatchStage,
-    CacheStage,
-    LookupStage,
-    MapStage,
-    ParseStage,
-    PrefetchStage,
-    RepeatStage,
-    ShuffleStage,
-    ViewsStage,
-)
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import AugmentStage, LookupStage, MapStage, ParseStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import RandomShardStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload

@@ -9,10 +9,10 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage, RebatchStage, RepeatStage
+from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage
+from pipeline_lab.stages.order import RepeatStage
 
 RECORDED = "recorded"
 """Context of the validation of what was recorded: what cannot be raced any more can still be looked at."""

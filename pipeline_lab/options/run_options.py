@@ -15,16 +15,16 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
-from pipeline_lab.options.amount import Amount, amounts_behind
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.fitting import check_training, check_workload
 from pipeline_lab.options.lengths import check_lengths
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.setting import set_in
-from pipeline_lab.options.stages import BatchStage, RebatchStage
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.stages.batches import BatchStage, RebatchStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Amount
 from pipeline_lab.workloads.registry import AnyWorkload
 
 
@@ -120,7 +120,7 @@ class RunOptions(Options):
     def amounts(self) -> tuple[Amount, ...] | None:
         """What each stage hands on in one pass over the data, or None for the user's own data."""
         sizes = self.file_sizes
-        return None if sizes is None else amounts_behind(self.pipeline, sizes)
+        return None if sizes is None else self.pipeline.amounts(sizes)
 
     def to_json(self) -> str:
         """Write the options as indented JSON that :func:`read_options` accepts."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.explaining import closest, unknown_option
-from pipeline_lab.options.pipeline import STAGE_TYPES
+from pipeline_lab.stages.registry import STAGE_TYPES
 
 FREE = ["workload", "arguments"]
 """The place where any name is allowed: arguments of the user's own function."""

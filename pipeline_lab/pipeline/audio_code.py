@@ -1,11 +1,10 @@
 """The function of the audio workload: a WAV file becomes a spectrum for each frame, as many as the clip is long."""
 
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.lengths import boundaries_in_frames
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.pipeline.code import Code, assign_call
-from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.batches import BucketStage
+from pipeline_lab.stages.code import Code, assign_call
+from pipeline_lab.stages.read import PerFile, folder_code, read_lines
 from pipeline_lab.workloads.audio import AudioWorkload
 
 ENDINGS = (".wav", ".WAV")
@@ -22,7 +21,7 @@ def parse(clip: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 '''
 
 
-def audio_source(workload: AudioWorkload, read: ReadStage) -> WorkloadSource:
+def audio_source(workload: AudioWorkload) -> WorkloadSource:
     """Write ``parse``, and what lists the clips of a class."""
     code = folder_code(ENDINGS) + Code(constants=(f"FRAME = {workload.frame_samples}",), functions=(_PARSE.strip(),))
     return WorkloadSource(
@@ -31,7 +30,10 @@ def audio_source(workload: AudioWorkload, read: ReadStage) -> WorkloadSource:
             'Elements are batches of {"spectrum": float32, "length": frames, "label", "id"}.',
         ),
         code=code,
-        read=tuple(read_lines(read, PerFile.FOLDER)),
+        written={
+            "read": lambda read: read_lines(read, PerFile.FOLDER),
+            "bucket_by_sequence_length": lambda stage: [bucket_line(stage, workload)],
+        },
         over="over folders of WAV files",
     )
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage
-from pipeline_lab.statistics.record_stream import IntArray
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.workloads.audio import AudioWorkload
 
 DRAWN = 20_000

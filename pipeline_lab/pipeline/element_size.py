@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.image_size import image_sizes
-from pipeline_lab.options.pipeline import Stage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import AugmentStage, BatchStage, LookupStage, ParseStage, ViewsStage
 from pipeline_lab.pipeline.clip_lengths import frames_of, predict_padding
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.functions import AugmentStage, LookupStage, ParseStage, ViewsStage
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload

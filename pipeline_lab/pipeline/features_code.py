@@ -3,11 +3,10 @@
 The tables lie beside the files: ``vectors.npy``, or ``vectors-00000-of-00004.npy`` and so on, rows by image.
 """
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.pipeline.code import Code, wanted
-from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.code import Code, wanted
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import PerFile, read_lines
 from pipeline_lab.workloads.features import FeaturesWorkload
 
 _PARSE = '''
@@ -82,7 +81,7 @@ def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, t
 _LOOK_UP = {"lookup": _MAPPED, "constant": _CONSTANT, "variable": _VARIABLE, "sharded": _SHARDED}
 
 
-def features_source(workload: FeaturesWorkload, pipeline: PipelineOptions, read: ReadStage) -> WorkloadSource:
+def features_source(workload: FeaturesWorkload, pipeline: PipelineOptions) -> WorkloadSource:
     """Write ``parse``, and what looks vectors up where the pipeline does."""
     is_replicated, looks_up = workload.layout == "replicated", pipeline.find("lookup") is not None
     what = "vector" if is_replicated or looks_up else "image"
@@ -111,6 +110,6 @@ def features_source(workload: FeaturesWorkload, pipeline: PipelineOptions, read:
             f'Elements are batches of {{"caption", "{what}", "label", "id"}}; label 1: the caption fits its image.',
         ),
         code=Code(wanted(imports), wanted(constants), tuple(text.strip() for text in functions)),
-        read=tuple(read_lines(read, PerFile.PLAIN)),
+        written={"read": lambda read: read_lines(read, PerFile.PLAIN)},
         functions={"lookup": "look_up_in(files)"},
     )

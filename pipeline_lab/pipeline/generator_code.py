@@ -4,10 +4,12 @@ Several generators stand in the place of files, so that reading modes visit them
 the generator's number × 2⁴⁰ + its own.
 """
 
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.pipeline.code import Code, assign_call, wanted
-from pipeline_lab.pipeline.read_code import PerFile, read_lines
+from collections.abc import Sequence
+
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.code import Code, assign_call, wanted
+from pipeline_lab.stages.read import PerFile, read_lines
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 AHEAD = 2
@@ -113,7 +115,7 @@ def open_generator(generator: tf.Tensor) -> tf.data.Dataset:
 '''
 
 
-def generator_source(workload: GeneratorWorkload, read: ReadStage) -> WorkloadSource:
+def generator_source(workload: GeneratorWorkload) -> WorkloadSource:
     """Write the generator, and what opens one of several."""
     is_several = len(workload.examples_per_generator) > 1
     single = assign_call("tf.data.Dataset.from_generator", ["generate", "output_signature=SIGNATURE"])
@@ -121,9 +123,18 @@ def generator_source(workload: GeneratorWorkload, read: ReadStage) -> WorkloadSo
     return WorkloadSource(
         about=(f"Elements are batches of {{{fields}}}, made by Python; no file is read.",),
         code=_code(workload, is_several=is_several),
-        read=tuple(read_lines(read, PerFile.GENERATED)) if is_several else (single,),
+        written={
+            "read": lambda read: read_lines(read, PerFile.GENERATED) if is_several else (single,),
+            # what comes are batches already, made in Python
+            **({"batch": _rebatch} if workload.examples_at_once > 1 else {}),
+        },
         over="over generators, not files",
     )
+
+
+def _rebatch(stage: BatchStage) -> Sequence[str]:
+    arguments = [str(stage.size), *(["drop_remainder=True"] if stage.drop_remainder else [])]
+    return [assign_call("dataset.rebatch", arguments)]
 
 
 def _code(workload: GeneratorWorkload, *, is_several: bool) -> Code:

@@ -4,13 +4,12 @@ Bodies are fixed text that names its numbers as module constants, so nothing a u
 feature names enter as literals.
 """
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import AugmentStage, ViewsStage
-from pipeline_lab.pipeline.code import Code, quote, wanted
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS, folder_parse_code, parse_code
-from pipeline_lab.pipeline.read_code import PerFile, folder_code, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.code import Code, quote, wanted
+from pipeline_lab.stages.functions import AugmentStage, ViewsStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import PerFile, folder_code, read_code, read_lines
 from pipeline_lab.workloads.images import ImagesWorkload
 
 _ROTATE = '''
@@ -116,24 +115,23 @@ _WITHOUT_IDS = """\
 """
 
 
-def image_source(
-    workload: ImagesWorkload, pipeline: PipelineOptions, read: ReadStage, *, has_probe: bool
-) -> WorkloadSource:
+def image_source(workload: ImagesWorkload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
     """Write ``parse`` and ``augment``, and a reader that numbers its records where the probe is asked for."""
     is_vectorised = pipeline.is_vectorised("parse")
-    views, augment = pipeline.find("views"), pipeline.find("augment")
+    views, augment = pipeline.first(ViewsStage), pipeline.first(AugmentStage)
     if workload.data == "folder":
         per_file = PerFile.FOLDER
         code = folder_code(IMAGE_ENDINGS) + folder_parse_code(workload, is_vectorised=is_vectorised)
     else:
         per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
         code = read_code(per_file) + parse_code(workload, is_vectorised=is_vectorised, has_probe=has_probe)
-    if isinstance(views, ViewsStage):
+    if views is not None:
         code += _views_code(views, has_ids=has_probe or workload.data != "files")
-    if isinstance(augment, AugmentStage):
+    if augment is not None:
         code += _augment_code(augment, is_vectorised=pipeline.is_vectorised("augment"))
     over = "over folders of images" if workload.data == "folder" else "over TFRecord files"
-    return WorkloadSource(_about(workload, has_probe=has_probe), code, tuple(read_lines(read, per_file)), over=over)
+    written = {"read": lambda read: read_lines(read, per_file)}
+    return WorkloadSource(_about(workload, has_probe=has_probe), code, written, over=over)
 
 
 def _about(workload: ImagesWorkload, *, has_probe: bool) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The function of the images workload that turns records, or files, into pixels; per example or per batch."""
 
-from pipeline_lab.pipeline.code import Code, quote
+from pipeline_lab.stages.code import Code, quote
 from pipeline_lab.workloads.images import ImagesWorkload
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")

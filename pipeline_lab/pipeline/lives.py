@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import ShuffleStage
 from pipeline_lab.pipeline.clip_lengths import buckets_of
 from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.statistics.reading_order import ReadingOrder
-from pipeline_lab.statistics.record_stream import IntArray
+from pipeline_lab.statistics.streams import IntArray
 
 MAX_LIVES = 200
 """More are not simulated: each fills its buffers again."""

@@ -1,16 +1,20 @@
 """The source of a workload that a module of the user's makes: what is imported, and what it is called with."""
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.pipeline.code import INDENT, quote
-from pipeline_lab.pipeline.ending_code import ending_lines
+from collections.abc import Sequence
+
+from pipeline_lab.stages.code import INDENT, quote
 from pipeline_lab.workloads.module import ModuleWorkload
 
 _DOCSTRING = '"""Build the dataset anew; which files it reads, and where it caches, is its own affair."""'
 
 
-def module_source(workload: ModuleWorkload, pipeline: PipelineOptions) -> str:
-    """Write the module that imports the user's; ``WORKLOAD`` is what their function returned."""
-    ending = ending_lines(pipeline)
+def module_source(workload: ModuleWorkload, ending: Sequence[str]) -> str:
+    """Write the module that imports the user's; ``WORKLOAD`` is what their function returned.
+
+    Args:
+        workload: The user's own.
+        ending: What comes after the stages.
+    """
     arguments = [f"**{workload.module}.PRESETS[{quote(workload.preset)}]"] if workload.preset else []
     arguments += [f"{quote(name)}: {_literal(value)}" for name, value in workload.arguments.items()]
     lines = [f"# Dataset and training step of {workload.target}, as Pipeline Lab runs them."]

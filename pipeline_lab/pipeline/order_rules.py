@@ -2,22 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline_lab.options.pipeline import MappingStage, Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import (
-    AugmentStage,
-    LookupStage,
-    ParseStage,
-    PrefetchStage,
-    PrefetchToDeviceStage,
-    RepeatStage,
-    ShuffleStage,
-    ViewsStage,
-)
 from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
-from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk
+from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage
+from pipeline_lab.stages.functions import AugmentStage, FunctionStage, LookupStage, ParseStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import StoreStage
 from pipeline_lab.units import format_bytes, format_count
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.features import FeaturesWorkload
@@ -48,7 +41,7 @@ def _endless_cache(options: RunOptions) -> Iterator[Finding]:
                 Weight.PROBLEM,
                 index,
                 f"The {stage.stage} comes after an endless repeat: it is never complete, is never read, and fills the "
-                f"{'disk' if is_on_disk(stage) else 'memory'}; put it before repeat.",
+                f"{stage.keeps}; put it before repeat.",
             )
 
 
@@ -197,7 +190,7 @@ def _serial_stages(options: RunOptions) -> Iterator[Finding]:
     if options.pipeline.tensorflow_rewrites:
         return
     for index, stage in enumerate(options.pipeline.stages):
-        if isinstance(stage, MappingStage) and stage.num_parallel_calls is None:
+        if isinstance(stage, FunctionStage) and stage.num_parallel_calls is None:
             yield Finding(
                 "serial-stage",
                 Weight.ADVICE,
@@ -210,7 +203,7 @@ def _small_pool(options: RunOptions) -> Iterator[Finding]:
     pool = options.pipeline.private_threadpool_size
     for index, stage in enumerate(options.pipeline.stages):
         calls = getattr(stage, "num_parallel_calls", None)
-        if pool is not None and isinstance(calls, int) and calls > pool and isinstance(stage, MappingStage):
+        if pool is not None and isinstance(calls, int) and calls > pool and isinstance(stage, FunctionStage):
             yield Finding(
                 "small-pool",
                 Weight.ADVICE,

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage
 from pipeline_lab.pipeline.clip_lengths import predict_padding
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
-from pipeline_lab.pipeline.store_code import StoreStage
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.stores import StoreStage
 from pipeline_lab.units import format_percent
 from pipeline_lab.workloads.audio import AudioWorkload
 

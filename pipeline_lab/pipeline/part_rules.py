@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline_lab.options.amount import Amount
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import CacheStage, RepeatStage, ShuffleStage
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
-from pipeline_lab.pipeline.store_code import StoreStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Amount
+from pipeline_lab.stages.stores import CacheStage, StoreStage
 from pipeline_lab.units import format_bytes, format_count
 
 _WORK = ("parse", "views", "augment", "lookup", "map")

@@ -10,21 +10,14 @@ from itertools import takewhile
 
 import numpy as np
 
-from pipeline_lab.options.bucket_stage import BucketStage
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import (
-    BatchStage,
-    CacheStage,
-    RebatchStage,
-    RepeatStage,
-    SaveStage,
-    ShuffleStage,
-    SnapshotStage,
-    UnbatchStage,
-    ViewsStage,
-)
+from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage, UnbatchStage
+from pipeline_lab.stages.functions import ViewsStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import CacheStage, SaveStage, SnapshotStage
 from pipeline_lab.statistics.reading_order import (
     ReadingOrder,
     count_views,
@@ -47,7 +40,7 @@ from pipeline_lab.statistics.reading_steps import (
     Unbatch,
     Views,
 )
-from pipeline_lab.statistics.record_stream import (
+from pipeline_lab.statistics.streams import (
     IntArray,
 )
 

@@ -1,18 +1,15 @@
 """The function of the records workload: an Example becomes its features, by their names."""
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.pipeline.code import INDENT, Code, quote, wanted
-from pipeline_lab.pipeline.read_code import PerFile, read_code, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.code import INDENT, Code, quote, wanted
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import PerFile, read_code, read_lines
 from pipeline_lab.workloads.records import RecordFeature, RecordsWorkload
 
 _TYPES = {"int64": "tf.int64", "float32": "tf.float32", "bytes": "tf.string"}
 
 
-def records_source(
-    workload: RecordsWorkload, pipeline: PipelineOptions, read: ReadStage, *, has_probe: bool
-) -> WorkloadSource:
+def records_source(workload: RecordsWorkload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
     """Write ``parse``, and a reader that numbers its records where the probe is asked for."""
     per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
     names = {'"features"': True, '"label"': workload.label is not None, '"id"': has_probe}
@@ -26,7 +23,7 @@ def records_source(
     return WorkloadSource(
         about=wanted(about),
         code=read_code(per_file) + Code(constants=tuple(constants), functions=(parse,)),
-        read=tuple(read_lines(read, per_file)),
+        written={"read": lambda read: read_lines(read, per_file)},
     )
 
 

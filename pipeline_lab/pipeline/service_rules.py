@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.service_stage import ServiceStage
-from pipeline_lab.options.stages import RepeatStage
 from pipeline_lab.pipeline.finding import Finding, Weight, stages_of
+from pipeline_lab.stages.delivery import ServiceStage
+from pipeline_lab.stages.order import RepeatStage
+from pipeline_lab.stages.read import ReadStage
 
 
 def _repeated_data(options: RunOptions) -> Iterator[Finding]:

@@ -8,22 +8,18 @@ from itertools import accumulate
 
 import numpy as np
 
-from pipeline_lab.options.pipeline import Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import (
-    BatchStage,
-    LookupStage,
-    PrefetchStage,
-    PrefetchToDeviceStage,
-    ShuffleStage,
-    ViewsStage,
-)
 from pipeline_lab.pipeline.element_size import Element, elements_behind
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.lives import life_steps, predict_run, reachable_examples
-from pipeline_lab.pipeline.part_code import PartStage
-from pipeline_lab.pipeline.store_code import StoreStage
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage
+from pipeline_lab.stages.functions import LookupStage, ViewsStage
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.parts import PartStage
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import StoreStage
 from pipeline_lab.units import format_bytes, format_count, format_percent
 from pipeline_lab.workloads.features import FeaturesWorkload
 

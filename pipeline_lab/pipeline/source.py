@@ -10,26 +10,20 @@ a user's do not, and only the probed source adds it.
 import sys
 from collections.abc import Iterator
 
-from pipeline_lab.options.pipeline import MappingStage, PipelineOptions, Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.service_stage import ServiceStage
-from pipeline_lab.options.stages import PrefetchStage, RepeatStage, ShuffleStage, ViewsStage
 from pipeline_lab.pipeline.audio_code import audio_source
-from pipeline_lab.pipeline.batch_code import BatchingStage, batching_line
-from pipeline_lab.pipeline.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
-from pipeline_lab.pipeline.ending_code import ending_lines
 from pipeline_lab.pipeline.features_code import features_source
 from pipeline_lab.pipeline.generator_code import generator_source
 from pipeline_lab.pipeline.image_code import image_source
 from pipeline_lab.pipeline.module_code import module_source
-from pipeline_lab.pipeline.part_code import PartStage, part_lines
 from pipeline_lab.pipeline.records_code import records_source
-from pipeline_lab.pipeline.service_code import service_code, service_lines
 from pipeline_lab.pipeline.sparse_code import sparse_source
-from pipeline_lab.pipeline.store_code import StoreStage, is_on_disk, store_lines
 from pipeline_lab.pipeline.synthetic_code import synthetic_source
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.code import INDENT, Code, assign_call
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.stage import Writing
+from pipeline_lab.units import BYTES_PER_MB
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
@@ -39,6 +33,16 @@ from pipeline_lab.workloads.records import RecordsWorkload
 from pipeline_lab.workloads.sparse import SparseWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from pipeline_lab.workloads.workload import Workload
+
+_REWRITES = (
+    "inject_prefetch",
+    "map_and_batch_fusion",
+    "map_parallelization",
+    "noop_elimination",
+    "parallel_batch",
+    "shuffle_and_repeat_fusion",
+)
+"""What TensorFlow would change about a pipeline on its own."""
 
 
 def render_source(options: RunOptions, *, probe: bool = False) -> str:
@@ -50,10 +54,9 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
             own files, since our records carry both in any case.
     """
     if isinstance(options.workload, ModuleWorkload):
-        return module_source(options.workload, options.pipeline)
+        return module_source(options.workload, list(ending_lines(options.pipeline)))
     workload = _workload_source(options.workload, options.pipeline, has_probe=probe and needs_probe(options))
-    own = Code(imports=("import os",) if has_files_of_its_own(options.pipeline) else ())
-    code = workload.code + own + service_code(options.pipeline)
+    code = sum((stage.code() for stage in options.pipeline.stages), workload.code)
     blocks = [
         "\n".join([*_header(workload), *_imports(code), "", *code.constants]).rstrip(),
         *code.functions,
@@ -68,23 +71,21 @@ def needs_probe(options: RunOptions) -> bool:
 
 
 def _workload_source(workload: Workload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
-    read = pipeline.stages[0]
-    assert isinstance(read, ReadStage)
     match workload:
-        case ImagesWorkload() as images:
-            return image_source(images, pipeline, read, has_probe=has_probe)
-        case AudioWorkload() as audio:
-            return audio_source(audio, read)
-        case SparseWorkload() as sparse:
-            return sparse_source(sparse, pipeline, read)
-        case FeaturesWorkload() as features:
-            return features_source(features, pipeline, read)
-        case RecordsWorkload() as records:
-            return records_source(records, pipeline, read, has_probe=has_probe)
-        case GeneratorWorkload() as generator:
-            return generator_source(generator, read)
-        case SyntheticWorkload() as synthetic:
-            return synthetic_source(synthetic, pipeline, read)
+        case ImagesWorkload():
+            return image_source(workload, pipeline, has_probe=has_probe)
+        case AudioWorkload():
+            return audio_source(workload)
+        case SparseWorkload():
+            return sparse_source(workload, pipeline)
+        case FeaturesWorkload():
+            return features_source(workload, pipeline)
+        case RecordsWorkload():
+            return records_source(workload, pipeline, has_probe=has_probe)
+        case GeneratorWorkload():
+            return generator_source(workload)
+        case SyntheticWorkload():
+            return synthetic_source(workload, pipeline)
         case _:
             raise AssertionError(workload.kind)
 
@@ -106,7 +107,7 @@ def _imports(code: Code) -> list[str]:
 
 def has_files_of_its_own(pipeline: PipelineOptions) -> bool:
     """Say whether a stage writes files, such as a cache on disk."""
-    return any(isinstance(stage, StoreStage) and is_on_disk(stage) for stage in pipeline.stages)
+    return any(stage.keeps == "disk" for stage in pipeline.stages)
 
 
 def _make_dataset(options: RunOptions, workload: WorkloadSource) -> str:
@@ -117,42 +118,48 @@ def _make_dataset(options: RunOptions, workload: WorkloadSource) -> str:
     if has_files_of_its_own(options.pipeline):
         lines.append(f"{INDENT}os.makedirs(cache_dir, exist_ok=True)")
     for index, stage in enumerate(options.pipeline.stages):
-        lines += _stage_lines(stage, index, options, workload)
-    lines += ending_lines(options.pipeline)
-    return "\n".join(lines)
+        function = workload.functions.get(stage.stage, stage.stage)
+        is_vectorised = options.pipeline.is_vectorised(stage.stage)
+        write = workload.written.get(stage.stage)
+        written = None if write is None else tuple(write(stage))
+        lines += stage.lines(Writing(index, function, is_vectorised, written))
+    return "\n".join([*lines, *ending_lines(options.pipeline)])
 
 
-def _stage_lines(stage: Stage, index: int, options: RunOptions, workload: WorkloadSource) -> Iterator[str]:
-    if isinstance(stage, ReadStage):
-        yield from workload.read
-    elif isinstance(stage, MappingStage):
-        yield _map_line(stage, options.pipeline, workload)
-        if isinstance(stage, ViewsStage):
-            yield assign_call("dataset.unbatch", [])
-    elif isinstance(stage, StoreStage):
-        yield from store_lines(stage, index)
-    elif isinstance(stage, PartStage):
-        yield from part_lines(stage)
-    elif isinstance(stage, BatchingStage):
-        yield batching_line(stage, options.workload)
-    elif isinstance(stage, ServiceStage):
-        yield from service_lines(stage)
-    else:
-        yield from _call_lines(stage)
+def ending_lines(pipeline: PipelineOptions) -> Iterator[str]:
+    """Write what comes after the stages: the ``tf.data.Options``, and the lines of a stage that these may not follow."""
+    settings = list(_settings(pipeline))
+    closing = pipeline.stages[-1].closing_lines() if pipeline.stages else None
+    if settings:
+        yield f"{INDENT}options = tf.data.Options()"
+        yield from settings
+    if closing is None:
+        yield f"{INDENT}return dataset{'.with_options(options)' if settings else ''}"
+        return
+    if settings:
+        yield assign_call("dataset.with_options", ["options"])
+    yield from closing
 
 
-def _call_lines(stage: Stage) -> Iterator[str]:
-    """Write a stage that is one call, whatever the workload; ``prefetch_to_device`` is written with the ending."""
-    if isinstance(stage, ShuffleStage):
-        again = [] if stage.reshuffle_each_iteration else ["reshuffle_each_iteration=False"]
-        yield assign_call("dataset.shuffle", [str(stage.buffer_size), *again])
-    elif isinstance(stage, RepeatStage):
-        yield assign_call("dataset.repeat", [] if stage.count is None else [str(stage.count)])
-    elif isinstance(stage, PrefetchStage):
-        yield assign_call("dataset.prefetch", [number_or_autotune(stage.buffer_size)])
+def _settings(pipeline: PipelineOptions) -> Iterator[str]:
+    ram_mb = pipeline.autotune_ram_budget_mb
+    values = {
+        "threading.private_threadpool_size": pipeline.private_threadpool_size,
+        "autotune.autotune_algorithm": _algorithm(pipeline),
+        "autotune.cpu_budget": pipeline.autotune_cpu_budget,
+        "autotune.ram_budget": None if ram_mb is None else f"{ram_mb * BYTES_PER_MB:_}",
+        "deterministic": pipeline.deterministic,
+        "experimental_slack": pipeline.slack or None,
+        "experimental_warm_start": pipeline.warm_start or None,
+    }
+    yield from (f"{INDENT}options.{name} = {value}" for name, value in values.items() if value is not None)
+    if not pipeline.tensorflow_rewrites:
+        yield f"{INDENT}# Run the stages just as written: nothing parallelised, fused or prefetched behind our back."
+        yield f"{INDENT}rewrites = options.experimental_optimization"
+        yield f"{INDENT}rewrites.apply_default_optimizations = False"
+        yield from (f"{INDENT}rewrites.{name} = False" for name in _REWRITES)
 
 
-def _map_line(stage: MappingStage, pipeline: PipelineOptions, workload: WorkloadSource) -> str:
-    function = workload.functions.get(stage.stage, stage.stage)
-    arguments = [function, *parallel_arguments(stage.num_parallel_calls, stage.deterministic)]
-    return assign_call("dataset.map", arguments, "whole batches at once" if pipeline.is_vectorised(stage.stage) else "")
+def _algorithm(pipeline: PipelineOptions) -> str | None:
+    algorithm = pipeline.autotune_algorithm
+    return None if algorithm is None else f"tf.data.experimental.AutotuneAlgorithm.{algorithm.upper()}"

@@ -1,10 +1,9 @@
 """The function of the sparse workload: a record becomes one sparse tensor per feature, a label and an id."""
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.pipeline.code import Code
-from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.code import Code
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import PerFile, read_lines
 from pipeline_lab.workloads.sparse import SparseWorkload
 
 _PARSE = '''
@@ -20,7 +19,7 @@ def parse(records: tf.Tensor) -> dict[str, tf.Tensor | tf.SparseTensor]:
 '''
 
 
-def sparse_source(workload: SparseWorkload, pipeline: PipelineOptions, read: ReadStage) -> WorkloadSource:
+def sparse_source(workload: SparseWorkload, pipeline: PipelineOptions) -> WorkloadSource:
     """Write ``parse``."""
     constants = (
         "FEATURES = {",
@@ -33,5 +32,5 @@ def sparse_source(workload: SparseWorkload, pipeline: PipelineOptions, read: Rea
     return WorkloadSource(
         about=(f"Elements are batches of {workload.features} sparse features, a label and an id.",),
         code=Code(constants=constants, functions=(parse,)),
-        read=tuple(read_lines(read, PerFile.PLAIN)),
+        written={"read": lambda read: read_lines(read, PerFile.PLAIN)},
     )

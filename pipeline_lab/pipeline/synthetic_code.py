@@ -3,11 +3,10 @@
 A record is `element_bytes` long, or up to that where lengths vary: eight bytes of id, then filler.
 """
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.pipeline.code import Code, assign_call, wanted
-from pipeline_lab.pipeline.read_code import PerFile, read_lines
 from pipeline_lab.pipeline.workload_source import WorkloadSource
+from pipeline_lab.stages.code import Code, assign_call, wanted
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import PerFile, read_lines
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 _IMPORT_SLEEP = "from tensorflow.python.data.experimental.ops.testing import sleep"
@@ -75,14 +74,15 @@ def work(records: tf.Tensor) -> dict[str, tf.Tensor]:
 '''
 
 
-def synthetic_source(workload: SyntheticWorkload, pipeline: PipelineOptions, read: ReadStage) -> WorkloadSource:
+def synthetic_source(workload: SyntheticWorkload, pipeline: PipelineOptions) -> WorkloadSource:
     """Write the functions that reading and the map stage use."""
     has_map = pipeline.find("map") is not None
-    lines = read_lines(read, PerFile.SLOW if workload.read_ms > 0 else PerFile.PLAIN)
+    per_file = PerFile.SLOW if workload.read_ms > 0 else PerFile.PLAIN
+    unpacked = [] if has_map else [assign_call("dataset.map", ["unpack"])]
     return WorkloadSource(
         about=('Elements are batches of {"payload": uint8, "id": int64}, with set times to read and map them.',),
         code=_code(workload, has_map=has_map, is_vectorised=pipeline.is_vectorised("map")),
-        read=(*lines, *([] if has_map else [assign_call("dataset.map", ["unpack"])])),
+        written={"read": lambda read: [*read_lines(read, per_file), *unpacked]},
         functions={"map": "work" if workload.has_map_time else "unpack"},
     )
 

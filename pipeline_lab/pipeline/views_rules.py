@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import ShuffleStage, ViewsStage
 from pipeline_lab.pipeline.finding import Finding, Weight, place_of, stages_of
 from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.stages.functions import ViewsStage
+from pipeline_lab.stages.order import ShuffleStage
 from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
 
 LOOKED_AT = 200

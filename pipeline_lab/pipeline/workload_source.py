@@ -3,10 +3,11 @@
 Each ``*_code`` module of a workload returns one; :mod:`pipeline_lab.pipeline.source` puts it into its place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from pipeline_lab.pipeline.code import Code
+from pipeline_lab.stages.code import Code
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,13 @@ class WorkloadSource:
     Attributes:
         about: Comments at the top of the module: what its elements are.
         code: Imports, constants and functions.
-        read: Lines of the reading stage.
+        written: What writes the lines of a stage in the workload's own way, by the stage's name; ``read`` among them.
         functions: What ``map`` calls for a stage, by the stage's name; a function of the same name where none is given.
         over: What the pipeline is built over.
     """
 
     about: tuple[str, ...]
     code: Code
-    read: tuple[str, ...]
+    written: Mapping[str, Callable[[Any], Sequence[str]]]
     functions: Mapping[str, str] = field(default_factory=dict)
     over: str = "over TFRecord files"

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.options.stages import BatchStage, ParseStage, PrefetchStage, RepeatStage, ShuffleStage
 from pipeline_lab.runs.tfrecord import read_records
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import ParseStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.records import MAX_FEATURES, Kind, RecordFeature, format_features, parse_features
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

@@ -17,7 +17,7 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.statistics.record_stream import IntArray
+from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, Standing, has_raced
 from pipeline_lab.tuning.outlook import Sampling

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import AugmentStage, MapStage, ParseStage, PrefetchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import AugmentStage, MapStage, ParseStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.module import ModuleWorkload, parse_arguments
 
 Document: TypeAlias = dict[str, Any]

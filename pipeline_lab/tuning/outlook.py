@@ -9,15 +9,15 @@ import numpy as np
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction, measure_run, predict
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.clip_lengths import buckets_of
 from pipeline_lab.pipeline.reading_order import order_steps, predict_order
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
 from pipeline_lab.statistics.reading_steps import Step
-from pipeline_lab.statistics.record_stream import IntArray
 from pipeline_lab.statistics.sampling import FloatArray
+from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.space import Configuration, Space
 
 BATCHES = 60

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline_lab.options.pipeline import SINGLE_STAGES, STAGE_TYPES
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.found_features import suggest_label
+from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.workloads.records import RecordFeature, format_features
 from pipeline_lab.workloads.registry import FUNCTION_STAGES, WORKLOADS
 
@@ -99,7 +99,7 @@ def add_stage(draft: Draft, kind: str) -> Draft:
 
 
 def default_stage(kind: str) -> Document:
-    return STAGE_TYPES[kind]().model_dump(mode="json")
+    return STAGE_TYPES[kind].model_validate({}).model_dump(mode="json")
 
 
 def change_workload(draft: Draft, kind: str) -> Draft:
@@ -151,7 +151,7 @@ def stages_to_offer(draft: Draft) -> list[str]:
     """Return the stages that may still be added: those of this workload, single ones only once."""
     present = {stage["stage"] for stage in draft.stages}
     batches = () if "unbatch" in present or not present.intersection(_BATCHES) else _BATCHES
-    single = {*(stage for stage in SINGLE_STAGES if stage in present), *batches}
+    single = {*(stage for stage in present if STAGE_TYPES[stage].once), *batches}
     kind = draft.document["workload"]["kind"]
     foreign = FUNCTION_STAGES.difference(WORKLOADS[kind].own_stages)
     foreign |= {"rebatch"} if kind in _OF_VARIED_LENGTH else {"bucket_by_sequence_length"}

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.ui import own_code, record_features, state
 from pipeline_lab.ui.draft import (
     Document,

@@ -15,9 +15,12 @@ from pipeline_lab.advice.proposals import (
 )
 from pipeline_lab.advice.workload_changes import KNOWN_TIMES
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions, set_options
-from pipeline_lab.options.stages import BatchStage, CacheStage, PrefetchStage, ShuffleStage
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.ui.fields import label_of
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from pipeline_lab.advice.cache_rules import CURES, cure
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.images import ImagesWorkload
 
 READ, PARSE, AUGMENT, SHUFFLE, REPEAT, CACHE = (

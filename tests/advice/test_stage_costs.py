@@ -6,9 +6,10 @@ import pytest
 
 from pipeline_lab.advice.stage_costs import ITERATORS, StageCost, attribute
 from pipeline_lab.analysis.input.live_model import StageWork
-from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

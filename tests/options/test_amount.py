@@ -4,11 +4,13 @@ import math
 
 import pytest
 
-from pipeline_lab.options.amount import Amount, amounts_behind
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import BatchStage, ParseStage, RebatchStage, RepeatStage, UnbatchStage, ViewsStage
+from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
+from pipeline_lab.stages.functions import ParseStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Amount, Stage
 
 ENDLESS = Amount(math.inf, math.inf)
 
@@ -39,4 +41,4 @@ ENDLESS = Amount(math.inf, math.inf)
 )
 def test_amounts(stages: tuple[Stage, ...], last: Amount) -> None:
     pipeline = PipelineOptions.model_construct(stages=stages)  # without the batch that a whole one ends with
-    assert amounts_behind(pipeline, (8, 10, 7))[-1] == last
+    assert pipeline.amounts((8, 10, 7))[-1] == last

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.bucket_stage import BucketStage
 from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.run_options import read_options
+from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.workloads.audio import AudioWorkload
 
 READ, PARSE = {"stage": "read"}, {"stage": "parse"}

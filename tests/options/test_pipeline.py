@@ -3,10 +3,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lab.options.pipeline import STAGE_TYPES, PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.service_stage import ServiceStage
-from pipeline_lab.options.stages import BatchStage, MapStage, PrefetchStage
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage, ServiceStage
+from pipeline_lab.stages.functions import MapStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.registry import STAGE_TYPES
 
 
 def pipeline(*stages: dict[str, Any], **options: Any) -> PipelineOptions:

@@ -1,8 +1,9 @@
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import AugmentStage, BatchStage, LookupStage, ParseStage, ViewsStage
 from pipeline_lab.pipeline.element_size import elements_behind
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.functions import AugmentStage, LookupStage, ParseStage, ViewsStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

@@ -3,28 +3,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.service_stage import ServiceStage
-from pipeline_lab.options.stages import (
-    AugmentStage,
-    BatchStage,
-    CacheStage,
-    LookupStage,
-    ParseStage,
-    PrefetchStage,
-    PrefetchToDeviceStage,
-    RepeatStage,
-    SaveStage,
-    ShuffleStage,
-    SnapshotStage,
-    ViewsStage,
-)
 from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage, ServiceStage
+from pipeline_lab.stages.functions import AugmentStage, LookupStage, ParseStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import CacheStage, SaveStage, SnapshotStage
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
 from pipeline_lab.workloads.images import ImagesWorkload

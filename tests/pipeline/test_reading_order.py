@@ -1,12 +1,16 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.options.part_stages import RandomShardStage, ShardStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import BatchStage, CacheStage, ParseStage, RepeatStage, ShuffleStage
 from pipeline_lab.pipeline.reading_order import MAX_RECORDS, order_steps, predict_order
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.functions import ParseStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import RandomShardStage, ShardStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.statistics.reading_steps import (
     Batch,
     Cache,

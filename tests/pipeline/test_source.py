@@ -6,23 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.presets import PRESETS, find_preset
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
-from pipeline_lab.options.stages import (
-    BatchStage,
-    ParseStage,
-    PrefetchToDeviceStage,
-    RebatchStage,
-    RepeatStage,
-    SaveStage,
-    SnapshotStage,
-    UnbatchStage,
-    ViewsStage,
-)
 from pipeline_lab.pipeline.source import needs_probe, render_source
+from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
+from pipeline_lab.stages.delivery import PrefetchToDeviceStage
+from pipeline_lab.stages.functions import ParseStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stores import SaveStage, SnapshotStage
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.records import RecordsWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload

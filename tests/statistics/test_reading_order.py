@@ -3,10 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.statistics.reading_order import (
-    shuffle_order,
-    simulate,
-)
+from pipeline_lab.statistics.reading_order import simulate
 from pipeline_lab.statistics.reading_steps import (
     Batch,
     Bucket,
@@ -24,6 +21,7 @@ from pipeline_lab.statistics.reading_steps import (
     Unbatch,
     Views,
 )
+from pipeline_lab.statistics.streams import shuffle_order
 
 ALL = 10**6
 SIZES = np.array([2, 3, 1])

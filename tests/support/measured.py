@@ -5,8 +5,8 @@ from typing import Any
 
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.stage_costs import StageCost
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.run_options import RunOptions, read_options
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 BATCH, STEP_MS, MAP_MS, EXAMPLE_BYTES = 10, 5.0, 2.0, 1000

@@ -2,10 +2,13 @@
 
 import numpy as np
 
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage, MapStage, PrefetchStage, RepeatStage
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import MapStage
+from pipeline_lab.stages.order import RepeatStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.races import PlantedArm
 

@@ -10,11 +10,11 @@ from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import PrefetchStage
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
 from pipeline_lab.tuning.outlook import Model
 from pipeline_lab.tuning.search import search

@@ -8,11 +8,11 @@ from pipeline_lab.errors import RunFailedError
 from pipeline_lab.options.presets import BASELINE, VIEWS_APART
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_option
-from pipeline_lab.options.stages import MapStage
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.stages.functions import MapStage
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError
 from pipeline_lab.tuning.history import History, Profiled, Proposed, Raced

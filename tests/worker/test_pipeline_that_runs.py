@@ -8,20 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions, read_options, set_option
-from pipeline_lab.options.stages import (
-    AugmentStage,
-    BatchStage,
-    CacheStage,
-    LookupStage,
-    MapStage,
-    ParseStage,
-    PrefetchStage,
-    RepeatStage,
-    ShuffleStage,
-)
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import AugmentStage, LookupStage, MapStage, ParseStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, record_id
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload

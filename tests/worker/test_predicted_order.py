@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage, CacheStage, RebatchStage, RepeatStage, ShuffleStage, UnbatchStage
 from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import (
     ReadingOrder,

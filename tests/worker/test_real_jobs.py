@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import BatchStage, ParseStage, RepeatStage, ShuffleStage
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.record import RunRecord, RunState, this_process
 from pipeline_lab.runs.run_documents import read_files
@@ -32,6 +29,11 @@ from pipeline_lab.runs.run_events import (
 )
 from pipeline_lab.runs.run_tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.functions import ParseStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.images import ImagesWorkload
 from tests.worker.fakes import make_folder
 

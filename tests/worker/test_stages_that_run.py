@@ -7,25 +7,17 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from pipeline_lab.options.part_stages import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.service_stage import ServiceStage
-from pipeline_lab.options.stages import (
-    BatchStage,
-    ParseStage,
-    PrefetchStage,
-    PrefetchToDeviceStage,
-    RebatchStage,
-    RepeatStage,
-    SaveStage,
-    ShuffleStage,
-    SnapshotStage,
-    UnbatchStage,
-    ViewsStage,
-)
 from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
+from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage, ServiceStage
+from pipeline_lab.stages.functions import ParseStage, ViewsStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stores import SaveStage, SnapshotStage
 from pipeline_lab.worker.workloads.data_files import record_id
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.sparse import SparseWorkload

@@ -4,8 +4,8 @@ import importlib.util
 
 import pytest
 
-from pipeline_lab.options.pipeline import STAGE_TYPES
 from pipeline_lab.options.presets import PRESETS
+from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.workloads.registry import FUNCTION_STAGES, WORKLOADS
 from pipeline_lab.workloads.workload import Workload
 

@@ -22,7 +22,8 @@ from typing import Any, Protocol
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import CacheStage, ShuffleStage, SnapshotStage
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.stores import CacheStage, SnapshotStage
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory

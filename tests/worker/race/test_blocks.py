@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.options.read_stage import ReadStage
-from pipeline_lab.options.stages import BatchStage, CacheStage, MapStage, ShuffleStage
 from pipeline_lab.runs.run_events import NoteEvent, RaceEvent, read_events
 from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, TableWriter, read_table
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.functions import MapStage
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.race import blocks
 from pipeline_lab.worker.race import rounds as race

@@ -12,19 +12,8 @@ import pytest
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.comparison.race_arms import ArmIdle
 from pipeline_lab.comparison.race_result import read_race
-from pipeline_lab.options.pipeline import PipelineOptions
 from pipeline_lab.options.race_options import RaceOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.options.stages import (
-    BatchStage,
-    CacheStage,
-    MapStage,
-    ParseStage,
-    PrefetchStage,
-    RepeatStage,
-    ShuffleStage,
-)
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState, this_process
@@ -32,6 +21,13 @@ from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_events import FailureEvent, PhaseEvent, RaceEvent, read_events
 from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.functions import MapStage, ParseStage
+from pipeline_lab.stages.order import RepeatStage, ShuffleStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 

@@ -9,14 +9,16 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.sampling.padding import Padding
-from pipeline_lab.options.bucket_stage import BucketStage
-from pipeline_lab.options.pipeline import PipelineOptions, Stage
 from pipeline_lab.options.profiling import ProfilingOptions
-from pipeline_lab.options.read_stage import ReadStage
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.options.stages import BatchStage, ParseStage, RepeatStage
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.lives import predict_run
+from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.functions import ParseStage
+from pipeline_lab.stages.order import RepeatStage
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.worker.workloads.clips import write_wav
 from pipeline_lab.worker.workloads.data_files import record_id
 from pipeline_lab.workloads.audio import AudioWorkload

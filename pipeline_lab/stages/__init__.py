@@ -1,0 +1,1 @@
+"""The stages of tf.data, one declaration each."""

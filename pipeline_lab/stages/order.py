@@ -1,0 +1,160 @@
+"""Stages that change the order of the elements, or start it over."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pipeline_lab.stages.code import assign_call
+from pipeline_lab.stages.stage import Amount, Call, OneForOne, Place, Reading, Remark, Stage, Weight, Writing
+from pipeline_lab.statistics.reading_steps import Repeat, Shuffle, Step
+from pipeline_lab.units import format_bytes, format_count
+
+
+class ShuffleStage(OneForOne):
+    """Draw each element at random from a buffer of the next `buffer_size` ones."""
+
+    stage: Literal["shuffle"] = "shuffle"
+    buffer_size: int = Field(1000, ge=1, le=100_000_000)
+    """Elements at this place of the pipeline: examples before `batch`, batches after it."""
+    reshuffle_each_iteration: bool = True
+
+    calls: ClassVar[tuple[Call, ...]] = (
+        Call(
+            "shuffle",
+            {"buffer_size": "buffer_size", "seed": None, "reshuffle_each_iteration": "reshuffle_each_iteration"},
+        ),
+    )
+    iterators: ClassVar[frozenset[str]] = frozenset({"Shuffle", "ShuffleAndRepeat"})
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        again = [] if self.reshuffle_each_iteration else ["reshuffle_each_iteration=False"]
+        return [assign_call("dataset.shuffle", [str(self.buffer_size), *again])]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [Shuffle(self.buffer_size, self.reshuffle_each_iteration)]
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return wanted + int(min(self.buffer_size, left))
+
+    @property
+    def buffered(self) -> int | None:
+        return self.buffer_size
+
+    @property
+    def mixes(self) -> str | None:
+        return "shuffle" if self.reshuffle_each_iteration else None
+
+    def holds(self, most: float) -> tuple[str, str, int] | None:
+        return "shuffle-memory", "The shuffle buffer", int(min(self.buffer_size, most))
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        last_store = next((stage for stage in reversed(place.stages) if stage.keeps), None)
+        if last_store in place.after and not _is_shuffled_behind(place, last_store):
+            yield place.remark(
+                "frozen-order",
+                Weight.PROBLEM,
+                f"The {last_store.stage} comes after shuffle, so every epoch has the order of the first; put shuffle behind "
+                "it.",
+            )
+        if any(stage.repeats for stage in place.before):
+            yield place.remark(
+                "mixed-epochs",
+                Weight.ADVICE,
+                "repeat comes before shuffle, so epochs run into each other: some examples come twice before others came "
+                "once; put shuffle first.",
+            )
+        if place.sizes[place.index] is not None:
+            yield place.remark(
+                "shuffled-batches",
+                Weight.ADVICE,
+                "shuffle comes after batch: it reorders whole batches and leaves the examples in each of them together; "
+                "put it before batch.",
+            )
+        views_before = any(stage.copies > 1 for stage in place.before)  # which come one after another, and decoded
+        if place.element.is_decoded and not views_before:
+            yield place.remark(
+                "decoded-shuffle",
+                Weight.ADVICE,
+                "shuffle comes after parse, so its buffer holds decoded examples; before parse it would hold the smaller "
+                "records.",
+            )
+        yield from self._sizes(place)
+
+    def _sizes(self, place: Place) -> Iterator[Remark]:
+        yield from self._weak(place)
+        examples = self.buffer_size * place.element.examples
+        if place.amounts is not None and examples > place.amounts[place.index].examples:
+            yield place.remark(
+                "buffer-beyond-data",
+                Weight.FACT,
+                f"The buffer has room for {format_count(examples)} examples, but the data has only "
+                f"{format_count(int(place.amounts[place.index].examples))}: every epoch is shuffled perfectly, the first "
+                "batch waits until all of them are read, and the rest of the room is never used.",
+            )
+
+    def _weak(self, place: Place) -> Iterator[Remark]:
+        """Compare the buffer with files that are read one after the other."""
+        sizes = place.stages[0].sizes_in_order(place.file_sizes or ())
+        if sizes is None or len(place.file_sizes or ()) < 2 or any(stage.visits_anew for stage in place.stages):
+            return
+        views = math.prod(stage.copies for stage in place.before)
+        sizes, records = [size * views for size in sizes], sum(place.file_sizes or ()) * views
+        examples, cover = self.buffer_size * place.element.examples, _to_cover(records, place)
+        filling = bisect_left(list(accumulate(sizes)), examples) + 1
+        if examples < max(sizes):
+            yield place.remark(
+                "weak-shuffle",
+                Weight.ADVICE,
+                f"The buffer holds {format_count(examples)} examples, less than the largest file "
+                f"({format_count(max(sizes))}), and files are read one after the other: at any time the model sees one "
+                f"or two files; interleave the files or use a larger buffer. {cover}",
+            )
+        elif filling < len(sizes):
+            yield place.remark(
+                "weak-shuffle",
+                Weight.ADVICE,
+                f"The buffer of {format_count(examples)} examples fills from the first {filling} of {len(sizes)} files, and "
+                "files are read one after the other, so the first batches hold nothing else; interleave the files or visit "
+                f"them in a new order each epoch. {cover}",
+            )
+
+
+def _to_cover(records: int, place: Place) -> str:
+    size_bytes = place.element.example_bytes
+    size = "" if size_bytes is None else f", {format_bytes(records * size_bytes)}"
+    return f"A buffer that covers the data would hold {format_count(records)} examples{size}."
+
+
+def _is_shuffled_behind(place: Place, store: Stage) -> bool:
+    """Say whether something is shuffled behind a store."""
+    return any(stage.buffered for stage in place.stages[place.stages.index(store) + 1 :])
+
+
+class RepeatStage(OneForOne):
+    """Start over at the end of the data."""
+
+    stage: Literal["repeat"] = "repeat"
+    count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Epochs; None repeats without end."""
+
+    calls: ClassVar[tuple[Call, ...]] = (Call("repeat", {"count": "count"}),)
+    iterators: ClassVar[frozenset[str]] = frozenset({"ForeverRepeat", "FiniteRepeat", "ShuffleAndRepeat"})
+    repeats: ClassVar[bool] = True
+
+    def amount(self, before: Amount, size: int, file_sizes: Sequence[int]) -> Amount:
+        count = math.inf if self.count is None else self.count
+        return Amount(before.elements * count, before.examples * count) if before.elements else before
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        return [assign_call("dataset.repeat", [] if self.count is None else [str(self.count)])]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [Repeat(self.count)]
+
+    @property
+    def is_endless(self) -> bool:
+        return self.count is None

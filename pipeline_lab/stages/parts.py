@@ -1,0 +1,266 @@
+"""Stages that let only a part of the data through."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline_lab.stages.code import INDENT, assign_call
+from pipeline_lab.stages.stage import (
+    Amount,
+    Call,
+    Element,
+    OneForOne,
+    Place,
+    Reading,
+    Remark,
+    Weight,
+    Writing,
+)
+from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Shard, Skip, Step, Take
+from pipeline_lab.units import format_bytes, format_count
+
+
+class PartStage(OneForOne):
+    """A stage that leaves elements out; those that it hands on are as they came."""
+
+    is_part: ClassVar[bool] = True
+    fixes_order: ClassVar[bool] = True
+
+    def amount(self, before: Amount, size: int, file_sizes: Sequence[int]) -> Amount:
+        left = self.left(before.elements)
+        return before if left == before.elements else Amount(left, min(before.examples, left * size))
+
+    @abstractmethod
+    def left(self, elements: float) -> float:
+        """Return how many of so many elements it hands on."""
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        work = [stage.stage for stage in place.before if stage.is_function]
+        if work and self.works_in_vain:
+            yield place.remark(
+                "worked-in-vain",
+                Weight.ADVICE,
+                f"{self.stage} comes after {work[-1]}, which so works on what is then left out; put {self.stage} before it.",
+            )
+
+
+def _count(count: float, element: Element) -> str:
+    """Write elements as examples, and their size where it is known."""
+    size = "" if element.size_bytes is None else f" ({format_bytes(int(count) * element.size_bytes)})"
+    return f"{format_count(int(count) * element.examples)} examples{size}"
+
+
+def _read_in_vain(place: Place, sentence: str, weight: Weight = Weight.FACT) -> Remark:
+    return place.remark("read-in-vain", weight, f"{sentence}.")
+
+
+class TakeStage(PartStage):
+    """End the data after so many elements."""
+
+    stage: Literal["take"] = "take"
+    count: int = Field(1000, ge=1, le=1_000_000_000)
+    """Elements at this place of the pipeline: examples before `batch`, batches after it."""
+
+    calls: ClassVar[tuple[Call, ...]] = (Call("take", {"count": "count"}),)
+    iterators: ClassVar[frozenset[str]] = frozenset({"FiniteTake"})
+    stops_early: ClassVar[bool] = True
+
+    def left(self, elements: float) -> float:
+        return min(elements, self.count)
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        return [assign_call("dataset.take", [str(self.count)])]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [Take(self.count)]
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return min(wanted, self.count)
+
+
+class SkipStage(PartStage):
+    """Leave out the first elements; they are still read."""
+
+    stage: Literal["skip"] = "skip"
+    count: int = Field(100, ge=1, le=1_000_000_000)
+    """Elements at this place of the pipeline: examples before `batch`, batches after it."""
+
+    calls: ClassVar[tuple[Call, ...]] = (Call("skip", {"count": "count"}),)
+    iterators: ClassVar[frozenset[str]] = frozenset({"FiniteSkip"})
+    works_in_vain: ClassVar[bool] = True
+
+    def left(self, elements: float) -> float:
+        return max(0, elements - self.count)
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        return [assign_call("dataset.skip", [str(self.count)])]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [Skip(self.count)]
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return wanted + self.count
+
+    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+        if before is None or behind is None:
+            return 1.0
+        return before.elements / behind.elements if math.isfinite(before.elements) and behind.elements else 1.0
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        yield from super().remarks(place)
+        if place.amounts is not None:
+            lost = f"{_count(self.count, place.element)} before the first that it hands on"
+            yield _read_in_vain(place, f"skip reads {lost}, in vain, whenever the data begins")
+
+
+class ShardStage(PartStage):
+    """Keep every so many-th element, as each of so many jobs does; all are still read."""
+
+    stage: Literal["shard"] = "shard"
+    num_shards: int = Field(2, ge=1, le=100_000)
+    index: int = Field(0, ge=0, le=99_999)
+    """Which of the shards, counted from 0."""
+
+    calls: ClassVar[tuple[Call, ...]] = (Call("shard", {"num_shards": "num_shards", "index": "index"}),)
+    iterators: ClassVar[frozenset[str]] = frozenset({"Shard"})
+    works_in_vain: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _index_is_a_shard(self) -> "ShardStage":
+        if self.index >= self.num_shards:
+            raise ValueError(f"index {self.index} is none of {self.num_shards} shards, counted from 0")
+        return self
+
+    def left(self, elements: float) -> float:
+        return elements if math.isinf(elements) else max(0, -(-(elements - self.index) // self.num_shards))
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        return [assign_call("dataset.shard", [str(self.num_shards), str(self.index)])]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [Shard(self.num_shards, self.index)]
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return wanted * self.num_shards
+
+    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+        return float(self.num_shards)
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        if (mixer := place.mixed_by) is not None:
+            yield place.remark(
+                "unsteady-shards",
+                Weight.PROBLEM,
+                f"shard comes after {mixer}: each job mixes in an order of its own, so that shards overlap; mix behind shard.",
+            )
+        yield from super().remarks(place)
+        if place.amounts is not None:
+            can_share_files = place.stages[0].can_share_files(place.file_sizes or (), self.num_shards)
+            fix = (
+                "; shard the files instead (num_shards of read), which reads nothing in vain" if can_share_files else ""
+            )
+            part = f"{self.num_shards - 1} of {self.num_shards} elements"
+            weight = Weight.ADVICE if can_share_files else Weight.FACT
+            yield _read_in_vain(place, f"shard reads {part} in vain{fix}", weight)
+
+
+class RandomShardStage(PartStage):
+    """Visit stretches of the data in a new random order each epoch; all before a stretch is read in vain to reach it."""
+
+    stage: Literal["random_shard"] = "random_shard"
+    num_shards: int = Field(8, ge=1, le=100_000)
+    """Stretches, one behind the other from the beginning of the data."""
+    shard_size: int = Field(512, ge=1, le=100_000_000)
+    """Elements in each stretch; what comes after the last stretch is never used."""
+
+    calls: ClassVar[tuple[Call, ...]] = ()
+    iterators: ClassVar[frozenset[str]] = frozenset({"FlatMap"})
+    works_in_vain: ClassVar[bool] = True
+    stops_early: ClassVar[bool] = True
+    always_stops: ClassVar[bool] = True
+    visits_anew: ClassVar[bool] = True
+
+    def left(self, elements: float) -> float:
+        return min(elements, self.num_shards * self.shard_size)
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        shards, size = f"tf.data.Dataset.range({self.num_shards}).shuffle({self.num_shards})", self.shard_size
+        return [
+            f"{INDENT}shards = {shards}  # a new order each epoch",
+            f"{INDENT}whole = dataset",
+            assign_call("shards.flat_map", [f"lambda shard: whole.skip(shard * {size}).take({size})"]),
+        ]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [RandomShard(self.num_shards, self.shard_size)]
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return wanted * (self.num_shards + 1) // 2 + self.num_shards * self.shard_size
+
+    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+        return 1.0 + (self.num_shards - 1) / 2.0  # all before a stretch is read to reach it
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        if (mixer := place.mixed_by) is not None:
+            yield place.remark(
+                "unsteady-shards",
+                Weight.PROBLEM,
+                f"random_shard comes after {mixer}: each stretch is cut from another order, so that some examples come twice "
+                "and others never; mix behind random_shard.",
+            )
+        yield from super().remarks(place)
+        if place.amounts is None or place.amounts[place.index - 1].is_endless:
+            return
+        before = int(place.amounts[place.index - 1].elements)
+        begins = [min(shard * self.shard_size, before) for shard in range(self.num_shards)]
+        used = max(1, min(before, self.num_shards * self.shard_size))
+        yield _read_in_vain(
+            place,
+            f"random_shard reads {sum(begins) / used:.2g} elements in vain for each that it hands on, and up to "
+            f"{_count(begins[-1], place.element)} before the first of a stretch",
+        )
+
+
+class FilterStage(PartStage):
+    """Keep a random part of the elements, each time others."""
+
+    stage: Literal["filter"] = "filter"
+    keep_percent: float = Field(50.0, ge=1, le=100)
+    """Chance of an element to be kept, percent."""
+
+    calls: ClassVar[tuple[Call, ...]] = (Call("filter", {"predicate": None}),)
+    iterators: ClassVar[frozenset[str]] = frozenset({"Filter"})
+    works_in_vain: ClassVar[bool] = True
+    fixes_order: ClassVar[bool] = False
+
+    @property
+    def mixes(self) -> str:
+        return "filter"
+
+    def left(self, elements: float) -> float:
+        return elements if math.isinf(elements) else round(elements * self.keep_percent / 100)
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        keep = f"lambda _: tf.random.uniform([]) < {self.keep_percent / 100!r}"
+        return [assign_call("dataset.filter", [keep], "each time others")]
+
+    def order(self, reading: Reading) -> Iterable[Step]:
+        return [Filter(self.keep_percent / 100)]
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return int(wanted / self.keep_percent * 100)
+
+    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+        return 100.0 / self.keep_percent
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        yield from super().remarks(place)
+        if place.amounts is None:
+            return
+        before, behind = place.amounts[place.index - 1 : place.index + 1]
+        if not before.is_endless and behind.elements < before.elements:
+            lost = _count(before.elements - behind.elements, place.element)
+            yield _read_in_vain(place, f"filter reads about {lost} of an epoch in vain")

@@ -1,0 +1,60 @@
+"""All stages by their names, read from the families, and which of them a call of a script stands for."""
+
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+from pydantic import Field, ValidationError
+
+from pipeline_lab.stages import batches, delivery, functions, order, parts, read, stores
+from pipeline_lab.stages.stage import OpaqueStage, Stage
+
+FAMILIES: tuple[ModuleType, ...] = (read, functions, stores, order, parts, batches, delivery)
+"""Modules of this room that declare stages, in the order in which forms offer them."""
+
+
+def _declared(family: ModuleType) -> Iterator[type[Stage]]:
+    """Yield the stages of a family; a base of several has no name of its own."""
+    for kind in vars(family).values():
+        is_here = isinstance(kind, type) and issubclass(kind, Stage) and kind.__module__ == family.__name__
+        if is_here and not kind.model_fields["stage"].is_required():
+            yield kind
+
+
+STAGE_TYPES: dict[str, type[Stage]] = {
+    kind.model_fields["stage"].default: kind for family in FAMILIES for kind in _declared(family)
+}
+"""Every stage by its name, in the order in which forms offer them."""
+
+if TYPE_CHECKING:
+    AnyStage = Stage
+else:
+    AnyStage = Annotated[Union[tuple(STAGE_TYPES.values())], Field(discriminator="stage")]  # noqa: UP007 (made of a list)
+"""A stage in a document, known by its name."""
+
+
+def recognise(method: str, arguments: Mapping[str | int, Any], line: int | None = None) -> Stage:
+    """Return the stage that a call of a script stands for; an opaque one where no stage knows the call.
+
+    Args:
+        method: Of ``tf.data.Dataset``.
+        arguments: By name, or by position.
+        line: Of the source.
+    """
+    for kind in STAGE_TYPES.values():
+        for call in kind.calls:
+            if call.method != method:
+                continue
+            named = {
+                list(call.fields)[name] if isinstance(name, int) and name < len(call.fields) else str(name): value
+                for name, value in arguments.items()
+            }
+            values = dict(call.values)
+            for name, value in named.items():
+                if (place := call.fields.get(name)) is not None:
+                    values[place] = call.read[name](value) if name in call.read else value
+            try:
+                return kind.model_validate(values)
+            except ValidationError:
+                break
+    return OpaqueStage(name=method, line=line)

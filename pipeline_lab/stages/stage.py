@@ -1,0 +1,545 @@
+"""What a stage of tf.data declares, and what it is asked with.
+
+A stage is one class in a family module of this room: its options, its lines of source, where it may stand, what it does to
+number, size and order of the elements, how often it calls upstream, how it runs and what it costs, the calls and iterators
+by which it is recognised, and the advice about it. Everything else asks the declaration, through
+:mod:`pipeline_lab.stages.registry`; nothing outside this room knows the stages one by one.
+
+A part without a sensible answer for every stage is abstract: a class that leaves it out cannot be made.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pipeline_lab.fields import Options
+from pipeline_lab.stages.code import Code
+from pipeline_lab.statistics.reading_steps import Step
+
+if TYPE_CHECKING:
+    from pipeline_lab.statistics.streams import IntArray  # loads numpy, which validating options does without
+
+CHANNELS = 3
+LABEL_AND_ID_BYTES = 16
+FLOAT_BYTES = 4
+
+TAKEN_MS = 0.001
+"""Time of a stage that does next to nothing with an example and was not measured: repeat, shuffle, a cache in memory."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What comes out of a stage.
+
+    Attributes:
+        elements: Examples, or batches behind ``batch``; infinite behind an endless repeat.
+        examples: Examples in all of them.
+    """
+
+    elements: float
+    examples: float
+
+    @property
+    def is_endless(self) -> bool:
+        return math.isinf(self.elements)
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element behind a stage.
+
+    Attributes:
+        examples: Examples in it: 1, or the batch size behind ``batch``.
+        example_bytes: Bytes of one example; None for a user's records, whose size is not known before they are read.
+        is_decoded: Images are pixels, not JPEG.
+        image_size: Height and width of an image, pixels; 0 where there is none.
+        number_bytes: Bytes of one number of an image.
+    """
+
+    examples: int
+    example_bytes: int | None
+    is_decoded: bool
+    image_size: int = field(default=0, compare=False)
+    number_bytes: int = field(default=1, compare=False)
+
+    @property
+    def size_bytes(self) -> int | None:
+        return None if self.example_bytes is None else self.examples * self.example_bytes
+
+    def as_pixels(self, image_size: int, number_bytes: int) -> "Element":
+        """Return the element as a decoded image of another size."""
+        size_bytes = number_bytes * CHANNELS * image_size**2 + LABEL_AND_ID_BYTES
+        return Element(self.examples, size_bytes, True, image_size, number_bytes)
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a stage runs.
+
+    Attributes:
+        calls: Calls that really run at once, 1 where it is serial.
+        slots: Calls that are begun at once. Each holds its slot while the stage's own thread fetches its input.
+        works_ahead: It has threads of its own, so that it works while the stage behind it does something else.
+        held_examples: What its buffer holds, examples; 0 where it has none.
+        uses_pool: Its calls run on the threads of the pool.
+        keeps_order: Several of its calls run at once, and finished ones wait for slower ones before them.
+    """
+
+    calls: float = 1.0
+    slots: float = math.inf
+    works_ahead: bool = False
+    held_examples: float = 0.0
+    uses_pool: bool = False
+    keeps_order: bool = False
+
+
+class WorkloadTraits(Protocol):
+    """What stages ask of the workload that they run for."""
+
+    def apply(self, stage: str, element: Element) -> Element:
+        """Return what the workload's function for a stage makes of an element."""
+
+    def padding_share(self, stage: "Stage") -> float | None:
+        """Return the share of padding in the batches of a stage, 0 to 1; None where it is not known, 0.0 where there is none."""
+
+    def is_random(self, stage: str) -> bool:
+        """Say whether the workload's function for a stage gives something else each time it sees the same example."""
+
+    def runs_python(self, stage: str) -> bool:
+        """Say whether the workload's function for a stage runs Python, which TensorFlow's rewrites leave alone."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a stage is to stand.
+
+    Attributes:
+        before: The stages before it.
+        after: Those after it.
+        size: Examples in an element that comes to it; None where these are single ones.
+    """
+
+    before: tuple["Stage", ...]
+    after: tuple["Stage", ...]
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What a stage's source depends on beside its own fields.
+
+    Attributes:
+        index: Its place, which tells its folder on disk from those of others.
+        function: What ``map`` calls for it.
+        is_vectorised: That function sees whole batches.
+        written: Lines that the workload writes for the stage in its own way; None where it does not.
+    """
+
+    index: int
+    function: str
+    is_vectorised: bool
+    written: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where a stage runs, and what is switched on around it.
+
+    Attributes:
+        threads: Q, of the pool.
+        cores: N, that the job may use.
+        size: Examples in an element behind the stage.
+        rewrites: TensorFlow may change the pipeline.
+        deterministic: What the pipeline says of keeping the order.
+        fused_batch: Size of the batches that TensorFlow fuses the stage with; None where it does not.
+        workload: Whose functions are called.
+        ran_parallel: It is known to be made parallel by TensorFlow's rewrites.
+    """
+
+    threads: int
+    cores: float
+    size: int
+    rewrites: bool
+    deterministic: bool | None
+    fused_batch: int | None
+    workload: WorkloadTraits
+    ran_parallel: bool = False
+
+    def calls(self, written: int | str) -> float:
+        """Return the calls that run at once; AUTOTUNE goes up to the threads of the pool (2.21)."""
+        return float(self.threads if isinstance(written, str) else min(written, self.threads))
+
+    def keeps_order(self, own: bool | None) -> bool:
+        return own if own is not None else self.deterministic is not False
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a stage's part in the order of the records depends on.
+
+    Attributes:
+        files: How many there are.
+        cores: Of the machine that runs it: tf.data chooses by them how many files to open where nobody says.
+        size: Examples in an element that comes to the stage.
+        buckets: Bucket of each record, shape (records,); None where lengths are not known.
+    """
+
+    files: int
+    cores: int
+    size: int
+    buckets: "IntArray | None" = None
+
+
+class Weight(StrEnum):
+    """How much a remark matters."""
+
+    PROBLEM = "problem"
+    """Something is lost: randomness, data, memory without bound, the whole job."""
+    ADVICE = "advice"
+    """A known way to be faster, or to mix better."""
+    FACT = "fact"
+    """What a stage will hold or do, worth knowing."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One remark on a pipeline, before anything runs.
+
+    Attributes:
+        kind: Short name of the rule, the same for every remark of it.
+        weight: How much it matters.
+        stage: Index of the stage it is about; None for the pipeline as a whole.
+        sentence: What it is, and what to do where something can be done.
+    """
+
+    kind: str
+    weight: Weight
+    stage: int | None
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a stage stands in a whole pipeline, for what is to be said about it.
+
+    Attributes:
+        index: Its place.
+        stages: All stages.
+        sizes: Examples in an element behind each of them; None where these are single ones.
+        elements: What each hands on.
+        amounts: How much each hands on in one pass over the data; None where nobody knows.
+        file_sizes: Examples in each file; None where nobody knows.
+        pool: Threads of the pool, where they are set.
+        rewrites: TensorFlow may change the pipeline.
+    """
+
+    index: int
+    stages: tuple["Stage", ...]
+    sizes: tuple[int | None, ...]
+    elements: tuple[Element, ...]
+    amounts: tuple[Amount, ...] | None
+    file_sizes: tuple[int, ...] | None
+    pool: int | None
+    rewrites: bool
+
+    @property
+    def before(self) -> tuple["Stage", ...]:
+        return self.stages[: self.index]
+
+    @property
+    def after(self) -> tuple["Stage", ...]:
+        return self.stages[self.index + 1 :]
+
+    @property
+    def element(self) -> Element:
+        return self.elements[self.index]
+
+    @property
+    def reader(self) -> "Stage":
+        return self.stages[0]
+
+    @property
+    def mixed_by(self) -> str | None:
+        """Name what hands on another order each time before the stage; None where nothing does."""
+        return next((name for stage in self.before if (name := stage.mixes) is not None), None)
+
+    def remark(self, kind: str, weight: Weight, sentence: str) -> Remark:
+        return Remark(kind, weight, self.index, sentence)
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a stage is written in a script.
+
+    Attributes:
+        method: Of ``tf.data.Dataset``.
+        fields: The stage's field for each parameter of the method, in the method's order; None for one that no field holds.
+        values: Fields that the method itself sets, and defaults of its parameters.
+        read: What a field becomes of an argument, where it is not the argument itself.
+    """
+
+    method: str
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    read: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+
+class Stage(Options):
+    """One stage of a pipeline; see the module."""
+
+    stage: str
+    """Its name in the options."""
+
+    calls: ClassVar[tuple[Call, ...]]
+    """How it is recognised in a script; empty where no single call stands for it."""
+    iterators: ClassVar[frozenset[str]]
+    """Kinds of iterators that it runs as. Empty where all below one that belongs to no other stage is its own."""
+
+    once: ClassVar[bool] = False
+    """A pipeline has it once at most."""
+    at_end: ClassVar[int] = 0
+    """Forms add stages before one of a higher number that stands last."""
+    placed_after: ClassVar[str | None] = None
+    """The stage that forms add it behind."""
+    shown_with: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {}
+    """Fields that mean something only while another field has one of some values."""
+
+    is_function: ClassVar[bool] = False
+    """It calls a function of the workload for each element."""
+    makes_batches: ClassVar[bool] = False
+    """It puts single examples into batches."""
+    is_part: ClassVar[bool] = False
+    """It lets only a part of the data through."""
+    works_in_vain: ClassVar[bool] = False
+    """It takes elements that it does not hand on, so that what was done with them before is lost."""
+    stops_early: ClassVar[bool] = False
+    """It may leave the data before its end, so that a cache before it is never complete."""
+    always_stops: ClassVar[bool] = False
+    """It leaves the data before its end whatever there is of it."""
+    repeats: ClassVar[bool] = False
+    """It starts the data over."""
+    fixes_order: ClassVar[bool] = False
+    """A shuffle cannot be moved across it without another result."""
+    visits_anew: ClassVar[bool] = False
+    """It visits the data in a new order each epoch, so that in the end all of it comes."""
+    prefetches: ClassVar[bool] = False
+    """It prepares later elements while the present one is used, and does nothing else."""
+    fuses_with_map: ClassVar[bool] = False
+    """TensorFlow's rewrites join it with a map before it."""
+    needs_measuring: ClassVar[bool] = False
+    """What it costs cannot be told from a run without it."""
+    hides_work: ClassVar[bool] = False
+    """What it keeps from running cannot be told from a run with it."""
+    vectorised_saves_ms: ClassVar[float] = 0.0
+    """Overhead per example that goes when its function sees whole batches, ms (32-pixel images, a 2.5 GHz core)."""
+    is_tuned: ClassVar[bool] = False
+    """The tuner turns its number of parallel calls, together with those of others."""
+    has_own_map: ClassVar[bool] = False
+    """A map that is a part of it comes below its iterator."""
+
+    # What it does to the elements
+
+    @abstractmethod
+    def batch_size(self, before: int | None) -> int | None:
+        """Return the examples in an element behind it, about so many behind buckets; None for single ones."""
+
+    @abstractmethod
+    def amount(self, before: Amount, size: int, file_sizes: Sequence[int]) -> Amount:
+        """Return how much it hands on in one pass, a filter's share as expected.
+
+        Args:
+            before: What comes to it.
+            size: Examples in an element that it hands on.
+            file_sizes: Records of each file.
+        """
+
+    @abstractmethod
+    def element(self, before: Element, workload: WorkloadTraits) -> Element:
+        """Return what it makes of an element; how many examples there are in it is set already."""
+
+    @abstractmethod
+    def order(self, reading: Reading) -> Iterable[Step] | None:
+        """Return what it does to the order of the records: no step where it keeps it, None where nobody can tell."""
+
+    @abstractmethod
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        """Return at most how many elements it takes to hand on so many.
+
+        Args:
+            wanted: Elements to hand on.
+            size: Examples in an element that comes to it.
+            left: Elements that there are at most.
+        """
+
+    @abstractmethod
+    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+        """Return the examples that it takes for each one that it hands on, in the steady part of a run.
+
+        Args:
+            before, behind: What comes and what goes in one pass over the data, where that is known.
+        """
+
+    # How it is written and recognised
+
+    @abstractmethod
+    def lines(self, writing: Writing) -> Iterable[str]:
+        """Write its lines of ``make_dataset``."""
+
+    def code(self) -> Code:
+        """Return what its lines need beside them."""
+        return Code()
+
+    def closing_lines(self) -> Iterable[str] | None:
+        """Write the lines that return the dataset, for a stage that not even the pipeline's options may follow."""
+        return None
+
+    def check(self, standing: Standing) -> None:
+        """Refuse a place where it cannot stand.
+
+        Raises:
+            ValueError: It cannot stand there.
+        """
+
+    # How it runs and what it costs
+
+    @abstractmethod
+    def running(self, host: Host) -> Running:
+        """Return how it will run."""
+
+    def assumed_ms(self, example_bytes: float) -> float:
+        """Return the time for an example where it was not measured, ms.
+
+        Args:
+            example_bytes: Size of an example at its largest.
+        """
+        return TAKEN_MS
+
+    def costs_like(self, other: "Stage") -> bool:
+        """Say whether another stage of the same name costs the same."""
+        return True
+
+    # What it says of the files, where it reads them
+
+    def sizes_in_order(self, file_sizes: Sequence[int]) -> Sequence[int] | None:
+        """Return the records of each file that it reads where it reads one after the other; None where it does not."""
+        return None
+
+    def can_share_files(self, file_sizes: Sequence[int], shards: int) -> bool:
+        """Say whether the files themselves can be divided among so many jobs."""
+        return False
+
+    # What follows from its options
+
+    @property
+    def copies(self) -> int:
+        """Examples that become of one."""
+        return 1
+
+    @property
+    def is_dividable(self) -> bool:
+        """Say whether the workers of a service can share what it reads."""
+        return True
+
+    @property
+    def leaves_out(self) -> bool:
+        """Say whether some of the data never comes."""
+        return self.is_part
+
+    @property
+    def is_endless(self) -> bool:
+        """Say whether it hands on elements without end."""
+        return False
+
+    @property
+    def keeps(self) -> str | None:
+        """Where it keeps all elements for later epochs, ``memory`` or ``disk``; None where it does not."""
+        return None
+
+    @property
+    def maps_inside(self) -> bool:
+        """Say whether its iterator holds a map that is a part of it, which looks like one that was fused with it."""
+        return False
+
+    @property
+    def buffered(self) -> int | None:
+        """Elements that it draws from at random; None where it has no such buffer."""
+        return None
+
+    @property
+    def mixes(self) -> str | None:
+        """Name what of it hands on another order, or other elements, each time; None where nothing does."""
+        return None
+
+    @property
+    def draws(self) -> str | None:
+        """Name what its function does at random by its own options; None where it does nothing at random."""
+        return None
+
+    def is_random(self, workload: WorkloadTraits) -> bool:
+        """Say whether its function gives something else each time it sees the same example."""
+        return self.draws is not None
+
+    def holds(self, most: float) -> tuple[str, str, int] | None:
+        """Return what it holds once it is full: kind of remark, subject of the sentence, elements; None for nothing fixed.
+
+        Args:
+            most: Elements that there are.
+        """
+        return None
+
+    def remarks(self, place: Place) -> Iterator[Remark]:
+        """Say what is worth knowing about it at its place."""
+        yield from ()
+
+
+class OneForOne(Stage):
+    """A stage that hands on each element that it takes, in the same order; it may change what is in it."""
+
+    def batch_size(self, before: int | None) -> int | None:
+        return before
+
+    def amount(self, before: Amount, size: int, file_sizes: Sequence[int]) -> Amount:
+        return before
+
+    def element(self, before: Element, workload: WorkloadTraits) -> Element:
+        return before
+
+    def order(self, reading: Reading) -> Iterable[Step] | None:
+        return ()
+
+    def asks_for(self, wanted: int, size: int, left: float) -> int:
+        return wanted
+
+    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+        return 1.0
+
+    def running(self, host: Host) -> Running:
+        return Running()
+
+
+class OpaqueStage(OneForOne):
+    """A call of a user's script that no stage stands for; everything passes through it as it is.
+
+    It has no place in options: only a recipe can hold one.
+    """
+
+    stage: str = "opaque"
+    name: str
+    """The call."""
+    line: int | None = None
+    """Its place in the source."""
+
+    calls: ClassVar[tuple[Call, ...]] = ()
+    iterators: ClassVar[frozenset[str]] = frozenset()
+    needs_measuring: ClassVar[bool] = True
+    fixes_order: ClassVar[bool] = True
+
+    def lines(self, writing: Writing) -> Iterable[str]:
+        raise ValueError(f"{self.name} is a call of your own script, which only the script itself can write")
+
+
+def with_examples(element: Element, size: int | None) -> Element:
+    return replace(element, examples=size or 1)
