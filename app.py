@@ -5,7 +5,7 @@ Streamlit looks for the assignment below in this file's text, so it stays a lite
 
 import streamlit as st
 
-from pipeline_lab.ui.routes import ROUTES
-from pipeline_lab.ui.server import MIDDLEWARE, SCRIPT, lifespan, show_error
+from pipeline_lab.ui.serving.routes import ROUTES
+from pipeline_lab.ui.serving.server import MIDDLEWARE, SCRIPT, lifespan, show_error
 
 app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, lifespan=lifespan, on_script_error=show_error)

@@ -5,8 +5,9 @@ from pathlib import Path
 import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.ui import background, changes, links, state, tab_focus
-from pipeline_lab.ui.text import prose, sentence
+from pipeline_lab.ui.serving import access, server
+from pipeline_lab.ui.shared import focus, links, state
+from pipeline_lab.ui.shared.text import prose, sentence
 
 ICON = Path(__file__).with_name("icon.png")
 
@@ -28,7 +29,7 @@ page = st.navigation(
     ],
     position="top",
 )
-if only_shows := changes.problem():
+if only_shows := access.why_read_only():
     st.info(prose(only_shows), icon=":material/lock:")
 try:
     page.run()
@@ -39,5 +40,5 @@ except PipelineLabError as error:
         st.page_link(links.HOME, label="First page", icon=":material/home:")
 if problem := state.take_problem():
     st.error(prose(sentence(problem)))
-tab_focus.keep()
-background.prepare()
+focus.keep_on_tab()
+server.prepare()

@@ -6,7 +6,7 @@ from pipeline_lab.cli.progress import RunProgress
 from pipeline_lab.runs.launch.launcher import Update
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 from pipeline_lab.runs.run_events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent
-from pipeline_lab.ui.progress import summarise
+from pipeline_lab.ui.run.live import summarise
 
 
 def shown(*updates: Update, terminal: bool) -> str:

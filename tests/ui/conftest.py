@@ -6,8 +6,9 @@ from streamlit.testing.v1 import AppTest
 from pipeline_lab.runs import store
 from pipeline_lab.runs.launch import launcher, runtime
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import analyses, background
-from pipeline_lab.ui.server import SCRIPT
+from pipeline_lab.ui.serving import server
+from pipeline_lab.ui.serving.server import SCRIPT
+from pipeline_lab.ui.shared import analyses, links
 from tests.support import results
 from tests.support.run_folders import make_samples
 
@@ -19,7 +20,7 @@ def run_store(tmp_path, monkeypatch) -> RunStore:
     monkeypatch.setattr(store, "samples_folder", lambda: None)
     monkeypatch.setattr(runtime, "start_detached", lambda *_: None)
     monkeypatch.setattr(launcher, "hand_over", lambda _: False)
-    monkeypatch.setattr(background, "ensure_spare", lambda _: None)
+    monkeypatch.setattr(server, "ensure_spare", lambda _: None)
     monkeypatch.setattr(analyses, "follow", lambda _: None)
     return RunStore(tmp_path / "profiles")
 
@@ -48,7 +49,7 @@ def open_page(run_store):  # noqa: ARG001  (no page may see the user's own store
         app = AppTest.from_file(str(SCRIPT), default_timeout=30).run()
         for name, value in query.items():
             app.query_params[name] = value
-        app.switch_page(f"app_pages/{page}.py")
+        app.switch_page(getattr(links, page.upper()))
         return app.run()
 
     return open_

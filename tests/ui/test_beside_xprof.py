@@ -6,7 +6,8 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
-from pipeline_lab.ui import attempts, beside_xprof
+from pipeline_lab.ui.run import details
+from pipeline_lab.ui.shared import analyses
 from tests.support.run_folders import make_run
 
 SECTION = "Beside XProf"
@@ -20,17 +21,17 @@ CHECK = CrossCheck(
 
 @pytest.fixture(autouse=True)
 def own_attempts(monkeypatch):
-    monkeypatch.setattr(beside_xprof, "_attempts", attempts.Attempts())
+    monkeypatch.setattr(details, "_attempts", analyses.Attempts())
 
 
 @pytest.mark.usefixtures("diagnosis")
 def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
-    monkeypatch.setattr(attempts, "module_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
+    monkeypatch.setattr(analyses, "module_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
     folder = make_run(run_store)
     app = open_page("run", run=folder.id, section=SECTION)
-    assert beside_xprof._attempts.find(folder) is None
+    assert details._attempts.find(folder) is None
     app.button(key="ask-xprof").click().run()
-    attempt = beside_xprof._attempts.find(folder)
+    attempt = details._attempts.find(folder)
     try:
         assert attempt.is_running
         assert "XProf is reading" in "".join(one.value for one in app.markdown)
@@ -53,10 +54,10 @@ def test_a_saved_answer_is_shown_at_once(open_page, run_store):
 
 @pytest.mark.usefixtures("diagnosis")
 def test_an_attempt_that_failed_says_why_and_can_be_repeated(open_page, run_store, monkeypatch):
-    monkeypatch.setattr(attempts, "module_command", lambda *_: [sys.executable, "-c", "raise SystemExit(1)"])
+    monkeypatch.setattr(analyses, "module_command", lambda *_: [sys.executable, "-c", "raise SystemExit(1)"])
     folder = make_run(run_store)
     SavedDiagnosis(folder.path).save_error("The traces are gone.")
-    beside_xprof._attempts.start(folder, "--xprof").process.wait()
+    details._attempts.start(folder, "--xprof").process.wait()
     app = open_page("run", run=folder.id, section=SECTION)
     assert app.info[0].value == r"The traces are gone\."
     assert app.button(key="ask-xprof")

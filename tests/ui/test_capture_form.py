@@ -2,7 +2,8 @@
 
 from pipeline_lab.runs import recordings
 from pipeline_lab.runs.launch import runtime
-from pipeline_lab.ui import analyses, server_paths
+from pipeline_lab.ui.serving import access
+from pipeline_lab.ui.shared import analyses
 from tests.support import results
 from tests.ui.conftest import texts
 
@@ -34,7 +35,7 @@ def test_what_is_no_address_is_said_in_place(open_page, run_store):
 
 
 def test_it_is_not_offered_to_other_machines(open_page, monkeypatch):
-    monkeypatch.setattr(server_paths, "is_local", lambda: False)
+    monkeypatch.setattr(access, "is_local", lambda: False)
     app = open_page("upload")
     assert not [one for one in app.button if one.key == "capture-start"]
 

@@ -12,8 +12,8 @@ from pipeline_lab.runs import opened_logs, recordings
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import background, changes, uploads
-from pipeline_lab.ui.packed import pack
+from pipeline_lab.ui.new_run.origin import pack
+from pipeline_lab.ui.serving import access, server, uploads
 from tests.support.asgi import finish
 from tests.support.run_folders import make_run
 from tests.ui.conftest import texts
@@ -42,10 +42,10 @@ def address(monkeypatch):
 def test_only_this_machine_may_change_runs_unless_told(address, monkeypatch, on, variable, may):
     address(on)
     if variable is None:
-        monkeypatch.delenv(changes.VARIABLE, raising=False)
+        monkeypatch.delenv(access.CHANGES_VARIABLE, raising=False)
     else:
-        monkeypatch.setenv(changes.VARIABLE, variable)
-    assert (changes.problem() == "") is may
+        monkeypatch.setenv(access.CHANGES_VARIABLE, variable)
+    assert (access.why_read_only() == "") is may
 
 
 def test_a_locked_store_is_read_and_nothing_else(tmp_path):
@@ -71,7 +71,7 @@ def test_a_locked_store_is_read_and_nothing_else(tmp_path):
 
 
 def test_no_upload_begins_where_one_may_only_look(run_store, monkeypatch):
-    monkeypatch.setenv(changes.VARIABLE, "0")
+    monkeypatch.setenv(access.CHANGES_VARIABLE, "0")
     status, answer = finish(ask("POST", uploads.URL))
     assert status == 403
     assert "only shows runs" in answer["error"]
@@ -82,13 +82,13 @@ def test_what_nobody_kept_goes_only_where_one_may_delete(run_store, monkeypatch)
     half = opened_logs.new_arrival(run_store)
     os.utime(half, (0, 0))
     for allowed, is_left in (("0", True), ("1", False)):
-        monkeypatch.setenv(changes.VARIABLE, allowed)
-        background._prepare()
+        monkeypatch.setenv(access.CHANGES_VARIABLE, allowed)
+        server._prepare()
         assert half.exists() is is_left
 
 
 def test_the_app_says_so_and_launches_nothing(open_page, run_store, monkeypatch):
-    monkeypatch.setenv(changes.VARIABLE, "0")
+    monkeypatch.setenv(access.CHANGES_VARIABLE, "0")
     app = open_page("new_run", **{"from": "preset:baseline"})
     assert "only shows runs" in texts(app)
     app.button(key="launch").click().run()
@@ -99,7 +99,7 @@ def test_the_app_says_so_and_launches_nothing(open_page, run_store, monkeypatch)
 
 def test_files_of_the_machine_are_read_by_jobs_only_where_paths_are_allowed(open_page, monkeypatch, tmp_path):
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(tmp_path / "allowed"))
-    monkeypatch.setenv(changes.VARIABLE, "1")
+    monkeypatch.setenv(access.CHANGES_VARIABLE, "1")
     for folder, may in (("allowed", True), ("other", False)):
         pattern = str(tmp_path / folder / "*.tfrecord")
         options = set_options(

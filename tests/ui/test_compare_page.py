@@ -4,7 +4,8 @@ import pytest
 
 from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.ui.compare_form import can_be_compared, labels_of, with_baseline
+from pipeline_lab.ui.compare_page import with_baseline
+from pipeline_lab.ui.shared.choices import can_be_compared, labels_of
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 from tests.ui.conftest import texts
@@ -59,7 +60,7 @@ def test_a_link_to_no_run_is_one_sentence(open_page, runs):
 
 
 def test_a_run_that_is_not_analysed_is_waited_for(open_page, run_store, monkeypatch):
-    from pipeline_lab.ui import analyses
+    from pipeline_lab.ui.shared import analyses
 
     waited = []
     monkeypatch.setattr(analyses, "wait_for", lambda folder, **_: waited.append(folder.id))

@@ -1,8 +1,8 @@
 """Parts of a report as Streamlit's Markdown."""
 
 from pipeline_lab.report.content import Table
-from pipeline_lab.ui.contents import write_table
-from pipeline_lab.ui.notes import as_typed
+from pipeline_lab.ui.run.header import as_typed
+from pipeline_lab.ui.shared.contents import write_table
 
 
 def test_a_table_keeps_quantities_in_one_piece_on_the_right():

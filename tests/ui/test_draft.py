@@ -4,7 +4,7 @@ import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run_options import read_options
-from pipeline_lab.ui.draft import (
+from pipeline_lab.ui.shared.draft import (
     add_stage,
     change_workload,
     describe_stage,

@@ -13,7 +13,7 @@ from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.report.renderers import chart_images, markdown
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.ui.exports import ROUTES, report_url
+from pipeline_lab.ui.shared.reports import ROUTES, report_url
 from tests.support.asgi import ask
 from tests.support.images import draw_letters
 from tests.support.run_folders import make_run, set_state

@@ -5,7 +5,7 @@ from pipeline_lab.fields import parse_file_sizes
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.stages.registry import STAGE_TYPES
-from pipeline_lab.ui.fields import label_of, write_file_sizes
+from pipeline_lab.ui.shared.fields import label_of, write_file_sizes
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 

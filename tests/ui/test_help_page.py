@@ -1,4 +1,4 @@
-from pipeline_lab.ui.glossary import GLOSSARY, explain
+from pipeline_lab.ui.shared.glossary import GLOSSARY, explain
 from tests.ui.conftest import texts
 
 

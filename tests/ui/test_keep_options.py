@@ -3,7 +3,7 @@
 from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.saved_presets import saved_presets
-from pipeline_lab.ui.packed import pack, unpack
+from pipeline_lab.ui.new_run.origin import pack, unpack
 from tests.ui.conftest import texts
 
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, set_options
-from pipeline_lab.ui import leave
+from pipeline_lab.ui.serving import access
 
 
 @pytest.fixture
@@ -28,15 +28,15 @@ def images(data: str, **places: str) -> RunOptions:
 
 def test_a_folder_of_the_users_home_is_the_one_that_the_job_will_read(allowed: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(OptionsError, match="home/photos lies outside the folders"):
-        leave.check(images("folder", folder="~/photos"))
+        access.check_launch(images("folder", folder="~/photos"))
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(allowed.parent / "home"))
-    assert leave.check(images("folder", folder="~/photos"))
+    assert access.check_launch(images("folder", folder="~/photos"))
 
 
 @pytest.mark.usefixtures("allowed")
 def test_a_home_that_is_not_there_is_a_sentence():
     with pytest.raises(OptionsError, match="home directory"):
-        leave.check(images("folder", folder="~nobody-of-that-name/photos"))
+        access.check_launch(images("folder", folder="~nobody-of-that-name/photos"))
 
 
 def test_folders_and_patterns_inside_the_allowed_ones_may_be_read(allowed: Path):
@@ -45,4 +45,4 @@ def test_folders_and_patterns_inside_the_allowed_ones_may_be_read(allowed: Path)
         images("folder", folder="photos"),
         images("files", pattern=f"{allowed}/*.tfrecord"),
     ):
-        assert leave.check(options) is options
+        assert access.check_launch(options) is options

@@ -9,9 +9,9 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import opened_logs, recordings
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui import cache
-from pipeline_lab.ui.cache import RunSummary, summary
-from pipeline_lab.ui.listing import COLUMNS, find_runs, runs_table
+from pipeline_lab.ui.runs_page import COLUMNS, find_runs, runs_table
+from pipeline_lab.ui.shared import cache
+from pipeline_lab.ui.shared.cache import RunSummary, summary
 from tests.support import results
 from tests.support.run_folders import make_run, make_samples, write_steps
 

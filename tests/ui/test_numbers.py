@@ -4,9 +4,9 @@ from streamlit.testing.v1 import AppTest
 
 
 def _names_out_of_a_trace() -> None:
-    from pipeline_lab.ui import numbers
+    from pipeline_lab.ui.shared import contents
 
-    numbers.show("evidence", [("functions", "__train__ [here](//elsewhere)")])
+    contents.show_numbers("evidence", [("functions", "__train__ [here](//elsewhere)")])
 
 
 def test_what_a_trace_names_means_nothing_in_markdown():

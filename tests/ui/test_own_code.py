@@ -6,8 +6,8 @@ from pipeline_lab.options.run_options import own_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui import own_code
-from pipeline_lab.ui.fields import write_arguments
+from pipeline_lab.ui.serving import access
+from pipeline_lab.ui.shared.fields import write_arguments
 from pipeline_lab.workloads.module import parse_arguments
 from tests.support.run_folders import set_state
 from tests.ui.conftest import texts
@@ -33,7 +33,7 @@ def test_a_run_of_own_code_is_not_launched_again_without_leave(open_page, run_st
 
 
 def test_with_leave_it_is_offered_and_launched(open_page, run_store, monkeypatch):
-    monkeypatch.setenv(own_code.VARIABLE, "1")
+    monkeypatch.setenv(access.CODE_VARIABLE, "1")
     run = _make_run(run_store)
     app = open_page("new_run", **{"from": f"run:{run.id}"})
     key = f"draft{app.session_state['draft'].generation}.workload.module"
@@ -46,8 +46,8 @@ def test_with_leave_it_is_offered_and_launched(open_page, run_store, monkeypatch
 
 @pytest.mark.parametrize("value", ["", "0"])
 def test_without_the_variable_it_is_not_offered(value, monkeypatch):
-    monkeypatch.setenv(own_code.VARIABLE, value)
-    assert not own_code.is_allowed()
+    monkeypatch.setenv(access.CODE_VARIABLE, value)
+    assert not access.may_run_code()
 
 
 def test_arguments_are_written_as_they_are_read():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import PRESETS
-from pipeline_lab.ui.packed import MAX_BYTES, pack, unpack
+from pipeline_lab.ui.new_run.origin import MAX_BYTES, pack, unpack
 
 DOCUMENTS = st.dictionaries(st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
 

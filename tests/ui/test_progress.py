@@ -6,7 +6,7 @@ from pipeline_lab.runs.run_events import (
     PhaseEvent,
     ProgressEvent,
 )
-from pipeline_lab.ui.progress import summarise
+from pipeline_lab.ui.run.live import summarise
 from tests.support.run_folders import window_event
 
 

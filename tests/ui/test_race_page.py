@@ -6,6 +6,7 @@ from pipeline_lab.options.presets import SYNTHETIC, find_preset
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.ui.shared import links
 from tests.support.run_folders import make_run
 from tests.support.saved_runs import make_saved_run, make_watched_race
 from tests.ui.conftest import texts
@@ -35,7 +36,7 @@ def test_what_the_form_shows_is_what_races(open_page, run_store):
     assert app.multiselect[0].value == ["form"]
     assert "at least two arms" in app.info[0].value
     app.query_params["arms"] = "preset:baseline,form"
-    app.switch_page("app_pages/race.py").run()
+    app.switch_page(links.RACE).run()
     app.button(key="race-start").click().run()
     assert read_race_options(run_store.runs()[0].options or {}).arm_names == ("baseline", "mine")
 

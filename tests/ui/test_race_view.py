@@ -13,10 +13,10 @@ from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import RaceEvent, read_events
-from pipeline_lab.ui import analyses
-from pipeline_lab.ui.origin import read_origin
-from pipeline_lab.ui.progress import summarise
-from pipeline_lab.ui.race_view import standing_table
+from pipeline_lab.ui.new_run.origin import read_origin
+from pipeline_lab.ui.run.live import summarise
+from pipeline_lab.ui.run.race_view import standing_table
+from pipeline_lab.ui.shared import analyses
 from tests.support.races import WORDS
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_watched_race

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline_lab.ui import server_paths
+from pipeline_lab.ui.serving import access
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 
@@ -43,7 +43,7 @@ def test_files_outside_the_folders_that_may_be_opened_are_not_read(open_page, tm
 
 
 def test_nothing_is_offered_where_paths_on_the_server_are_off(open_page, monkeypatch):
-    monkeypatch.setattr(server_paths, "is_local", lambda: False)
+    monkeypatch.setattr(access, "is_local", lambda: False)
     app = open_page("new_run")
     app.segmented_control(key="draft0.kind").set_value("records").run()
     assert not any(each.label == "Read the features from the files" for each in app.button)

@@ -6,8 +6,8 @@ import pytest
 from starlette.applications import Starlette
 
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui.routes import FILES, ROUTES, file_url, opened_url, window_url
-from pipeline_lab.ui.security import HEADERS, OwnOrigins, allowed_hosts, middleware
+from pipeline_lab.ui.serving.access import HEADERS, OwnOrigins, allowed_hosts, middleware
+from pipeline_lab.ui.serving.routes import FILES, ROUTES, file_url, opened_url, window_url
 from tests.support.asgi import finish
 from tests.support.run_folders import make_run
 

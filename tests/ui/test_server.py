@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pipeline_lab.figures.theme import THEMES
-from pipeline_lab.ui.server import CONFIG, SCRIPT, streamlit_config
+from pipeline_lab.ui.serving.server import CONFIG, SCRIPT, streamlit_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,7 +43,7 @@ def test_pages_and_charts_share_their_colours():
 
 def broken_page(error):
     from pipeline_lab.errors import StoreError
-    from pipeline_lab.ui.server import show_error
+    from pipeline_lab.ui.serving.server import show_error
 
     show_error(StoreError("The *disk* is full; free some space.") if error == "known" else ValueError("planted"))
 

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.look import pick
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.ui import analyses
+from pipeline_lab.ui.shared import analyses
 from pipeline_lab.ui.timeline.explain import explain
 from pipeline_lab.ui.timeline.routes import ROUTES, url_of
 from tests.support.asgi import ask

@@ -6,7 +6,7 @@ from pipeline_lab.runs.launch import runtime
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.tuning import search_launch
 from pipeline_lab.tuning.search_result import read_tuning
-from pipeline_lab.ui.origin import read_origin
+from pipeline_lab.ui.new_run.origin import read_origin
 from tests.support.run_folders import make_run, set_state
 from tests.support.worlds import make_search
 from tests.ui.conftest import live_charts, texts

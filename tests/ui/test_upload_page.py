@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.runs import opened_logs
-from pipeline_lab.ui import analyses, changes, server_paths, upload_zone, uploads
+from pipeline_lab.ui.serving import access, uploads
+from pipeline_lab.ui.shared import analyses
+from pipeline_lab.ui.upload import upload_zone
 from tests.support import results
 from tests.ui.conftest import texts
 
@@ -107,7 +109,7 @@ def test_a_path_without_a_log_is_one_sentence(open_log, run_store, path, sentenc
 
 
 def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
-    monkeypatch.setattr(server_paths, "is_local", lambda: False)
+    monkeypatch.setattr(access, "is_local", lambda: False)
     app = open_page("upload")
     assert not app.text_input
     assert r"PIPELINE\_LAB\_PATHS" in texts(app)
@@ -116,8 +118,8 @@ def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.usefixtures("diagnosis")
 def test_only_named_folders_may_be_opened(open_log, run_store, log, monkeypatch, local):
-    monkeypatch.setattr(server_paths, "is_local", lambda: local)
-    monkeypatch.setenv(changes.VARIABLE, "1")
+    monkeypatch.setattr(access, "is_local", lambda: local)
+    monkeypatch.setenv(access.CHANGES_VARIABLE, "1")
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(log.parent))
     assert open_log(log.parent / "nothing" / ".." / ".." / "other").error[0].value.endswith(r"allows\.")
     (log.parent / "way-out.xplane.pb").symlink_to(TRACE)
@@ -128,7 +130,7 @@ def test_only_named_folders_may_be_opened(open_log, run_store, log, monkeypatch,
 
 def test_no_folder_named_means_no_path_at_all(monkeypatch):
     monkeypatch.setenv("PIPELINE_LAB_PATHS", "")
-    assert "PIPELINE_LAB_PATHS" in server_paths.problem()
+    assert "PIPELINE_LAB_PATHS" in access.why_no_paths()
 
 
 def test_a_link_to_a_log_that_is_gone_shows_the_page(open_page):

@@ -12,9 +12,9 @@ from starlette.applications import Starlette
 
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui import uploads
-from pipeline_lab.ui.routes import ROUTES
-from pipeline_lab.ui.security import middleware
+from pipeline_lab.ui.serving import uploads
+from pipeline_lab.ui.serving.access import middleware
+from pipeline_lab.ui.serving.routes import ROUTES
 from tests.support.asgi import finish
 
 HOST = "localhost:8501"

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.ui import analyses
+from pipeline_lab.ui.shared import analyses
 from tests.support.measured import mapped, measured, options
 from tests.support.measured_run import make_measured_run
 from tests.support.races import PlantedArm, make_race
@@ -146,10 +146,10 @@ def _form(name: str) -> None:
     import streamlit as st
 
     from pipeline_lab.options.presets import find_preset
-    from pipeline_lab.ui.what_if_form import choose
+    from pipeline_lab.ui.run.what_if import choose_changes
 
     options = find_preset(name).options
-    st.text("unchanged" if choose(options, "form") == options else "changed")
+    st.text("unchanged" if choose_changes(options, "form") == options else "changed")
 
 
 @pytest.mark.parametrize("name", [preset.name for preset in PRESETS])

@@ -9,9 +9,9 @@ from pipeline_lab.analysis.timeline.lanes import CLASSES
 from pipeline_lab.analysis.timeline.view import arrange_lanes, opening_stretch, profile_windows
 from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.ui import state
-from pipeline_lab.ui.attempts import Attempts
-from pipeline_lab.ui.text import escape
+from pipeline_lab.ui.shared import state
+from pipeline_lab.ui.shared.analyses import Attempts
+from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.ui.timeline import answers, jump, routes
 from pipeline_lab.ui.timeline.explain import class_name
 from pipeline_lab.units import format_count, format_duration

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pipeline_lab.figures.marks import stage_at
-from pipeline_lab.ui import state
+from pipeline_lab.ui.shared import state
 
 TITLE = "Timeline"
 TABS = "sections"

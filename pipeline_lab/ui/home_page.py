@@ -1,0 +1,109 @@
+"""The first page: what this is, recorded runs to look at, ways in, the latest runs, presets to launch."""
+
+import streamlit as st
+
+from pipeline_lab.options.presets import PRESET_GROUPS, Preset
+from pipeline_lab.runs.launch.launcher import launch
+from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui.shared import cache, links, run_actions
+from pipeline_lab.ui.shared.cache import summary
+from pipeline_lab.ui.shared.text import escape, format_moment
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+
+
+def show_run(store: RunStore, record: RunRecord) -> None:
+    """Show a run with its two headline numbers and a button that opens it."""
+    numbers = summary(store.folder(record.id))
+    with st.container(border=True, height="stretch", key=f"card-{record.id}"):
+        st.markdown(f"**{escape(record.name)}** {run_actions.state_badge(store, record)}")
+        if numbers.step_ms is not None and numbers.wait_percent is not None:
+            step = format_duration(numbers.step_ms * NS_PER_MS)
+            st.markdown(f"Median step {step}, {format_percent(numbers.wait_percent)} of the time waiting for input")
+        else:
+            st.markdown(escape(record.status.reason) or _WITHOUT_STEPS[record.kind])
+        st.caption(format_moment(record.status.created_s))
+        if st.button("Open", key=f"open-{record.id}", help=f"Open the run {escape(record.name)}"):
+            links.open_run(record.id)
+
+
+_WITHOUT_STEPS = {
+    RunKind.LOG: "Recorded elsewhere; open it to see what it says.",
+    RunKind.RUN: "No measured steps yet.",
+    RunKind.RACE: "A race: its arms took turns.",
+    RunKind.TUNE: "A search for a faster pipeline.",
+}
+
+
+def show_ways_in() -> None:
+    """Show where to go with a pipeline, a log or a training script of one's own."""
+    with st.grid(3, min_column_width=300):
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Assemble a pipeline**  \nStage by stage, with advice and a prediction before it runs.")
+            st.space("stretch")
+            if st.button("New run", key="way-new"):
+                st.switch_page(links.NEW_RUN)
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Open a log**  \nA profile that any TensorFlow, Keras or JAX job recorded, as it is.")
+            st.space("stretch")
+            if st.button("Open a log", key="way-log"):
+                st.switch_page(links.UPLOAD)
+        with st.container(border=True, height="stretch"):
+            st.markdown("**Watch your own training**  \nNo line of the script changes; its run appears here.")
+            st.space("stretch")
+            st.code("pipeline-lab watch train.py", language="shell")
+
+
+def show_preset(store: RunStore, preset: Preset) -> None:
+    """Show a preset's question with buttons that launch it or open it in the form."""
+    question, _, setting = preset.question.partition("? ")
+    with st.container(border=True, height="stretch", key=f"preset-{preset.name}"):
+        st.markdown(f"**{preset.name}**  \n{question}?")
+        if setting:
+            st.markdown(f":small[{setting}]")
+        st.space("stretch")
+        with st.container(horizontal=True):
+            if st.button("Launch", key=f"launch-{preset.name}", help=f"Launch {preset.name} now"):
+                links.open_run(launch(store, preset.options).id)
+            if st.button("Edit first", key=f"edit-{preset.name}", help=f"Open {preset.name} in the form"):
+                links.open_new_run(preset.options, f"preset:{preset.name}")
+
+
+def show_page() -> None:
+    st.title("Why is your accelerator waiting?", anchor=False)
+    st.markdown(
+        "Pipeline Lab trains a small TensorFlow job with the input pipeline that you assemble, records it with the "
+        "profiler, and tells you **what the device waits for, what to change, and whether the change worked**."
+    )
+
+    store = cache.store()
+    runs = store.runs()
+    samples = [record for record in runs if store.is_sample(record.id)]
+    if samples:
+        st.header("Look at a recorded run", anchor=False)
+        with st.grid(2, min_column_width=300):
+            for record in samples:
+                show_run(store, record)
+        if len(samples) > 1 and st.button("Compare the two", key="compare-samples"):
+            links.open_comparison([record.id for record in samples])
+
+    st.header("Start with your own", anchor=False)
+    show_ways_in()
+
+    recent = [record for record in runs if not store.is_sample(record.id)][:4]
+    if recent:
+        st.header("Your latest runs", anchor=False)
+        with st.grid(2, min_column_width=300):
+            for record in recent:
+                show_run(store, record)
+
+    st.header("Launch a preset", anchor=False)
+    for group in PRESET_GROUPS:
+        st.subheader(f"{group.title}: {group.question}", anchor=False)
+        with st.grid("auto", min_column_width=300):
+            for preset in group.presets:
+                show_preset(store, preset)
+
+
+if __name__ == "__main__":  # as which Streamlit runs it
+    show_page()

@@ -1,0 +1,221 @@
+"""Beside the form, before anything runs: what its options are predicted to take, advice on its stages, and what that would bring."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.pipeline.finding import Finding, Weight
+from pipeline_lab.pipeline.lint import lint_pipeline
+from pipeline_lab.runs.launch.launcher import launch
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui.shared import links, state
+from pipeline_lab.ui.shared.text import escape
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+
+if TYPE_CHECKING:
+    from pipeline_lab.advice.measured_run import Measured
+    from pipeline_lab.advice.what_if import Prediction
+
+SAME_PERCENT = 0.1
+MOST_RUNS = 5
+"""Runs that are asked before giving up; each that was not asked before has to be loaded."""
+MOST_READ = 200
+"""Runs whose options are looked at before giving up."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A prediction, and the run that it was made from."""
+
+    run: RunRecord
+    measured: "Measured"
+    prediction: "Prediction"
+
+
+def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None:
+    """Show a prediction of the form with a button to race it."""
+    binding, *others = found.prediction.terms
+    gain = found.prediction.gain_percent(found.measured)
+    than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than"
+    where = f"{found.run.name}{'' if found.measured.from_step is None else ' after its first epoch'}"
+    against = f"{'as much time for each example as' if abs(gain) < SAME_PERCENT else than} in {where}"
+    behind = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
+    st.markdown(
+        f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
+        f"{escape(binding.name)}{escape(behind)}."
+    )
+    told = found.measured.options
+    if (options.pipeline, options.workload) == (told.pipeline, told.workload):
+        return
+    if st.button(
+        f"Race it against {escape(found.run.name)}", key="forecast-race", help="The prediction is kept with the race."
+    ):
+        from pipeline_lab.advice.forecasts import plan_race
+
+        try:
+            race = launch(store, plan_race(found.measured, [options]))
+        except PipelineLabError as error:
+            st.error(escape(str(error)))
+        else:
+            links.open_run(race.id)
+
+
+def find_forecast(store: RunStore, options: RunOptions) -> Forecast | None:
+    """Return the prediction of the latest run of the store that can tell what these options take."""
+    from pipeline_lab.advice.what_if import predict
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+    from pipeline_lab.errors import Unavailable
+
+    for run, path in _candidates(store, options):
+        saved_ns = SavedDiagnosis(path).saved_ns
+        if saved_ns is None:  # a diagnosis is not worth waiting for here
+            continue
+        measured = _measured(path, saved_ns)
+        if measured is None:
+            continue
+        prediction = predict(measured, options)
+        if not isinstance(prediction, Unavailable):
+            return Forecast(run, measured, prediction)
+    return None
+
+
+def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecord, Path]]:
+    """Yield the latest finished runs whose options lie near enough."""
+    from pipeline_lab.advice.workload_changes import find_unknown
+
+    fitting = (
+        run
+        for run in store.runs()
+        if run.kind is RunKind.RUN
+        and run.status.state is RunState.DONE
+        and (run.options or {}).get("workload", {}).get("kind") == options.workload.kind
+    )
+    asked = 0
+    for run in islice(fitting, MOST_READ):
+        try:
+            folder = store.folder(run.id)
+            told = _told(folder.path, folder.record.stat().st_mtime_ns)
+        except (StoreError, OSError):  # somebody deleted it just now
+            continue
+        if told is not None and find_unknown(told, options) is None:
+            yield run, folder.path
+            asked += 1
+            if asked == MOST_RUNS:
+                return
+
+
+@lru_cache(maxsize=1000)
+def _told(path: Path, _changed_ns: int) -> RunOptions | None:
+    """Return what a run was told, by its record as it was changed last; None where that is not valid any more."""
+    from pipeline_lab.advice.recorded_options import options_of
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.runs.store import RunFolder
+
+    told = options_of(RunFolder(path))
+    return None if isinstance(told, Unavailable) else told
+
+
+@lru_cache(maxsize=32)
+def _measured(path: Path, _saved_ns: int) -> "Measured | None":
+    """Return what a run measured, by the diagnosis that was saved at that time."""
+    from pipeline_lab.advice.recorded_options import options_of
+    from pipeline_lab.advice.what_if import measure
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.runs.store import RunFolder
+
+    diagnosis, options = SavedDiagnosis(path).load_latest(), options_of(RunFolder(path))
+    if diagnosis is None or isinstance(options, Unavailable):
+        return None
+    measured = measure(diagnosis, options)
+    return None if isinstance(measured, Unavailable) else measured
+
+
+_COLOURS = {Weight.PROBLEM: "orange", Weight.ADVICE: "blue", Weight.FACT: "gray"}
+SAME_SHARE = 0.005
+"""Part of a step below which a prediction calls two steps alike."""
+
+
+def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None) -> None:
+    """Show what the order and sizes of the stages are likely to cost; what they will hold, on request.
+
+    Args:
+        store: Where races go.
+        options: Of the form.
+        forecast: What is predicted of them; None where no run can tell.
+    """
+    findings = lint_pipeline(options)
+    for finding in findings:
+        if finding.weight is not Weight.FACT:
+            with st.container(border=True, gap="small"):
+                st.markdown(_line(options, finding))
+                _show_cure(store, options, finding, forecast)
+    facts = [finding for finding in findings if finding.weight is Weight.FACT]
+    if facts:
+        with st.expander("What the stages will hold"):
+            st.markdown("  \n".join(_line(options, finding) for finding in facts))
+
+
+def _show_cure(store: RunStore, options: RunOptions, finding: Finding, forecast: Forecast | None) -> None:
+    """Offer what a finding advises: into the form, or into a race, with what is predicted of it."""
+    from pipeline_lab.advice.cache_rules import cure
+
+    cured = cure(options, finding)
+    if cured is None:
+        return
+    key = f"cure.{finding.kind}.{finding.stage}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Do it", key=f"{key}.apply", icon=":material/check:", help="Change the form."):
+            state.change(cured)
+            st.rerun()
+        against = "The form as it is against the form with this change."
+        if st.button("Race it", key=f"{key}.race", icon=":material/flag:", help=against):
+            _race(store, options, cured, forecast)
+        if forecast is not None and (effect := _effect(forecast, options, cured)):
+            st.caption(effect)
+
+
+def _race(store: RunStore, options: RunOptions, cured: RunOptions, forecast: Forecast | None) -> None:
+    from pipeline_lab.advice.forecasts import plan_race_of
+
+    try:
+        race = launch(store, plan_race_of(options, [cured], None if forecast is None else forecast.measured))
+    except PipelineLabError as error:
+        st.error(escape(str(error)))
+    else:
+        links.open_run(race.id)
+
+
+def _effect(forecast: Forecast, options: RunOptions, cured: RunOptions) -> str:
+    """Say what a cure is predicted to bring."""
+    from pipeline_lab.advice.what_if import Prediction, predict
+
+    before, after = (predict(forecast.measured, each) for each in (options, cured))
+    if not isinstance(before, Prediction) or not isinstance(after, Prediction):
+        return ""
+    ratio = after.ms_per_example / before.ms_per_example
+    if abs(ratio - 1.0) < SAME_SHARE:
+        return "Predicted: the step takes as long as now."
+    times = f"{_ms(before.step_ms)} to {_ms(after.step_ms)}"
+    return (
+        f"Predicted: step {format_percent(100 * abs(1 - ratio))} {'shorter' if ratio < 1 else 'longer'}, from {times}."
+    )
+
+
+def _line(options: RunOptions, finding: Finding) -> str:
+    place = (
+        "pipeline" if finding.stage is None else f"{finding.stage + 1} {options.pipeline.stages[finding.stage].stage}"
+    )
+    return f":{_COLOURS[finding.weight]}-badge[{finding.weight.value} · {place}] {escape(finding.sentence)}"
+
+
+def _ms(value: float) -> str:
+    return format_duration(value * NS_PER_MS)

@@ -1,0 +1,86 @@
+"""The top of a run's page: which run it is, when it ran and on what, and what somebody noted about it."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.report.plain_text import plain
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui.shared import run_actions, state
+from pipeline_lab.ui.shared.text import escape, format_moment
+from pipeline_lab.units import NS_PER_S, format_duration
+
+PARAMETER = "run"
+
+
+def chosen_run(store: RunStore) -> RunRecord:
+    """Return the run that the link names; without a name the newest one.
+
+    Raises:
+        StoreError: There is no such run, or its record is damaged.
+    """
+    if not (run_id := st.query_params.get(PARAMETER, "")):
+        newest = next(iter(store.runs()), None)
+        if newest is None:
+            st.info("There are no runs yet; launch one from the page New run.")
+            st.stop()
+        run_id = st.query_params[PARAMETER] = newest.id
+    return store.read(run_id)
+
+
+def show(store: RunStore, record: RunRecord) -> None:
+    """Show name, state, times, tags and what can be done with the run."""
+    st.title(escape(record.name), anchor=False)
+    tags = " ".join(f":blue-badge[{escape(tag)}]" for tag in record.tags)
+    st.markdown(f"{run_actions.state_badge(store, record)} {tags} {_facts(record)}".strip())
+    show_notes(record)
+    run_actions.show_actions(store, record, can_open=False)
+
+
+def _facts(record: RunRecord) -> str:
+    status, facts = record.status, [f"`{record.id}`", format_moment(record.status.created_s)]
+    if status.started_s and status.ended_s:
+        facts.append(f"ran {format_duration((status.ended_s - status.started_s) * NS_PER_S)}")
+    return " · ".join(facts)
+
+
+MAX_CHARACTERS = 20_000
+
+
+def show_notes(record: RunRecord) -> None:
+    """Show the notes as they were typed, line by line."""
+    if record.notes.strip():
+        with st.container(border=True, key="notes"):
+            st.markdown(as_typed(record.notes))
+
+
+def as_typed(text: str) -> str:
+    """Return text as Markdown that shows the same lines and has no markup."""
+    return "  \n".join(escape(line) for line in plain(text).strip().split("\n"))
+
+
+def edit_notes(store: RunStore, record: RunRecord) -> None:
+    """Let the user change the notes; those of a sample stay as they are."""
+    if store.is_sample(record.id):
+        return
+    with st.expander("Notes", key="notes-edit"), st.form("notes-form", border=False):
+        text = st.text_area(
+            "Your words on this run",
+            record.notes,
+            max_chars=MAX_CHARACTERS,
+            height=200,
+            key=f"notes-{record.id}",
+            help="Kept with the run, shown on its page and in every report of it, as you type it.",
+        )
+        if st.form_submit_button("Save", type="primary", key="notes-save"):
+            _save(store, record.id, text or "")
+            st.rerun()
+
+
+def _save(store: RunStore, run_id: str, text: str) -> None:
+    try:
+        store.update(run_id, lambda record: replace(record, notes=plain(text)[:MAX_CHARACTERS]))
+    except PipelineLabError as error:
+        state.set_problem(str(error))

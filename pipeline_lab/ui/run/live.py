@@ -1,0 +1,279 @@
+"""A run while it works: progress, place in the line, charts that fill in, a way to stop it; and how it ended.
+
+Everything comes from the run folder, once a second, so a reload or a second browser shows the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.figures.chart_list import Topic, charts_of
+from pipeline_lab.figures.job_charts import step_time
+from pipeline_lab.figures.stall_charts import stall_over_time
+from pipeline_lab.report.content import Picture
+from pipeline_lab.runs.launch.launcher import cancel, position
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.run_events import (
+    CaptureProgressEvent,
+    DataProgressEvent,
+    Event,
+    FailureEvent,
+    NoteEvent,
+    PhaseEvent,
+    ProgressEvent,
+    RaceEvent,
+    WindowEvent,
+    describe_phase,
+    read_events,
+)
+from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.ui.run import verdict
+from pipeline_lab.ui.serving import server
+from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
+from pipeline_lab.ui.shared import analyses, cache, state
+from pipeline_lab.ui.shared.contents import CONFIG
+from pipeline_lab.ui.shared.text import escape, prose, sentence
+from pipeline_lab.ui.timeline import component as timeline
+from pipeline_lab.units import NS_PER_S, format_count, format_duration
+
+POLL_S = 1.0
+REDRAW_S = 3.0
+"""Charts follow less often than progress: their steps are read and summed up anew each time."""
+_CALM = "<style>[data-testid='stStatusWidget'] { visibility: hidden }</style>"
+"""A page that looks at its run every second is always at work; Streamlit's sign for it would blink."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run's progress.
+
+    Attributes:
+        text: What it does now, for people.
+        fraction: Done share of the training, 0 to 1; None before it is known.
+        windows: Profile windows on disk.
+        notes: Sentences that the worker left.
+        failure: How it failed, or None.
+    """
+
+    text: str
+    fraction: float | None
+    windows: int
+    notes: tuple[str, ...]
+    failure: FailureEvent | None
+
+
+def show_live(folder: RunFolder, shown: RunState) -> None:
+    """Show a run that is not over, and look at it again and again.
+
+    Args:
+        folder: The run.
+        shown: The state in which the rest of the page shows it; the page runs again when it changes.
+    """
+    follow(folder, shown)
+    _show_charts_so_far(folder)
+    timeline.show_so_far(folder)
+
+
+@st.fragment(run_every=POLL_S)
+def follow(folder: RunFolder, shown: RunState) -> None:
+    """Show progress and a way to stop a run; the page runs again when its state is another than ``shown``."""
+    st.html(_CALM)
+    record = read_record(folder)
+    if not record.status.state.is_live:
+        server.renew_spare()
+    if record.status.state is not shown:
+        st.rerun()
+    _show_progress(folder, record, summarise(read_events(folder.events)))
+
+
+def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> None:
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    left.progress(progress.fraction or 0.0, text=escape(_sentence(folder, record, progress)))
+    if folder.cancel_flag.exists():
+        right.button("Stopping …", disabled=True, key="cancel-asked", width="stretch")
+    else:
+        is_ours = record.kind is not RunKind.LOG
+        label = "Cancel" if is_ours else "Stop recording"
+        meaning = f"{'End the run' if is_ours else 'The job goes on'}; what was recorded is kept."
+        right.button(label, key="cancel", width="stretch", help=meaning, on_click=_cancel, args=(folder,))
+    if problem := state.take_problem():
+        st.error(escape(sentence(problem)))
+    for note in progress.notes:
+        st.caption(escape(note))
+
+
+def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
+    if record.status.state is RunState.QUEUED:
+        before = position(folder)
+        if not before:
+            return "Waiting for the device."
+        return f"Waiting for the device: {before} {'run comes' if before == 1 else 'runs come'} first."
+    if not progress.windows:
+        return progress.text
+    return f"{progress.text} · {progress.windows} profile {'window' if progress.windows == 1 else 'windows'} on disk"
+
+
+@st.fragment(run_every=REDRAW_S)
+def _show_charts_so_far(folder: RunFolder) -> None:
+    job = analyses.live_steps(folder)
+    if job is None:
+        st.caption(_without_steps(folder))
+    else:
+        _show_steps(job)
+    if job is None and not folder.windows():
+        return
+    analyses.follow(folder)
+    diagnosis = analyses.saved(folder)
+    if diagnosis is None:
+        return
+    if job is None:  # the windows are all there is
+        verdict.show_verdict(diagnosis.verdict)
+        verdict.show_metrics(diagnosis)
+    _show_gaps(diagnosis)
+
+
+def _without_steps(folder: RunFolder) -> str:
+    """Say what will come where no step is timed yet, or ever."""
+    if folder.source.exists() or folder.steps.exists():
+        return "Charts appear with the first steps."
+    if not folder.windows():
+        return "This job's steps are not timed one by one. What its profile windows say appears with the first of them."
+    return "This job's steps are not timed one by one. This is what its profile windows say so far."
+
+
+def _show_steps(job: JobSteps) -> None:
+    st.caption(f"Median step {format_duration(job.median_ns)} over {format_count(job.count)} measured steps so far.")
+    for figure, name, description in (
+        (stall_over_time(job, state.mode()), "live-stalls", "Wait of each step so far."),
+        (step_time(job, state.mode()), "live-steps", "Time of each step so far."),
+    ):
+        show_live_chart(figure, name, description)
+
+
+def _show_gaps(diagnosis: Diagnosis) -> None:
+    """Show what the windows that are analysed so far say about the device."""
+    for chart in charts_of(Topic.GAPS)[:2]:
+        drawing = chart.draw(diagnosis, state.mode())
+        if not isinstance(drawing, Unavailable):
+            show_live_chart(drawing, f"live-{chart.name}", chart.description)
+
+
+def _cancel(folder: RunFolder) -> None:
+    try:
+        cache.store().check_unlocked()
+        cancel(folder)
+    except PipelineLabError as error:
+        state.set_problem(str(error))
+
+
+_live_chart = st.components.v2.component(
+    "pipeline_lab_live_chart",
+    html='<div class="live-chart" role="figure"></div>',
+    js=Path(__file__).with_name("live_chart.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def show_live_chart(figure: go.Figure, name: str, description: str) -> None:
+    """Show a figure; the next one of that name takes its place."""
+    _live_chart(
+        key=f"chart-{name}",
+        data={
+            "figure": figure.to_json(),
+            "description": f"{figure.layout.title.text}. {description}",
+            "height": figure.layout.height,
+            "config": {**CONFIG, "responsive": True},
+            "library": DRAWING_LIBRARY,
+        },
+    )
+
+
+def show_live_picture(picture: Picture) -> None:
+    """Show a report's picture, or why there is none."""
+    drawing = picture.draw(state.mode())
+    if isinstance(drawing, go.Figure):
+        show_live_chart(drawing, picture.name, picture.description)
+    else:
+        st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
+
+
+def summarise(events: Sequence[Event]) -> Progress:
+    """Return the progress that all events together tell of."""
+    text, fraction = "Starting", None
+    for event in events:
+        if isinstance(event, PhaseEvent):
+            text = sentence(describe_phase(event.phase))
+            fraction = 1.0 if event.phase == "finishing" else fraction
+        elif isinstance(event, DataProgressEvent):
+            text = f"Writing the data files: {event.files} of {event.total_files}"
+        elif isinstance(event, CaptureProgressEvent):
+            text = f"Recording windows of the job: {event.windows} of {event.total_windows}"
+            fraction = event.windows / event.total_windows
+        elif isinstance(event, ProgressEvent):
+            text, fraction = _describe(event), _fraction(event)
+        elif isinstance(event, RaceEvent):
+            text, fraction = _describe_race(event), _race_fraction(event)
+    return Progress(
+        text,
+        fraction,
+        windows=sum(isinstance(event, WindowEvent) for event in events),
+        notes=tuple(event.sentence for event in events if isinstance(event, NoteEvent)),
+        failure=next((event for event in reversed(events) if isinstance(event, FailureEvent)), None),
+    )
+
+
+def _fraction(event: ProgressEvent) -> float | None:
+    if event.total_steps:
+        return min(1.0, event.steps / event.total_steps)
+    return min(1.0, event.elapsed_s / event.total_s) if event.total_s else None
+
+
+def _describe(event: ProgressEvent) -> str:
+    if event.total_steps:
+        return f"Training: step {format_count(event.steps)} of {format_count(event.total_steps)}"
+    elapsed = format_duration(event.elapsed_s * NS_PER_S)
+    total = f" of {format_duration(event.total_s * NS_PER_S)}" if event.total_s else ""
+    return f"Training: {format_count(event.steps)} steps in {elapsed}{total}"
+
+
+def _race_fraction(event: RaceEvent) -> float:
+    return min(1.0, max(event.rounds / event.max_rounds, event.elapsed_s / event.max_s))
+
+
+def _describe_race(event: RaceEvent) -> str:
+    elapsed, longest = (format_duration(seconds * NS_PER_S) for seconds in (event.elapsed_s, event.max_s))
+    rounds = f"{event.rounds} {'round' if event.rounds == 1 else 'rounds'}"
+    left_out = event.rounds - event.kept_rounds
+    disturbed = f" ({left_out} disturbed, left out)" if left_out else ""
+    return f"Racing: {rounds}{disturbed} in {elapsed} of at most {longest}"
+
+
+LOG_TAIL_BYTES = 20_000
+
+
+def show_ending(record: RunRecord, folder: RunFolder) -> None:
+    """Show why a run failed, was lost or cancelled, and what its worker wants readers to know."""
+    progress = summarise(read_events(folder.events))
+    status = record.status
+    if status.state is RunState.CANCELLED:
+        st.info(escape(status.reason or "The run was cancelled; what it had recorded is below."))
+    elif status.state in (RunState.FAILED, RunState.LOST):
+        st.error(escape(status.reason or "The run failed and left no reason."))
+        with st.expander("For a bug report"):
+            st.code(progress.failure.traceback if progress.failure else _log_tail(folder), language=None)
+    for note in progress.notes:
+        st.caption(escape(note))
+
+
+def _log_tail(folder: RunFolder) -> str:
+    try:
+        text = folder.log.read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
+    except OSError:
+        return "The worker wrote nothing."
+    return text or "The worker wrote nothing."

@@ -1,0 +1,98 @@
+"""A race on the run page: while it goes on, intervals that close in; then the answer and what was raced."""
+
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from pipeline_lab.comparison.race_arms import describe_alike, name_arms
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.figures.race_charts import closing_intervals
+from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
+from pipeline_lab.report.content import Picture, Table
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.run_events import RaceEvent, read_events
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui.run import details, header, live
+from pipeline_lab.ui.shared import analyses, contents, reports
+from pipeline_lab.ui.shared.text import escape
+
+
+def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
+    """Show a race in whatever state it is."""
+    if record.status.state.is_live:
+        live.follow(folder, record.status.state)
+        _show_standing(folder, read_recorded_race(record.options or {}))
+        return
+    live.show_ending(record, folder)
+    unread = _unread_window(record, folder)
+    if unread is not None and analyses.wait_for(unread, is_sample=False) is None and not analyses.has_failed(unread):
+        return
+    try:
+        content = reports.open_report(store, [folder]).content()
+    except TraceIncompleteError as error:
+        st.info(escape(str(error)))
+        details.show(record, folder)
+        return
+    contents.show_answer(content.answer)
+    contents.show_warnings(content)
+    contents.show_about(content)
+    first, *others = content.sections
+    closing = _closing(_race_events(folder), read_recorded_race(record.options or {}))
+    contents.show_tabs((replace(first, blocks=(*first.blocks, closing)), *others), "race-section")
+    reports.show_exports([record.id])
+    header.edit_notes(store, record)
+    details.show_files(folder)
+
+
+def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
+    """Return the first arm's window that no process has analysed yet; the app itself parses no trace."""
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+
+    arms = len(read_recorded_race(record.options or {}).arms)
+    windows = [window for arm in range(arms) for window in folder.arm(arm).windows()[-1:]]
+    return next((RunFolder(window) for window in windows if not SavedDiagnosis(window).is_fresh), None)
+
+
+@st.fragment(run_every=live.REDRAW_S)
+def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
+    if alike := describe_alike(options):
+        st.caption(escape(alike))
+    events = _race_events(folder)
+    if not events:
+        st.caption("The first rounds start when every arm is warm.")
+        return
+    st.markdown(contents.write_table(standing_table(events[-1], options)))
+    live.show_live_picture(_closing(events, options))
+
+
+def _closing(events: list[RaceEvent], options: RaceOptions) -> Picture:
+    meaning = "Each candidate's difference from the baseline with its interval, look by look."
+    return Picture("race-closing", meaning, partial(closing_intervals, events, options))
+
+
+def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
+    """Return how every candidate stands now."""
+    names = name_arms(options)
+    rows = tuple(
+        (
+            names[one["arm"]],
+            one["outcome"] if one["pairs"] else "too early to tell",
+            "–" if one["ratio"] is None else f"{one['ratio']:.3f}",
+            _interval(one["low"], one["high"]),
+            str(one["pairs"]),
+        )
+        for one in event.standings
+    )
+    heads = (f"Against {names[0]}", "Answer so far", f"Ratio per {options.per}", "Interval", "Pairs")
+    return Table("Standing", heads, rows, numeric=(2, 3, 4))
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return "–"
+    return f"{0 if low is None else low:.3f} to {'∞' if high is None else f'{high:.3f}'}"
+
+
+def _race_events(folder: RunFolder) -> list[RaceEvent]:
+    return [event for event in read_events(folder.events) if isinstance(event, RaceEvent)]

@@ -1,0 +1,78 @@
+"""One run, race or search, seen as its kind asks for. The link says which."""
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.figures.chart_list import Topic
+from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui.run import details, header, live, race_view, sections, tune_view, verdict, what_if
+from pipeline_lab.ui.shared import analyses, cache, focus, reports, run_actions
+from pipeline_lab.ui.timeline import component as timeline
+from pipeline_lab.ui.timeline import jump
+
+
+def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
+    """Show a run in whatever state it is."""
+    if record.status.state.is_live:
+        live.show_live(folder, record.status.state)
+        return
+    if not folder.opened.is_dir():  # why a log cannot be read its analysis says
+        live.show_ending(record, folder)
+    diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
+    if diagnosis is None:
+        details.show(record, folder)
+        return
+    verdict.show_verdict(diagnosis.verdict, changes_in=what_if.TITLE)
+    verdict.show_findings(diagnosis)
+    verdict.show_metrics(diagnosis)
+    bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}
+    bodies[jump.TITLE] = partial(timeline.show, folder)
+    bodies[what_if.TITLE] = partial(what_if.show, store, folder, diagnosis)
+    bodies["Beside XProf"] = partial(details.show_beside_xprof, folder)
+    bodies["Options and source"] = partial(details.show, record, folder)
+    _show_tabs(bodies)
+    reports.show_exports([record.id])
+    header.edit_notes(store, record)
+
+
+def _show_tabs(bodies: dict[str, Callable[[], None]]) -> None:
+    """Show a tab for each title; only the open one is built, and the link names it."""
+    with st.container(key=jump.TABS):
+        tabs = st.tabs(list(bodies), on_change="rerun", key=jump.SECTION, bind="query-params")
+    for tab, show_body in zip(tabs, bodies.values(), strict=True):
+        if tab.open:
+            with tab:
+                show_body()
+    focus.show_if_asked(jump.TABS)
+
+
+def _show_section(section: Topic, diagnosis: Diagnosis) -> None:
+    sections.show_numbers(section, diagnosis)
+    sections.show_section(section, diagnosis, {sections.STAGE_CHART: partial(sections.show_stage, diagnosis)})
+    sections.show_longest(section, diagnosis)
+    sections.show_tables(section, diagnosis)
+
+
+VIEWS = {
+    RunKind.LOG: show_run,
+    RunKind.RUN: show_run,
+    RunKind.RACE: race_view.show,
+    RunKind.TUNE: tune_view.show,
+}
+
+
+def show_page() -> None:
+    store = cache.store()
+    record = header.chosen_run(store)
+    folder = store.folder(record.id)
+    header.show(store, record)
+    run_actions.show_unkept(store, folder)
+    VIEWS[record.kind](store, record, folder)
+
+
+if __name__ == "__main__":  # as which Streamlit runs it
+    show_page()

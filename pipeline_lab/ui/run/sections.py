@@ -1,0 +1,175 @@
+"""The tabs of a run: numbers, charts, the stage that is looked at, the longest gaps and waits, tables."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.chart_list import Topic, charts_of
+from pipeline_lab.figures.marks import add_row_targets, event_place
+from pipeline_lab.report.numbers import section_rows
+from pipeline_lab.report.run_report import section_tables
+from pipeline_lab.report.run_tables import stage_blocks
+from pipeline_lab.ui.shared import contents, state
+from pipeline_lab.ui.shared.text import prose
+from pipeline_lab.ui.timeline import jump
+from pipeline_lab.units import format_duration
+
+
+def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Callable[[], None]]) -> None:
+    """Show all charts of one section; then, folded where there are some, why others are not there.
+
+    Args:
+        section: Whose charts.
+        diagnosis: What they show.
+        below: By a chart's name, what shows something right below it.
+    """
+    missing: dict[str, str] = {}  # the chart by its reason: several may lack the same thing
+    drawn = 0
+    for chart in charts_of(section):
+        drawing = chart.draw(diagnosis, state.mode())
+        if isinstance(drawing, Unavailable):
+            missing.setdefault(drawing.reason, chart.name)
+        else:
+            _show_leading(drawing, chart.name, chart.description)
+            if chart.name in below:
+                below[chart.name]()
+            drawn += 1
+    if missing and drawn:
+        with st.expander(f"Not measured ({len(missing)})"):
+            _show_missing(missing)
+    else:
+        _show_missing(missing)
+
+
+def _show_leading(figure: go.Figure, name: str, description: str) -> None:
+    """Show a figure of one run; a mark that stands for a place in its timeline or for a stage leads there."""
+    add_row_targets(figure)
+    places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
+    if all(each is None for each in places):
+        contents.show_figure(figure, name, description)
+        return
+    key = f"chart-{name}-{jump.asked_stage_word()}"  # another stage, another chart: no mark stays chosen in it
+    st.plotly_chart(
+        figure,
+        theme=None,
+        key=key,
+        config=contents.CONFIG,
+        alt=f"{figure.layout.title.text}. {description}",
+        on_select=partial(jump.from_chart, key, places),
+        selection_mode="points",
+    )
+
+
+def _show_missing(missing: dict[str, str]) -> None:
+    """Say why charts are not there."""
+    for reason, name in missing.items():
+        with st.container(key=f"missing-{name}"):
+            st.markdown(f":gray-badge[not measured] {prose(reason)}")
+
+
+def show_numbers(section: Topic, diagnosis: Diagnosis) -> None:
+    """Show the numbers of a section side by side."""
+    contents.show_numbers(section.name, section_rows(section, diagnosis))
+
+
+def show_tables(section: Topic, diagnosis: Diagnosis) -> None:
+    """Show the tables of a section that can be folded; the others are in the reports."""
+    for number, table in enumerate(section_tables(section, diagnosis)):
+        if table.folded:
+            contents.show_block(table, f"{section.name}-{number}")
+
+
+STAGE_CHART = "pipeline-stages"
+"""The chart whose rows are the stages."""
+
+
+def show_stage(diagnosis: Diagnosis) -> None:
+    """Show the list and the chosen stage; nothing where no stage is known."""
+    stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
+    if isinstance(stages, Unavailable):
+        return
+    labels = stage_labels(stages)
+    names = [f"{number}. {labels[stage.path]}" for number, stage in enumerate(stages, 1)]
+    asked = jump.asked_stage(len(stages))
+    state.choose(jump.STAGE, _costliest(stages) if asked is None else asked)  # the list may still hold another run's
+    chosen = st.selectbox(
+        "One stage in full: choose it here, or by its row above",
+        range(len(stages)),
+        format_func=names.__getitem__,
+        key=jump.STAGE,
+        on_change=_choose_listed,
+        help="At first it is the one that the device waited for most.",
+        width=460,
+    )
+    path = diagnosis.tf_data if isinstance(diagnosis.tf_data, Unavailable) else diagnosis.tf_data.critical_path
+    for number, block in enumerate(stage_blocks(stages[chosen], path)):
+        contents.show_block(block, f"stage-{number}")
+
+
+def _choose_listed() -> None:
+    jump.to_stage(state.widget_value(jump.STAGE))
+
+
+def _costliest(stages: tuple[PipelineStage, ...]) -> int:
+    """Return the number of the stage that caused most of the wait; that took most time where no wait is told."""
+    return max(range(len(stages)), key=lambda number: (stages[number].exposed_ns or 0, stages[number].work_ns))
+
+
+MAX_ROWS = 10
+QUANTITIES = {"Starts", "Length", "Device idle meanwhile"}
+
+
+def show_longest(section: Topic, diagnosis: Diagnosis) -> None:
+    """Show the table that belongs to a section, if there is one and something to show."""
+    if section is Topic.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
+        longest = diagnosis.idle_gaps.inside.sort_by([("duration_ns", "descending")]).slice(0, MAX_ROWS)
+        rows = longest.to_pylist()
+        columns = {
+            "Length": [format_duration(row["duration_ns"]) for row in rows],
+            "Cause": [GapCause(row["cause"]).label for row in rows],
+            "Host operation": [row["host_operation"] or "–" for row in rows],
+            "Device": [row["device"] for row in rows],
+        }
+        _show_rows("gap", "The longest idle gaps", columns, [row["start_ns"] for row in rows])
+    elif section is Topic.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
+        waits = diagnosis.input_stalls.table
+        length = tables.ints(waits, "end_ns") - tables.ints(waits, "start_ns")
+        rows = tables.take(waits, (-length).argsort(kind="stable")[:MAX_ROWS]).to_pylist()
+        columns = {
+            "Length": [format_duration(row["end_ns"] - row["start_ns"]) for row in rows],
+            "Device idle meanwhile": [format_duration(row["exposed_ns"]) for row in rows],
+            "Step": ["–" if row["step"] is None else str(row["step"]) for row in rows],
+        }
+        _show_rows("wait", "The longest input waits", columns, [row["start_ns"] for row in rows])
+
+
+def _show_rows(kind: str, title: str, columns: dict[str, list[str]], starts_ns: list[int]) -> None:
+    if not starts_ns:
+        return
+    st.markdown(f"**{title}** — choose one, or a bar of the charts above, to see it in the timeline.")
+    shown = {"Starts": [format_duration(start) for start in starts_ns], **columns}
+    key = f"longest-{kind}"
+    st.dataframe(
+        shown,
+        column_config={name: st.column_config.Column(alignment="right") for name in QUANTITIES & shown.keys()},
+        hide_index=True,
+        lazy=False,
+        key=key,
+        on_select=partial(_open, key, kind, starts_ns),
+        selection_mode="single-row",
+        alt=title,
+    )
+
+
+def _open(key: str, kind: str, starts_ns: list[int]) -> None:
+    """Open the timeline at the chosen row (a callback)."""
+    rows = state.chosen_rows(key)
+    if rows and rows[0] < len(starts_ns):
+        jump.to_place(event_place(kind, starts_ns[rows[0]]))

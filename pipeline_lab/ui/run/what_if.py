@@ -1,0 +1,388 @@
+"""The tab *What if* of a run: what other options would bring, answered at once, and how often such answers were right."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from pipeline_lab.advice.forecasts import Forecast, plan_race, read_forecasts, score
+from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.option_changes import find_settings, source_diff, write_command
+from pipeline_lab.advice.proposals import (
+    edit_stages,
+    set_pipeline,
+    set_stage,
+    set_workload,
+    with_cache,
+    with_whole_batches,
+)
+from pipeline_lab.advice.recorded_options import options_of
+from pipeline_lab.advice.what_if import Prediction, measure, predict
+from pipeline_lab.advice.workload_changes import KNOWN_TIMES
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict.verdict import Suggestion
+from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
+from pipeline_lab.options.run_options import RunOptions, read_options, set_options
+from pipeline_lab.report.content import Table
+from pipeline_lab.runs.launch.launcher import launch
+from pipeline_lab.runs.store import RunFolder, RunStore, name_of
+from pipeline_lab.stages.batches import BatchStage
+from pipeline_lab.stages.delivery import PrefetchStage
+from pipeline_lab.stages.order import ShuffleStage
+from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stores import CacheStage
+from pipeline_lab.ui.run.verdict import weighed
+from pipeline_lab.ui.serving import access
+from pipeline_lab.ui.shared import contents, links
+from pipeline_lab.ui.shared.fields import label_of
+from pipeline_lab.ui.shared.text import escape, prose
+from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
+from pipeline_lab.workloads.registry import FUNCTION_STAGES
+
+TITLE = "What if"
+HELP = (
+    "Each as one change, the most gain per risk first. Risk is what has to be thought over: memory or disk, and more than "
+    "those what the model learns from."
+)
+
+
+def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
+    """Show the tab for a run that is over."""
+    told = options_of(folder)
+    measured = told if isinstance(told, Unavailable) else measure(diagnosis, told)
+    if isinstance(measured, Unavailable):
+        st.info(prose(f"Nothing can be predicted from this run. {measured.reason}"))
+    else:
+        _show_prediction(store, folder, measured)
+        _show_suggestions(store, measured, diagnosis.verdict.suggestions)
+    _show_forecasts(store)
+
+
+@st.fragment
+def _show_prediction(store: RunStore, folder: RunFolder, measured: Measured) -> None:
+    chosen_side, answer_side = st.columns([3, 2], gap="large")
+    with chosen_side:
+        st.subheader("Change", anchor=False)
+        try:
+            chosen = choose_changes(measured.options, f"what-if.{folder.id}")
+        except OptionsError as error:
+            st.error(escape(str(error)))
+            return
+    prediction = predict(measured, chosen)
+    with answer_side:
+        st.subheader("Prediction", anchor=False)
+        if isinstance(prediction, Unavailable):
+            st.info(escape(prediction.reason))
+        else:
+            _show_answer(measured, prediction)
+        changed = find_settings(measured.options, chosen)
+        _show_buttons(store, measured, chosen, bool(changed), f"what-if.{folder.id}.own")
+    if changed:
+        with chosen_side, st.expander("The change"):
+            st.code(write_command(name_of(folder.path), changed), language="shell", wrap_lines=True)
+            st.code(source_diff(measured.options, chosen), language="diff")
+
+
+def _show_answer(measured: Measured, prediction: Prediction) -> None:
+    gain = prediction.gain_percent(measured)
+    is_same = abs(gain) < 0.1
+    with st.grid("auto", min_column_width=150, gap="small"):
+        st.metric(
+            "Predicted step",
+            _ms(prediction.step_ms),
+            None if is_same else f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} per example",
+            delta_color="off" if is_same else "normal" if gain > 0 else "inverse",
+            border=True,
+            height="stretch",
+            help="What a step takes on average outside profile windows, single long ones left out.",
+        )
+        st.metric(
+            "If input were free",
+            _ms(prediction.ceiling_ms),
+            border=True,
+            height="stretch",
+            help="The training step and Python around it: no pipeline makes a step shorter than this.",
+        )
+    binding, *others = prediction.terms
+    behind = f" Next behind it: {others[0].name}, {_ms(others[0].ms)}." if others else ""
+    st.markdown(escape(f"Limited by {binding.name}, {_ms(binding.ms)}.{behind}"))
+    rows = tuple((term.name, _ms(term.ms)) for term in prediction.terms)
+    st.markdown(contents.write_table(Table("Terms", ("A step takes the longest of", "Time"), rows, numeric=(1,))))
+    memory = prediction.memory_bytes
+    held = f"unknown ({memory.reason})" if isinstance(memory, Unavailable) else format_bytes(memory)
+    st.caption(escape(f"Buffers and caches: {held}. Threads: {format_count(prediction.threads)}."))
+    for note in prediction.notes:
+        st.caption(f":material/info: {escape(note)}")
+
+
+def _show_buttons(store: RunStore, measured: Measured, chosen: RunOptions, is_changed: bool, key: str) -> None:
+    with st.container(horizontal=True):
+        if st.button(
+            "Race it",
+            key=f"{key}.race",
+            icon=":material/flag:",
+            disabled=not is_changed,
+            help="The run's options against these; the prediction is kept with the race.",
+        ):
+            try:
+                race = launch(store, plan_race(measured, [access.check_launch(chosen)]))
+            except PipelineLabError as error:
+                st.error(escape(str(error)))
+            else:
+                links.open_run(race.id)
+        if st.button("Open in New run", key=f"{key}.form", disabled=not is_changed):
+            links.open_new_run(chosen, "link:")
+
+
+def _show_suggestions(store: RunStore, measured: Measured, suggestions: tuple[Suggestion, ...]) -> None:
+    changes = [each for each in suggestions if each.options is not None]
+    if not changes:
+        return
+    st.subheader("Suggestions", anchor=False, help=HELP)
+    for number, suggestion in enumerate(changes):
+        st.markdown(f"**{escape(suggestion.change)}**{weighed(suggestion)}  \n{escape(suggestion.why)}")
+        for effect in suggestion.side_effects:
+            st.caption(escape(effect))
+        with st.expander("The change"):
+            st.code(suggestion.command, language="shell", wrap_lines=True)
+            st.code(suggestion.source_diff, language="diff")
+        _show_buttons(store, measured, read_options(suggestion.options or {}), True, f"what-if.suggestion.{number}")
+
+
+def _show_forecasts(store: RunStore) -> None:
+    forecasts = read_forecasts(store)
+    st.subheader("Predicted against measured", anchor=False)
+    if not forecasts:
+        st.caption("No race of this store has answered a prediction yet.")
+        return
+    st.markdown(score(forecasts).sentence)
+    heads = ("Race", "Candidate", "Predicted", "Raced", "Interval", "Beyond it")
+    rows = tuple(_row(forecast) for forecast in forecasts)
+    st.markdown(contents.write_table(Table("Predictions", heads, rows, numeric=(2, 3, 4, 5))))
+
+
+def _row(forecast: Forecast) -> tuple[str, ...]:
+    return (
+        forecast.race,
+        forecast.name,
+        f"{forecast.predicted:.2f}",
+        f"{forecast.ratio:.2f}",
+        f"{forecast.low:.2f} to {forecast.high:.2f}",
+        format_percent(forecast.error_percent),
+    )
+
+
+def _ms(value: float) -> str:
+    return format_duration(value * NS_PER_MS)
+
+
+AUTOTUNE, SERIAL, DEFAULT, NONE = "autotune", "serial", "default", "none"
+CALLS: tuple[int | str, ...] = (SERIAL, 2, 4, 8, 16, 32, AUTOTUNE)
+FILES: tuple[int | str, ...] = ("one by one", 2, 4, 8, 16, AUTOTUNE)
+POOL: tuple[int | str, ...] = (DEFAULT, 1, 2, 4, 8, 16, 32)
+PREFETCH: tuple[int | str, ...] = (NONE, 1, 2, 4, 8, 16, AUTOTUNE)
+FACTORS = (0.25, 0.5, 1, 2, 4)
+TOGETHER = "These choices do not go together; take one of them back."
+
+Value = TypeVar("Value")
+Edit = Callable[[RunOptions], RunOptions | None]
+
+
+def choose_changes(options: RunOptions, key: str) -> RunOptions:
+    """Show the widgets and return the options that they stand for.
+
+    Args:
+        options: Of the run.
+        key: Prefix of the widgets' keys.
+
+    Raises:
+        OptionsError: The choices contradict each other, or what was typed is no option.
+    """
+    with st.grid("auto", min_column_width=210, gap="small", vertical_alignment="bottom"):
+        edits = [
+            *_stage_sliders(options, key),
+            _pool(options, key),
+            _prefetch(options, key),
+            _cache(options, key),
+            _order(options, key),
+            _whole_batches(options, key),
+            *_workload_numbers(options, key),
+        ]
+    typed = st.text_input(
+        "Anything else",
+        key=f"{key}.typed",
+        placeholder="pipeline.tensorflow_rewrites=true, pipeline.shuffle.buffer_size=5000",
+        help="Options as the command line takes them, PATH=VALUE, with commas between them.",
+    )
+    changed = options
+    for edit in edits:
+        found = edit(changed)
+        if found is None:
+            raise OptionsError(TOGETHER)
+        changed = found
+    return _apply_typed(changed, typed)
+
+
+def _stage_sliders(options: RunOptions, key: str) -> list[Edit]:
+    edits: list[Edit] = []
+    for index, stage in enumerate(options.pipeline.stages):
+        name = f"{key}.{index}.{stage.stage}"
+        if isinstance(stage, ReadStage):
+            if stage.mode != "sample" and len(options.file_sizes or (0, 0)) > 1:
+                edits.append(_reading(options, stage, name))
+        elif stage.stage in FUNCTION_STAGES:
+            now = getattr(stage, "num_parallel_calls", None)
+            edits.append(
+                _field(index, "num_parallel_calls", f"Parallel calls of {stage.stage}", CALLS, now, SERIAL, name)
+            )
+        elif isinstance(stage, BatchStage):
+            edits.append(_field(index, "size", "Batch size", _around(stage.size), stage.size, None, name))
+        elif isinstance(stage, ShuffleStage):
+            sizes = _around(stage.buffer_size)
+            edits.append(_field(index, "buffer_size", "Shuffle buffer", sizes, stage.buffer_size, None, name))
+    return edits
+
+
+def _field(
+    index: int, field: str, label: str, choices: Sequence[int | str], now: Any, empty: str | None, key: str
+) -> Edit:
+    """Show a slider over a stage's field; ``empty`` stands for no value."""
+    shown = empty if now is None and empty is not None else now
+    chosen = _slide(label, choices, shown, key)
+    value = None if chosen == empty else chosen
+    return lambda options: options if chosen == shown else set_stage(options, index, **{field: value})
+
+
+def _reading(options: RunOptions, stage: ReadStage, key: str) -> Edit:
+    now: int | str = FILES[0]
+    if stage.num_parallel_calls is not None:
+        now = stage.num_parallel_calls
+    most = len(options.file_sizes) if options.file_sizes else None
+    choices = [each for each in FILES if isinstance(each, str) or most is None or each <= most]
+    chosen = _slide("Files read at a time", choices, now, key)
+
+    def edit(changed: RunOptions) -> RunOptions | None:
+        if chosen == now:
+            return changed
+        if chosen == FILES[0]:
+            return set_stage(
+                changed, 0, num_parallel_calls=None, **({} if stage.mode == "interleave" else {"mode": "sequential"})
+            )
+        wide = max(chosen, stage.cycle_length or 0) if isinstance(chosen, int) else stage.cycle_length
+        return set_stage(changed, 0, mode="interleave", cycle_length=wide, num_parallel_calls=chosen)
+
+    return edit
+
+
+def _workload_numbers(options: RunOptions, key: str) -> list[Edit]:
+    workload = options.workload
+    edits: list[Edit] = []
+    for name in sorted(KNOWN_TIMES.get(workload.kind, ())):
+        now = getattr(workload, name)
+        is_unused = name == "tail_ms" and not getattr(workload, "tail_every", 0)
+        if is_unused or not (name.endswith("_ms") or name == "examples_at_once"):
+            continue
+        step = 1 if isinstance(now, int) else None
+        chosen = st.number_input(
+            label_of(name), min_value=type(now)(step or 0), value=now, step=step, key=f"{key}.{name}"
+        )
+        if chosen != now:
+            edits.append(lambda changed, name=name, chosen=chosen: set_workload(changed, **{name: chosen}))  # type: ignore[misc]
+    return edits
+
+
+def _pool(options: RunOptions, key: str) -> Edit:
+    now = options.pipeline.private_threadpool_size or DEFAULT
+    chosen = _slide("Threads in the pool", POOL, now, f"{key}.pool")
+    value = None if chosen == DEFAULT else chosen
+    return lambda changed: changed if chosen == now else set_pipeline(changed, private_threadpool_size=value)
+
+
+def _order(options: RunOptions, key: str) -> Edit:
+    now = options.pipeline.deterministic is not False
+    chosen = st.toggle(
+        "Keep the order", now, key=f"{key}.order", help="Of parallel stages that do not say it themselves."
+    )
+    return lambda changed: changed if chosen == now else set_pipeline(changed, deterministic=chosen)
+
+
+def _prefetch(options: RunOptions, key: str) -> Edit:
+    last = options.pipeline.stages[-1]
+    if last.stage == "prefetch_to_device":
+        return lambda changed: changed
+    now: int | str = last.buffer_size if isinstance(last, PrefetchStage) else NONE
+    chosen = _slide("Prefetch at the end", PREFETCH, now, f"{key}.prefetch")
+
+    def edit(changed: RunOptions) -> RunOptions | None:
+        if chosen == now:
+            return changed
+        added = [] if chosen == NONE else [{"stage": "prefetch", "buffer_size": chosen}]
+        return edit_stages(changed, lambda stages: [*(stages if now == NONE else stages[:-1]), *added])
+
+    return edit
+
+
+def _whole_batches(options: RunOptions, key: str) -> Edit:
+    single = _single(options)
+    if not single or with_whole_batches(options, single) is None:
+        return lambda changed: changed
+    chosen = st.toggle(
+        "Whole batches in one call", False, key=f"{key}.batches", help=f"Puts batch before {' and '.join(single)}."
+    )
+    return lambda changed: with_whole_batches(changed, single) if chosen else changed
+
+
+def _cache(options: RunOptions, key: str) -> Edit:
+    places = ["read", *_single(options)]
+    has_cache = isinstance(options.pipeline.find("cache"), CacheStage)
+    as_is = "as it is" if has_cache else NONE
+    choices = [as_is, *([NONE] if has_cache else [])]
+    choices += [f"{where} behind {place}" for where in ("memory", "disk") for place in places]
+    chosen = st.selectbox("Cache", choices, key=f"{key}.cache", help="Stages up to there move to the reader.")
+
+    def edit(changed: RunOptions) -> RunOptions | None:
+        if chosen == as_is:
+            return changed
+        if chosen == NONE:
+            return with_cache(changed, (), None)
+        where, _, place = chosen.partition(" behind ")
+        kept = places[1 : places.index(place) + 1]
+        return with_cache(changed, kept, "file" if where == "disk" else where)
+
+    return edit
+
+
+def _single(options: RunOptions) -> list[str]:
+    """Return the functions that see one example at a time."""
+    stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
+    return [
+        stage.stage
+        for stage, size in zip(stages, sizes, strict=True)
+        if stage.stage in FUNCTION_STAGES and size is None
+    ]
+
+
+def _around(size: int) -> tuple[int | str, ...]:
+    return tuple(dict.fromkeys(max(1, int(size * factor)) for factor in FACTORS))
+
+
+def _slide(label: str, choices: Sequence[int | str], now: int | str, key: str) -> int | str:
+    """Show a slider over choices; what is now is one of them, a number in its place among the numbers."""
+    offered = list(choices)
+    if isinstance(now, str) and now not in offered:
+        offered.append(now)
+    elif isinstance(now, int) and now not in offered:
+        smaller = [index for index, each in enumerate(offered) if isinstance(each, int) and each < now]
+        offered.insert(smaller[-1] + 1 if smaller else 1, now)
+    chosen: int | str = st.select_slider(label, offered, now, key=key)
+    return chosen
+
+
+def _apply_typed(options: RunOptions, typed: str) -> RunOptions:
+    pairs = []
+    for part in filter(str.strip, typed.split(",")):
+        path, equals, value = part.partition("=")
+        if not equals:
+            raise OptionsError(f"Write PATH=VALUE, such as training.steps=50; {part.strip()[:80]!r} has no '='.")
+        pairs.append((path.strip(), value.strip()))
+    return set_options(options, pairs) if pairs else options

@@ -1,0 +1,110 @@
+"""Every run in a table: search, open, rename, tag, copy into the form, delete; several are compared."""
+
+from datetime import datetime
+
+import pyarrow as pa
+import streamlit as st
+
+from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui.shared import cache, run_actions
+from pipeline_lab.ui.shared.cache import summaries
+from pipeline_lab.ui.shared.text import escape
+
+COLUMNS = pa.schema(
+    [
+        ("Name", pa.string()),
+        ("State", pa.string()),
+        ("Preset", pa.string()),
+        ("Step time", pa.float64()),  # ms
+        ("Input wait", pa.float64()),  # percent of the step time
+        ("Tags", pa.list_(pa.string())),
+        ("Created", pa.timestamp("s")),  # local time
+    ]
+)
+
+COLUMN_CONFIG = {
+    "Name": st.column_config.TextColumn(width="medium"),
+    "Step time": st.column_config.NumberColumn("Median step (ms)", format="%.2f", help="Warm-up left out."),
+    "Input wait": st.column_config.ProgressColumn(
+        "Input wait (%)", min_value=0, max_value=100, format="%.1f %%", help="Share of the steps spent waiting."
+    ),
+    "Created": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm"),
+}
+
+
+def find_runs(store: RunStore, words: str) -> list[RunRecord]:
+    """Return the runs of which every word occurs in the name, id, state, preset or tags; case does not matter."""
+    wanted = words.lower().split()
+    return [record for record in store.runs() if all(word in _searchable(record) for word in wanted)]
+
+
+def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
+    """Return one row per run, :data:`COLUMNS`."""
+    numbers = summaries([store.folder(record.id) for record in records])
+    return pa.table(
+        {
+            "Name": [record.name for record in records],
+            "State": ["sample" if store.is_sample(record.id) else record.status.state.value for record in records],
+            "Preset": [preset_of(record) for record in records],
+            "Step time": [one.step_ms for one in numbers],
+            "Input wait": [one.wait_percent for one in numbers],
+            "Tags": [list(record.tags) for record in records],
+            "Created": [datetime.fromtimestamp(record.status.created_s) for record in records],
+        },
+        schema=COLUMNS,
+    )
+
+
+def preset_of(record: RunRecord) -> str:
+    """Return the name that the run's options carry, a preset's when it came from one; a race says that it is one."""
+    return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", ""))
+
+
+def _searchable(record: RunRecord) -> str:
+    return " ".join([record.name, record.id, record.status.state, preset_of(record), *record.tags]).lower()
+
+
+def show_page() -> None:
+    st.title("What has run so far?", anchor=False)
+    store = cache.store()
+    words = st.text_input(
+        "Search",
+        key="search",
+        placeholder="name, state, preset or tag",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    records = find_runs(store, words or "")
+    if not records:
+        st.info("No run fits the search." if words else "There are no runs yet; launch one from the page New run.")
+        st.stop()
+    with st.spinner("Reading the numbers of the runs"):  # once for each run
+        table = runs_table(store, records)
+    chosen = st.dataframe(
+        table,
+        column_config=COLUMN_CONFIG,
+        hide_index=True,
+        lazy=False,
+        on_select="rerun",
+        selection_mode="multi-row",
+        key="runs",
+        alt="All runs with state, step time, input wait and tags",
+    )
+    selected = [records[row] for row in chosen.selection.rows if row < len(records)]
+    if len(selected) > 1:
+        run_actions.show_comparison(selected)
+    elif selected:
+        run_actions.show_actions(store, selected[0], can_open=True)
+    else:
+        own = sum(not store.is_sample(record.id) for record in records)
+        others = len(records) - own
+        samples = f", and {'1 sample' if others == 1 else f'{others} samples'}" if others else ""
+        st.caption(
+            f"{'1 run' if own == 1 else f'{own} runs'} in {escape(str(store.root))}{samples}. Choose one to open, tag or delete it, "
+            "several to compare them."
+        )
+
+
+if __name__ == "__main__":  # as which Streamlit runs it
+    show_page()

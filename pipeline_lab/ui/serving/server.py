@@ -1,0 +1,107 @@
+"""The app as a server: what ``app.py`` serves from a checkout and ``pipeline-lab app`` from an installed package."""
+
+import contextlib
+import os
+import threading
+import tomllib
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.runs.launch.spare import ensure_spare
+from pipeline_lab.runs.record import this_process
+from pipeline_lab.ui.serving import access, uploads
+from pipeline_lab.ui.serving.routes import ROUTES
+from pipeline_lab.ui.shared.text import escape, sentence
+
+_APP = Path(__file__).parents[1]
+SCRIPT = _APP / "main.py"
+CONFIG = _APP / "config.toml"
+MIDDLEWARE = access.middleware()
+
+
+@asynccontextmanager
+async def lifespan(_: object) -> AsyncIterator[None]:
+    """Load what the first page needs while the browser still fetches Streamlit's own files."""
+    threading.Thread(target=import_module, args=("pipeline_lab.ui.home_page",), name="load ahead", daemon=True).start()
+    yield
+
+
+def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False, allow_code: bool = False) -> None:
+    """Serve the app on this machine until the process is told to stop.
+
+    Args:
+        port: TCP port on the loopback address.
+        store: Run store to show; None takes the usual one.
+        open_browser: Also open the app in the user's browser.
+        allow_code: Let the app launch workloads that are Python code of the user's.
+    """
+    if store is not None:
+        os.environ["PIPELINE_LAB_STORE"] = str(store.absolute())
+    if allow_code:
+        os.environ[access.CODE_VARIABLE] = "1"
+    app = st.App(SCRIPT, routes=ROUTES, middleware=MIDDLEWARE, lifespan=lifespan, on_script_error=show_error)
+    app.run(config={**streamlit_config(), "server.port": port, "server.headless": not open_browser})
+
+
+def streamlit_config() -> dict[str, Any]:
+    """Return the settings of ``config.toml`` under Streamlit's dotted names."""
+    return dict(_flatten(tomllib.loads(CONFIG.read_text(encoding="utf-8"))))
+
+
+def show_error(error: Exception) -> bool:
+    """Say what went wrong in one sentence; an unexpected error keeps its traceback for a bug report."""
+    if isinstance(error, PipelineLabError):
+        st.error(escape(sentence(str(error))))
+        return True
+    st.error("Something went wrong in Pipeline Lab itself. Reload the page; if it comes back, please report it.")
+    with st.expander("For a bug report"):
+        st.code("".join(traceback.format_exception(error)), language=None)
+    return True
+
+
+def _flatten(section: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    options: list[tuple[str, Any]] = []
+    for name, value in section.items():
+        if isinstance(value, dict):
+            options += _flatten(value, f"{prefix}{name}.")
+        else:
+            options.append((prefix + name, value))
+    return options
+
+
+_prepared = threading.Event()
+
+
+def prepare() -> None:
+    """Do it once in this process; the page does not wait."""
+    if not _prepared.is_set():
+        _prepared.set()
+        threading.Thread(target=_prepare, name="prepare", daemon=True).start()
+
+
+def renew_spare() -> None:
+    """Ask for a warm worker again, because a run used the last one up."""
+    threading.Thread(target=_ask_for_spare, name="spare worker", daemon=True).start()
+
+
+def _prepare() -> None:
+    import_module("pipeline_lab.analysis.diagnosis.saved")
+    import_module("pipeline_lab.advice.suggestions")
+    if not access.why_read_only():
+        with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again
+            uploads.discard_stale()
+    _ask_for_spare()
+
+
+def _ask_for_spare() -> None:
+    if access.why_read_only():
+        return
+    with contextlib.suppress(PipelineLabError, OSError):  # without a spare a launch is slower, nothing else
+        ensure_spare(this_process())

@@ -1,0 +1,174 @@
+"""Diagnoses for the app: loaded from the run folder; a process of its own computes those that are missing or stale.
+
+The app parses no trace itself. A thread waits for each process, so that none is left a zombie.
+"""
+
+import contextlib
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps import job_steps
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.launch.runtime import child_environment, module_command
+from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
+from pipeline_lab.ui.shared.text import escape
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+
+RETRY_S = 5.0
+"""An analysis that ended without an answer (another process was at it) is started again after this time."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One analysis that this app started."""
+
+    process: subprocess.Popen[bytes]
+    started_s: float
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.process.poll() not in (None, 0)
+
+    @property
+    def may_be_repeated(self) -> bool:
+        return not self.is_running and not self.has_failed and time.monotonic() - self.started_s > RETRY_S
+
+
+class Attempts:
+    """The analyses of one kind, by run."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[Path, Attempt] = {}
+        self._guard = threading.Lock()
+
+    def find(self, folder: RunFolder) -> Attempt | None:
+        """Return the last one of a run."""
+        return self._attempts.get(folder.path)
+
+    def start(self, folder: RunFolder, *options: str) -> Attempt:
+        """Start one unless the last one still runs, has failed, or ended only a moment ago."""
+        with self._guard:
+            attempt = self._attempts.get(folder.path)
+            if attempt is not None and not attempt.may_be_repeated:
+                return attempt
+            process = subprocess.Popen(
+                module_command("pipeline_lab.analysis", str(folder.path), *options),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=child_environment(),
+                start_new_session=True,
+            )
+            threading.Thread(target=process.wait, name=f"analysis of {folder.id}", daemon=True).start()
+            self._attempts[folder.path] = attempt = Attempt(process, time.monotonic())
+            return attempt
+
+    def forget(self, folder: RunFolder) -> None:
+        """Let a failed one be started again."""
+        with self._guard:
+            self._attempts.pop(folder.path, None)
+
+
+POLL_S = 0.5
+_ANY = "any"
+"""Stands for inputs that never change."""
+
+
+_attempts = Attempts()
+
+
+def saved(folder: RunFolder) -> Diagnosis | None:
+    """Return what is known of a working run by now; None if no window is analysed yet."""
+    return _place(folder).load_latest()
+
+
+def follow(folder: RunFolder) -> None:
+    """See to it that the windows of a working run are analysed as they land."""
+    _attempts.start(folder, "--follow")
+
+
+def live_steps(folder: RunFolder) -> JobSteps | None:
+    """Return the steps that a working run has noted so far, or None before the first measured one."""
+    return _steps(folder.steps, fingerprint(folder.steps))
+
+
+def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
+    """Return a run's diagnosis; until it is there, or if there can be none, say so and return None.
+
+    Args:
+        folder: A run that is over.
+        is_sample: It never changes, so whatever was saved with it holds.
+    """
+    from pipeline_lab.analysis.diagnosis.saved import fingerprint as fingerprint_inputs
+
+    with contextlib.suppress(LookupError):
+        return _load(folder.path, _ANY if is_sample else fingerprint_inputs(folder.path))
+    _show_waiting(folder)
+    return None
+
+
+def has_failed(folder: RunFolder) -> bool:
+    """Say whether the analysis that this app started could not be made."""
+    attempt = _attempts.find(folder)
+    return attempt is not None and attempt.has_failed
+
+
+@st.fragment(run_every=POLL_S)
+def _show_waiting(folder: RunFolder) -> None:
+    place = _place(folder)
+    if place.is_fresh:
+        st.rerun()
+    attempt = _attempts.start(folder)
+    if attempt.has_failed:
+        st.info(escape(place.error or "The analysis of this run ended without saying why."))
+        if st.button("Try again", key="analyse-again"):
+            _attempts.forget(folder)
+        return
+    done = place.progress
+    text = f"Analysing window {done.done + 1} of {done.total}" if done else "Analysing the run"
+    st.progress(done.done / done.total if done and done.total else 0.0, text=text)
+
+
+def _place(folder: RunFolder) -> "SavedDiagnosis":
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+
+    return SavedDiagnosis(folder.path)
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, inputs: str) -> Diagnosis:
+    """Load what was saved for these inputs; a failure is not cached, because it may be there the next time."""
+    place = _place(RunFolder(path))
+    found = place.load_latest() if inputs == _ANY else place.load()
+    if found is None:
+        raise LookupError(path)
+    from pipeline_lab.advice.advising import advise
+
+    return advise(found)
+
+
+@lru_cache(maxsize=4)
+def _steps(path: Path, _fingerprint: Fingerprint) -> JobSteps | None:
+    table = read_table(path, STEPS)
+    if not table.num_rows:
+        return None
+    with contextlib.suppress(TraceIncompleteError):
+        return job_steps.measure_job_steps(table, SAMPLES.empty_table(), table.column("start_ns")[0].as_py())
+    return None

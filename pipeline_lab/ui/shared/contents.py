@@ -1,0 +1,143 @@
+"""The parts of a report on a page: the answer, tables, sources and charts, in the same words as in every export."""
+
+from collections.abc import Iterable
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pipeline_lab.report.content import Answer, Block, Code, Content, Picture, Section, Table, Text
+from pipeline_lab.report.plain_text import plain_line
+from pipeline_lab.ui.shared import state
+from pipeline_lab.ui.shared.glossary import explain
+from pipeline_lab.ui.shared.text import escape, prose, sentence
+
+MAX_CELL = 200
+MAX_SENTENCES = 4
+"""An answer of more sentences than this, beside the first, is folded."""
+TALL_ROWS = 12
+TALL_PX = 460
+"""A table of more rows scrolls in a box of this height."""
+NO_BREAK_SPACE = "\u00a0"
+_TONES = {"good": "green", "bad": "red", "neutral": "gray"}
+
+
+CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
+"""Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
+
+
+def show_answer(answer: Answer) -> None:
+    """Show the label, the sentences and the numbers behind them."""
+    first, *more = answer.sentences
+    shown = more if len(more) <= MAX_SENTENCES else []
+    with st.container(border=True, key="verdict"):
+        colour = _TONES.get(answer.tone, "gray")
+        st.markdown(f":{colour}-badge[{escape(answer.label)}] :gray-badge[{escape(answer.certainty)}]")
+        st.header(escape(first), anchor=False)
+        for sentence in shown:
+            st.markdown(escape(sentence))
+        if len(shown) < len(more):
+            with st.expander(f"Each of the {len(more)} candidates"):
+                st.markdown("\n".join(f"- {escape(sentence)}" for sentence in more))
+        if answer.evidence:
+            show_numbers("answer", [(one.name, one.value) for one in answer.evidence])
+
+
+def show_warnings(content: Content) -> None:
+    """Show what a reader must know before the numbers; the first sentence weighs most."""
+    for warning in content.warnings:
+        st.warning(escape(warning))
+
+
+def show_about(content: Content) -> None:
+    """Show what was reported on, as one line."""
+    st.caption(" · ".join(f"{escape(name)}: {escape(plain_line(value))}" for name, value in content.about))
+
+
+def show_tabs(sections: tuple[Section, ...], key: str) -> None:
+    """Show one tab per section; only the open one is built."""
+    tabs = st.tabs([escape(plain_line(each.title, 60)) for each in sections], on_change="rerun", key=key)
+    for number, (section, tab) in enumerate(zip(sections, tabs, strict=True)):
+        if tab.open:
+            with tab:
+                show_section(section, f"{key}-{number}")
+
+
+def show_section(section: Section, key: str) -> None:
+    """Show all blocks of a section; ``key`` tells equal blocks of other sections apart."""
+    for number, block in enumerate(section.blocks):
+        show_block(block, f"{key}-{number}")
+
+
+def show_block(block: Block, key: str) -> None:
+    """Show a sentence, table, source or chart."""
+    match block:
+        case Text():
+            st.markdown((":gray-badge[not measured] " if block.missing else "") + prose(block.sentence))
+        case Picture():
+            _show_picture(block)
+        case Code():
+            with st.expander(escape(block.title)):
+                st.code(block.text, language=block.language, height=520)
+        case Table() if block.folded:
+            with st.expander(escape(block.title)):
+                _show_table(block, key)
+        case Table():
+            st.markdown(f"**{escape(block.title)}**")
+            _show_table(block, key)
+
+
+def _show_picture(picture: Picture) -> None:
+    drawing = picture.draw(state.mode())
+    if isinstance(drawing, go.Figure):
+        show_figure(drawing, picture.name, picture.description)
+    else:
+        st.markdown(f":gray-badge[not measured] {prose(drawing.reason)}")
+
+
+def show_figure(figure: go.Figure, name: str, description: str) -> None:
+    title = figure.layout.title.text
+    st.plotly_chart(figure, theme=None, key=f"chart-{name}", config=CONFIG, alt=f"{title}. {description}")
+
+
+def _show_table(table: Table, key: str) -> None:
+    is_tall = len(table.rows) > TALL_ROWS
+    with st.container(height=TALL_PX if is_tall else "content", border=is_tall, key=f"table-{key}"):
+        st.markdown(write_table(table))
+    if table.note:
+        st.caption(escape(table.note))
+
+
+def write_table(table: Table) -> str:
+    """Write a table in Streamlit's Markdown, quantities on the right and in one piece."""
+    marks = ["---:" if index in table.numeric else ":---" for index in range(len(table.columns))]
+    return "\n".join(
+        [
+            _row([escape(plain_line(heading, MAX_CELL)) for heading in table.columns]),
+            f"|{'|'.join(marks)}|",
+            *(_row([_cell(cell, index in table.numeric) for index, cell in enumerate(row)]) for row in table.rows),
+        ]
+    )
+
+
+def _cell(text: str, is_quantity: bool) -> str:
+    cell = escape(plain_line(text, MAX_CELL))
+    return cell.replace(" ", NO_BREAK_SPACE) if is_quantity else cell
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+NUMBERS_IN_A_ROW = 6
+"""In a row at most; fewer where they would get narrow."""
+NARROWEST_PX = 160
+
+
+def show_numbers(key: str, numbers: Iterable[tuple[str, str]]) -> None:
+    """Show names and values; ``key`` tells them apart from others on the page."""
+    shown = list(numbers)
+    if not shown:
+        return
+    with st.grid(min(NUMBERS_IN_A_ROW, len(shown)), min_column_width=NARROWEST_PX, gap="small", key=f"numbers-{key}"):
+        for name, value in shown:
+            st.metric(escape(sentence(name)), escape(value), help=explain(name))

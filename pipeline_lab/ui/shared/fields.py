@@ -1,0 +1,216 @@
+"""One widget per option, made from the option's JSON schema: its type, its limits, its docstring as help."""
+
+import json
+from functools import cache
+from typing import Any
+
+import streamlit as st
+from pydantic import BaseModel
+
+from pipeline_lab.fields import FileSizes
+from pipeline_lab.ui.shared.draft import Document
+
+Schema = dict[str, Any]
+
+PARALLELISM = ("serial", "autotune", "2", "4", "8", "16")
+AUTOMATIC = "automatic"
+_AUTOMATIC = {AUTOMATIC: None, "yes": True, "no": False}
+
+_APPLIES = {
+    ("read", "cycle_length"): ("mode", ("interleave",)),
+    ("read", "block_length"): ("mode", ("interleave",)),
+    ("read", "deterministic"): ("mode", ("interleave",)),
+    ("read", "num_parallel_calls"): ("mode", ("interleave", "parallel_reads")),
+    ("read", "weights"): ("mode", ("sample",)),
+    ("read", "shuffle_files"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
+    ("read", "num_shards"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
+    ("read", "shard_index"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
+    ("batch", "num_parallel_calls"): ("mode", ("batch",)),
+    ("batch", "deterministic"): ("mode", ("batch",)),
+    ("generator", "workers"): ("producer", ("threads", "processes")),
+    ("features", "table_shards"): ("layout", ("sharded",)),
+    ("", "steps_per_call"): ("loop", ("in_graph", "keras_fit")),
+    ("", "evaluate_steps"): ("evaluate_every", None),
+    ("", "evaluation"): ("evaluate_every", None),
+    ("", "held_out_files"): ("evaluate_every", None),
+    ("audio", "folder"): ("data", ("folder",)),
+    ("audio", "classes"): ("data", ("folder",)),
+    ("audio", "clips_per_class"): ("data", ("tones",)),
+    ("audio", "shortest_s"): ("data", ("tones",)),
+    ("audio", "longest_s"): ("data", ("tones",)),
+    ("images", "folder"): ("data", ("folder",)),
+    ("images", "pattern"): ("data", ("files",)),
+    ("images", "image_feature"): ("data", ("files",)),
+    ("images", "label_feature"): ("data", ("files",)),
+    ("images", "examples_per_file"): ("data", ("digits", "cifar10", "random")),
+}
+"""Fields that mean something only while another field has one of some values, or (None) any at all."""
+
+
+_UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_hz": "Hz", "_degrees": "degrees", "_bytes": "bytes", "_percent": "%"}
+_LABELS = {
+    "every_steps": "One window every … steps",
+    "enabled": "Profiler on",
+    "num_parallel_calls": "Parallel calls",
+    "private_threadpool_size": "Private thread pool",
+    "tensorflow_rewrites": "TensorFlow rewrites",
+    "block_steps": "Steps per block",
+    "margin_percent": "Matters from (%)",
+    "fail_if_slower_percent": "Fail if slower by (%)",
+    "max_seconds": "Race for at most (s)",
+    "warmup_seconds": "Warm up for at most (s)",
+    "checkpoint_every": "Checkpoint every … steps",
+    "keep_outputs_of_step": "Keep the outputs of step …",
+    "xla": "XLA",
+    "accumulate": "Micro-batches per step",
+    "evaluate_every": "Evaluate every … steps",
+    "evaluate_steps": "Batches of an evaluation",
+    "evaluation": "Training pipeline after it",
+    "autotune_algorithm": "AUTOTUNE's algorithm",
+    "autotune_cpu_budget": "AUTOTUNE's cores",
+    "autotune_ram_budget_mb": "AUTOTUNE's memory (MB)",
+}
+_LEFT_EMPTY = {
+    "fail_if_slower_percent": "never",
+    "checkpoint_every": "never",
+    "keep_outputs_of_step": "none",
+    "evaluate_every": "never",
+    "crop": "no crop",
+    "count": "without end",
+}
+"""What an empty number means; where nothing is said here, the lab or TensorFlow chooses."""
+
+
+@cache
+def schema_of(model: type[BaseModel]) -> dict[str, Schema]:
+    """Return the JSON schema of each of a model's fields."""
+    properties: dict[str, Schema] = model.model_json_schema()["properties"]
+    return properties
+
+
+def label_of(name: str) -> str:
+    """Write an option's name for people, its unit in brackets."""
+    if name in _LABELS:
+        return _LABELS[name]
+    for ending, unit in _UNITS.items():
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ').capitalize()} ({unit})"
+    return name.replace("_", " ").capitalize()
+
+
+def edit_fields(model: type[BaseModel], values: Document, key: str, skip: tuple[str, ...] = ()) -> Document:
+    """Show a widget for each field of a model and return the document as it now reads.
+
+    Args:
+        model: The options model.
+        values: Its current values, JSON types.
+        key: Prefix of the widgets' keys.
+        skip: Fields that are shown elsewhere and kept as they are.
+    """
+    edited = dict(values)
+    discriminator = values.get("stage") or values.get("kind") or ""
+    with st.grid("auto", min_column_width=170, gap="small", vertical_alignment="bottom"):
+        for name, schema in schema_of(model).items():
+            if "const" in schema or name in skip:
+                continue
+            if not _applies(discriminator, name, edited):
+                edited[name] = schema.get("default")
+                continue
+            edited[name] = edit_field(name, schema, values.get(name, schema.get("default")), f"{key}.{name}")
+    return edited
+
+
+def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
+    """Show the widget that suits a field's schema and return its value as JSON would hold it."""
+    label, help_ = label_of(name), schema.get("description")
+    kinds = _kinds(schema)
+    if "enum" in schema:
+        return st.selectbox(label, schema["enum"], schema["enum"].index(value), key=key, help=help_)
+    if chosen_from := next((part["enum"] for part in _parts(schema) if "enum" in part), None):
+        names = [AUTOMATIC, *chosen_from]
+        chosen = st.selectbox(label, names, 0 if value is None else names.index(value), key=key, help=help_)
+        return None if chosen == AUTOMATIC else chosen
+    if kinds == {"boolean"}:
+        return st.toggle(label, value, key=key, help=help_)
+    if kinds == {"boolean", "null"}:
+        names = list(_AUTOMATIC)
+        chosen = st.selectbox(label, names, list(_AUTOMATIC.values()).index(value), key=key, help=help_)
+        return _AUTOMATIC[chosen]
+    if "string" in kinds and kinds & {"integer"}:
+        return _edit_parallelism(label, value, key, help_, serial="null" in kinds)
+    if kinds & {"integer", "number"}:
+        return _edit_number(label, schema, value, key, help_, _LEFT_EMPTY.get(name, AUTOMATIC))
+    if kinds == {"object"}:
+        return st.text_input(label, write_arguments(value), key=key, help=help_)
+    if kinds == {"array"}:
+        return st.text_input(label, write_file_sizes(value), key=key, help=help_ or FileSizes.__doc__)
+    return st.text_input(label, value or "", key=key, help=help_) or (None if "null" in kinds else "")
+
+
+def write_file_sizes(sizes: Any) -> str:
+    """Write a list of numbers the short way that options accept: ``8x512`` or ``1000,2000,3000``."""
+    if isinstance(sizes, str):
+        return sizes
+    runs: list[list[float]] = []
+    for size in sizes:
+        if runs and runs[-1][1] == size:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, size])
+    return ",".join(f"{count:g}x{size}" if count > 1 else f"{size:.12g}" for count, size in runs)
+
+
+def write_arguments(arguments: Any) -> str:
+    """Write arguments the short way that options accept: ``batch=64, shuffle=false``."""
+    if isinstance(arguments, str):
+        return arguments
+    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (arguments or {}).items())
+
+
+def _edit_parallelism(label: str, value: Any, key: str, help_: str | None, *, serial: bool) -> Any:
+    options = [option for option in PARALLELISM if serial or option != "serial"]
+    current = "serial" if value is None else str(value)
+    if current not in options:
+        options.append(current)
+    note = f"{help_ or ''} Choose, or type a number.".strip()
+    chosen = st.selectbox(label, options, options.index(current), key=key, help=note, accept_new_options=True)
+    return None if chosen == "serial" else int(chosen) if str(chosen).isdecimal() else chosen
+
+
+def _edit_number(label: str, schema: Schema, value: Any, key: str, help_: str | None, empty: str) -> Any:
+    limits = next(part for part in _parts(schema) if part.get("type") in ("integer", "number"))
+    low = limits.get("minimum", limits.get("exclusiveMinimum"))
+    high = limits.get("maximum")
+    cast = int if limits["type"] == "integer" else float
+    return st.number_input(
+        label,
+        min_value=_cast(cast, low),
+        max_value=_cast(cast, high),
+        value=_cast(cast, value),
+        step=cast(1) if cast is int else None,
+        format="%d" if cast is int else "%g",
+        placeholder=empty,
+        key=key,
+        help=help_,
+    )
+
+
+def _cast(cast: type[int] | type[float], value: Any) -> Any:
+    return None if value is None else cast(value)
+
+
+def _applies(discriminator: str, name: str, values: Document) -> bool:
+    condition = _APPLIES.get((discriminator, name))
+    if condition is None:
+        return True
+    value, fitting = values.get(condition[0]), condition[1]
+    return value is not None if fitting is None else value in fitting
+
+
+def _parts(schema: Schema) -> list[Schema]:
+    parts: list[Schema] = schema.get("anyOf", [schema])
+    return parts
+
+
+def _kinds(schema: Schema) -> set[str]:
+    return {part["type"] for part in _parts(schema)}

@@ -1,0 +1,116 @@
+"""What one can do to a run from any page: open, rename, tag, copy its options into the form, delete, keep."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.options.run_options import read_options
+from pipeline_lab.runs import opened_logs
+from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui.shared import links, state
+from pipeline_lab.ui.shared.choices import can_be_compared
+from pipeline_lab.ui.shared.reports import MAX_RUNS
+from pipeline_lab.ui.shared.text import escape
+
+_STATE_COLOURS = {
+    RunState.DONE: "green",
+    RunState.FAILED: "red",
+    RunState.LOST: "red",
+    RunState.CANCELLED: "gray",
+}
+
+
+def state_badge(store: RunStore, record: RunRecord) -> str:
+    """Return the run's state as a coloured badge in Markdown."""
+    if store.is_sample(record.id):
+        return ":violet-badge[sample]"
+    return f":{_STATE_COLOURS.get(record.status.state, 'blue')}-badge[{record.status.state.value}]"
+
+
+def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
+    """Show the buttons that fit a run; samples can be looked at and copied only."""
+    key, is_own = f"manage-{record.id}", not store.is_sample(record.id)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if can_open:
+            st.markdown(f"**{escape(record.name)}**", width="content")
+            if st.button("Open", key=f"{key}-open", type="primary"):
+                links.open_run(record.id)
+        if can_start_another(record) and st.button("Copy into a new run", key=f"{key}-copy"):
+            links.open_new_run(read_options(record.options or {}), f"run:{record.id}")
+        if can_start_another(record) and st.button("Race this against …", key=f"{key}-race"):
+            links.open_race([f"run:{record.id}"])
+        if can_start_another(record) and st.button("Tune", key=f"{key}-tune", help="Search for a faster pipeline."):
+            links.open_tune(f"run:{record.id}")
+        if is_own:
+            with st.popover("Rename or tag", key=f"{key}-edit"):
+                _show_name_and_tags(store, record, key)
+            if not record.status.state.is_live:
+                with st.popover("Delete", key=f"{key}-delete"):
+                    _show_delete(store, record, key)
+
+
+def show_comparison(records: list[RunRecord]) -> None:
+    """Show the button that compares runs; the oldest of them is the baseline."""
+    fitting = sorted(filter(can_be_compared, records), key=lambda record: (record.status.created_s, record.id))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        too_many = len(fitting) > MAX_RUNS
+        label = f"Compare {len(fitting)} runs"
+        if st.button(label, type="primary", key="compare-chosen", disabled=len(fitting) < 2 or too_many):
+            links.open_comparison([record.id for record in fitting])
+        if fitting:
+            st.markdown(f"against **{escape(fitting[0].name)}**, the oldest", width="content")
+        if too_many:
+            st.caption(f"At most {MAX_RUNS} runs fit side by side.")
+        elif len(fitting) < len(records):
+            st.caption("Races, and runs that still work, are left out.")
+
+
+def can_start_another(record: RunRecord) -> bool:
+    """Say whether a run's options fill the form: those of a race, and of a log, do not."""
+    return record.kind is RunKind.RUN
+
+
+def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:
+    with st.form(f"{key}-form", border=False):
+        name = st.text_input("Name", record.name, max_chars=200, key=f"{key}-name")
+        tags = st.text_input("Tags, with commas between", ", ".join(record.tags), key=f"{key}-tags")
+        if st.form_submit_button("Save", type="primary"):
+            _attempt(lambda: store.rename(record.id, name))
+            _attempt(lambda: store.tag(record.id, tuple(tags.split(","))))
+            st.rerun()
+
+
+def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
+    st.markdown(f"**{escape(record.name)}** and everything it recorded will be gone.")
+    if st.button("Delete for good", type="primary", key=f"{key}-confirm"):
+        _attempt(lambda: store.remove(record.id))
+        st.switch_page(links.RUNS)
+
+
+def _attempt(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except PipelineLabError as error:
+        state.set_problem(str(error))
+
+
+def show_unkept(store: RunStore, folder: RunFolder) -> None:
+    """Offer both while nothing is decided."""
+    if not opened_logs.is_unkept(folder):
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="unkept"):
+        st.markdown(":orange-badge[not kept] This log goes a day after it was opened, unless you keep it.")
+        if st.button("Keep", key="keep", type="primary"):
+            store.check_unlocked()
+            opened_logs.keep(folder)
+            st.rerun()
+        if st.button("Throw away", key="throw-away"):
+            throw_away(store, folder)
+
+
+def throw_away(store: RunStore, folder: RunFolder) -> None:
+    """Delete the log with everything that was found in it, and go back to where logs are opened."""
+    store.remove(folder.id)
+    st.switch_page(links.UPLOAD)

@@ -1,0 +1,117 @@
+"""Everything that the app keeps for one browser session; the only place that touches ``st.session_state``."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import streamlit as st
+
+from pipeline_lab.figures.theme import Mode
+from pipeline_lab.options.presets import find_preset
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.ui.shared.draft import Draft, start_draft
+
+_DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED, _PART_TO_SHOW = "draft", "problem", "launchable", "linked", "part-to-show"
+DEFAULT_ORIGIN = "preset:baseline"
+
+
+def mode() -> Mode:
+    """Say whether the browser shows the light or the dark theme."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def draft() -> Draft:
+    """Return the options that this session assembles; a new session starts with the baseline preset."""
+    if _DRAFT not in st.session_state:
+        start(find_preset("baseline").options, DEFAULT_ORIGIN)
+    return cast("Draft", st.session_state[_DRAFT])
+
+
+def draft_origin() -> str:
+    """Return where the draft comes from; empty while there is none."""
+    kept = cast("Draft | None", st.session_state.get(_DRAFT))
+    return kept.origin if kept else ""
+
+
+def keep(changed: Draft) -> None:
+    st.session_state[_DRAFT] = changed
+
+
+def start(options: RunOptions, origin: str) -> None:
+    """Replace the whole draft; its fields are built anew."""
+    before = cast("Draft | None", st.session_state.get(_DRAFT))
+    keep(start_draft(options, origin, before.generation + 1 if before else 0))
+
+
+def change(options: RunOptions) -> None:
+    """Put other options into the draft, as if somebody had typed them: it still comes from where it came from."""
+    before = draft()
+    keep(replace(start_draft(options, before.origin, before.generation + 1), start=before.start))
+
+
+def linked() -> str:
+    """Return the form's state as the page's link carried it last; empty if it carried none."""
+    return str(st.session_state.get(_LINKED, ""))
+
+
+def remember_linked(word: str) -> None:
+    st.session_state[_LINKED] = word
+
+
+def set_problem(sentence: str) -> None:
+    """Keep a sentence to show after the next run of the page (callbacks cannot show anything themselves)."""
+    st.session_state[_PROBLEM] = sentence
+
+
+def take_problem() -> str:
+    return str(st.session_state.pop(_PROBLEM, ""))
+
+
+def ask_to_show(part: str) -> None:
+    """Ask for the container with that key to be brought into view by the next run of the page."""
+    st.session_state[_PART_TO_SHOW] = part
+
+
+def take_part_to_show() -> str:
+    return str(st.session_state.pop(_PART_TO_SHOW, ""))
+
+
+def widget_value(key: str) -> Any:
+    """Return what the widget of that key holds; None if it is not on the page."""
+    return st.session_state.get(key)
+
+
+def hold(key: str) -> None:
+    """Keep what a widget holds although its label has changed; call it before the widget is made."""
+    if key in st.session_state:
+        st.session_state[key] = st.session_state[key]
+
+
+def remember_launchable(options: RunOptions) -> None:
+    """Keep the last options that could be launched, so that a mistake does not clear what one looks at."""
+    st.session_state[_LAUNCHABLE] = options
+
+
+def launchable() -> RunOptions | None:
+    return cast("RunOptions | None", st.session_state.get(_LAUNCHABLE))
+
+
+def chosen_rows(key: str) -> list[int]:
+    """Return the numbers of the rows that are chosen in the table with that key."""
+    table = st.session_state.get(key)
+    return list(table.selection.rows) if table else []
+
+
+def chosen_marks(key: str) -> list[tuple[int, int]]:
+    """Return trace and number of the marks that are chosen on the chart with that key."""
+    chart = st.session_state.get(key)
+    return [(point["curve_number"], point["point_index"]) for point in chart.selection.points] if chart else []
+
+
+def choose(key: str, value: Any) -> None:
+    """Let the widget with that key hold a value: call it in callbacks, or before the widget is made."""
+    st.session_state[key] = value
+
+
+def remember(key: str, value: Any) -> Any:
+    """Keep a value for the session and return the one that is kept."""
+    return st.session_state.setdefault(key, value)

@@ -1,0 +1,89 @@
+"""Start a search for a faster pipeline: the model proposes, races decide."""
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
+from pipeline_lab.runs.store import RunStore
+from pipeline_lab.ui.serving import access
+from pipeline_lab.ui.shared import cache, links
+from pipeline_lab.ui.shared.choices import offer_arms, read_arm, warn_of_unknown
+from pipeline_lab.ui.shared.draft import Document
+from pipeline_lab.ui.shared.fields import edit_fields
+from pipeline_lab.ui.shared.text import escape, sentence
+
+_MAIN = ("budget_s", "max_configurations", "max_memory_mb", "max_threads", "may_reorder")
+_FINE = ("margin_percent", "explore", "block_steps", "pairs", "seed")
+
+
+def show_start(store: RunStore) -> str | None:
+    """Let the user choose where the search starts; the page's link suggests it."""
+    offered = offer_arms(store)
+    named = st.query_params.get(links.START_PARAMETER, "preset:baseline")
+    warn_of_unknown([named], offered)
+    places = list(offered)
+    return st.selectbox(
+        "Start from",
+        places,
+        places.index(named) if named in offered else None,
+        format_func=lambda arm: offered.get(arm, arm),
+        key=f"tune-start-{named[:300]}",
+        placeholder="a preset, a run, or what New run shows",
+    )
+
+
+def show_limits() -> Document:
+    """Show what the search may spend and must respect, and return it as options hold it."""
+    fields = TuneOptions.model_fields
+    values: Document = {name: fields[name].default for name in (*_MAIN, *_FINE)}
+    values = edit_fields(TuneOptions, values, "tune", skip=_all_but(_MAIN))
+    with st.expander("More settings"):
+        return edit_fields(TuneOptions, values, "tune", skip=_all_but(_FINE))
+
+
+def read_tune(store: RunStore, start: str, settings: Document) -> TuneOptions:
+    """Return the options of the search that was chosen.
+
+    Raises:
+        OptionsError: The start cannot be searched from, or a number is not allowed.
+        StoreError: A run is gone.
+    """
+    from pipeline_lab.tuning.search_launch import check_tune
+
+    chosen = access.check_launch(read_arm(store, start))
+    options = read_tune_options({"start": chosen.model_dump(mode="json"), **settings})
+    check_tune(options)
+    return options
+
+
+def _all_but(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in TuneOptions.model_fields if name not in names)
+
+
+def show_page() -> None:
+    st.title("Is there a faster pipeline?", anchor=False)
+    st.caption(
+        "A profile tells what binds, a model proposes what else to try, and races decide. What the winner gains is measured "
+        "against the start."
+    )
+    store = cache.store()
+    start = show_start(store)
+    settings = show_limits()
+    problem, options = "", None
+    if start is None:
+        st.info("Choose where the search starts.")
+    else:
+        try:
+            options = read_tune(store, start, settings)
+        except PipelineLabError as error:
+            problem = str(error)
+    if problem:
+        st.error(f"Not ready to search. {escape(sentence(problem))}")
+    if st.button("Start the search", type="primary", disabled=options is None, key="tune-start") and options:
+        from pipeline_lab.tuning.search_launch import launch_tune
+
+        links.open_run(launch_tune(store, options).id)
+
+
+if __name__ == "__main__":  # as which Streamlit runs it
+    show_page()

@@ -1,0 +1,164 @@
+"""Open a log of any job: drop it or name its path, watch it being read, and its run's page opens; or record a job."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import streamlit as st
+
+from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.runs import opened_logs
+from pipeline_lab.runs.launch.remote_capture import RemoteCapture, launch_capture
+from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.ui.serving import access, uploads
+from pipeline_lab.ui.shared import analyses, cache, links, run_actions
+from pipeline_lab.ui.shared.text import escape, sentence
+from pipeline_lab.ui.upload import upload_zone
+from pipeline_lab.units import format_bytes
+
+OPENED_PARAMETER = "opened"
+
+
+def under_way(store: RunStore) -> RunFolder | None:
+    """Return the run that the link names; None without one, or if it is gone."""
+    run_id = st.query_params.get(OPENED_PARAMETER, "")
+    try:
+        return store.folder(run_id) if run_id else None
+    except StoreError:
+        del st.query_params[OPENED_PARAMETER]
+        return None
+
+
+def open_upload(store: RunStore, upload_id: str) -> None:
+    """Go on with an upload that has come whole."""
+    _go_on(uploads.finish(store, upload_id))
+
+
+def open_path(store: RunStore, path: str) -> None:
+    """Go on with a log of this machine.
+
+    Copying one from another disk takes a while. Its bar has a button beside it: like any other click that one starts
+    the page anew, which ends this run of it at the next block, and what was copied goes.
+    """
+    shown = st.empty()
+    with shown.container(border=True, key="copying"):
+        bar = st.progress(0.0, "Bringing the log into the store")
+        st.button("Cancel", key="cancel-copying")
+
+    def copied(done: int, total: int) -> None:
+        bar.progress(done / total, f"Copying the log: {format_bytes(done)} of {format_bytes(total)}")
+
+    try:
+        folder = bring(store, path, copied)
+    finally:
+        shown.empty()
+    _go_on(folder)
+
+
+def _go_on(folder: RunFolder) -> None:
+    st.query_params[OPENED_PARAMETER] = folder.id
+    st.rerun()
+
+
+def bring(store: RunStore, text: str, copied: opened_logs.Copied) -> RunFolder:
+    """Make a run of a trace file, a log directory, an archive or a run folder; a run of the store is itself.
+
+    Args:
+        store: Where the run goes.
+        text: The path as the user wrote it.
+        copied: As for :func:`~pipeline_lab.runs.opened_logs.bring`.
+
+    Raises:
+        StoreError: It does not exist, may not be opened, or cannot be brought into the store.
+    """
+    path = _resolve(text)
+    if path.parent == store.root.resolve() and RunFolder(path).record.is_file():
+        return store.folder(path.name)
+    arrival = opened_logs.new_arrival(store)
+    try:
+        opened_logs.bring(path, arrival, copied)
+        return opened_logs.adopt(store, arrival, path.name)
+    finally:
+        shutil.rmtree(arrival, ignore_errors=True)
+
+
+def _resolve(text: str) -> Path:
+    """Return the real path, links followed, if it may be opened."""
+    if reason := access.why_no_paths():
+        raise StoreError(reason)
+    try:
+        path = Path(text.strip()).expanduser().resolve()
+    except (RuntimeError, ValueError, OSError):
+        raise StoreError("That is no path; write one such as /home/me/logs/plugins/profile/2026_01_02.") from None
+    access.check_path(path)
+    with contextlib.suppress(OSError):
+        if path.exists():
+            return path
+    raise StoreError(f"{path} does not exist on the machine that the app runs on.")
+
+
+_CAPTURE_HELP = (
+    "The job must have called tf.profiler.experimental.server.start(6009), with a port of its own, and must see the run "
+    "store under the same path as the app."
+)
+_DEFAULT_CAPTURE = RemoteCapture("localhost:6009")
+
+
+def show_capture_form(store: RunStore) -> None:
+    """Ask for an address and the windows, and start to record."""
+    if not access.is_local():
+        return
+    with st.expander("Or record a job that is running"), st.form("capture", border=False):
+        st.caption(escape(_CAPTURE_HELP))
+        address = st.text_input("Address", key="capture-address", placeholder="HOST:PORT, such as localhost:6009")
+        with st.grid("auto", min_column_width=150, gap="small"):
+            length_s = st.number_input("Length of a window (s)", value=_DEFAULT_CAPTURE.length_s, key="capture-seconds")
+            windows = st.number_input("Windows", value=_DEFAULT_CAPTURE.windows, step=1, key="capture-windows")
+            every_s = st.number_input("One window every … (s)", value=_DEFAULT_CAPTURE.every_s, key="capture-every")
+        if not st.form_submit_button("Record", key="capture-start"):
+            return
+        try:
+            folder = launch_capture(store, RemoteCapture(address.strip(), length_s, every_s, int(windows)))
+        except PipelineLabError as error:
+            st.error(escape(sentence(str(error))))
+            return
+    links.open_run(folder.id)
+
+
+def show_page() -> None:
+    st.title("What does a log say?", anchor=False)
+    st.caption(
+        "A profile that any TensorFlow, Keras or JAX job recorded becomes a run: its verdict first, then the charts."
+    )
+    store = cache.store()
+
+    folder = under_way(store)
+    if folder is not None:
+        with st.container(border=True, key="opening"):
+            st.markdown(f"**{escape(store.read(folder.id).name)}**")
+            if analyses.wait_for(folder, is_sample=False) is not None:
+                links.open_run(folder.id)
+            if st.button("Throw away", key="throw-away"):
+                run_actions.throw_away(store, folder)
+
+    if upload_id := upload_zone.show(folder.id if folder else ""):
+        open_upload(store, upload_id)
+
+    if reason := access.why_no_paths():
+        st.caption(escape(reason))
+    else:
+        with st.form("by-path", border=False):
+            path = st.text_input(
+                "Or a path on this machine",
+                key="path",
+                placeholder="a file, a log directory, an archive or a run folder",
+            )
+            is_asked = st.form_submit_button("Open", key="open-path")
+        if is_asked and path.strip():
+            open_path(store, path)
+
+    show_capture_form(store)
+
+
+if __name__ == "__main__":  # as which Streamlit runs it
+    show_page()

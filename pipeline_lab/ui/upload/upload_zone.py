@@ -1,0 +1,39 @@
+"""The place where a log is dropped: sends it to the routes of :mod:`pipeline_lab.ui.serving.uploads`, with progress."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from pipeline_lab.runs.opened_logs import PART_OF_A_LOG
+from pipeline_lab.ui.serving import uploads
+from pipeline_lab.units import format_bytes
+
+_HERE = Path(__file__)
+_zone = st.components.v2.component(
+    "pipeline_lab_upload",
+    html=_HERE.with_name("upload.html").read_text(encoding="utf-8"),
+    css=_HERE.with_name("upload.css").read_text(encoding="utf-8"),
+    js=_HERE.with_name("upload.js").read_text(encoding="utf-8"),
+)
+
+
+def show(opened: str) -> str:
+    """Show the place; return the id of an upload that has just come whole, else an empty text.
+
+    Args:
+        opened: The run that the page shows already, so that the place need not speak of it any more.
+    """
+    limit = uploads.limit_bytes()
+    result = _zone(
+        key="upload-zone",
+        data={
+            "opened": opened,
+            "part_of_a_log": PART_OF_A_LOG.pattern,
+            "url": uploads.URL,
+            "limit_bytes": limit,
+            "limit_text": format_bytes(limit),
+            "too_large": uploads.too_large(),
+        },
+        on_uploaded_change=lambda: None,
+    )
+    return str(result.uploaded or "")
