@@ -2,7 +2,6 @@
 
 import re
 import sys
-import time
 
 import pytest
 from playwright.sync_api import expect
@@ -10,7 +9,8 @@ from playwright.sync_api import expect
 from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import read_record
-from tests.browser.conftest import FAKE_WORKER, PATIENCE_MS, end_all, free_port, serve, settle, tab_to, visit
+from tests.browser.conftest import FAKE_WORKER, end_all, free_port, open_tab, serve, settle, tab_to, visit
+from tests.support.patience import until
 
 ENDED = [state for state in RunState if not state.is_live]
 
@@ -41,10 +41,7 @@ def launch(page, server, steps: int, name: str = "watched") -> str:
 
 
 def wait_for_state(server, run_id: str, *states: RunState) -> None:
-    deadline = time.monotonic() + PATIENCE_MS / 1000
-    while read_record(server.store.folder(run_id)).status.state not in states:
-        assert time.monotonic() < deadline, f"never {' or '.join(states)}"
-        time.sleep(0.1)
+    until(lambda: read_record(server.store.folder(run_id)).status.state in states, " or ".join(states))
 
 
 def test_a_job_is_watched_from_launch_to_verdict(server, page, shots):
@@ -131,8 +128,8 @@ def test_a_real_job_runs_from_launch_to_charts(tmp_path, page, shots):
     try:
         with serve(tmp_path) as server:
             launch(page, server, steps=120, name="real")
-            expect(page.locator(".st-key-verdict")).to_be_visible(timeout=180_000)
-            page.get_by_role("tab", name="Idle gaps").click()
+            expect(page.locator(".st-key-verdict")).to_be_visible()
+            open_tab(page, "Idle gaps")
             expect(page.get_by_role("figure", name=re.compile("When the device worked"))).to_be_visible()
             settle(page)
             page.screenshot(path=shots / "real.png")

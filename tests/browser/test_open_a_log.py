@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import settle, shoot, visit, wait_until
+from tests.browser.conftest import open_tab, settle, shoot, visit, wait_until
 
 DATA = Path(__file__).parents[1] / "data"
 TRACE = DATA / "small_pipeline.xplane.pb"
@@ -138,7 +138,7 @@ def test_xprof_is_asked_on_request(server, page, tmp_path, shots):
     page.get_by_label("Or a path on this machine").fill(str(log))
     page.get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_role("heading", name="for-xprof.xplane.pb", level=1)).to_be_visible()
-    page.get_by_role("tab", name="Beside XProf").click()
+    open_tab(page, "Beside XProf")
     page.get_by_role("button", name="Ask XProf").click()
     expect(page.get_by_text("Why they differ")).to_be_visible()
     settle(page)

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import settle, shoot, visit
+from tests.browser.conftest import open_tab, settle, shoot, visit
 
 SECTIONS = (
     "Input stalls",
@@ -51,7 +51,7 @@ def test_a_link_opens_a_runs_section(server, recorded, page, shots):
 def test_every_section_of_a_run_can_be_reached(server, recorded, page, shots):
     visit(page, f"{server.url}/run?run={recorded.done.id}")
     for section in SECTIONS:
-        page.get_by_role("tab", name=section).click()
+        open_tab(page, section)
         settle(page)
         expect(page.get_by_test_id("stException")).to_have_count(0)
         assert section == SECTIONS[0] or section.split()[0] in page.url

@@ -1,6 +1,5 @@
 """The report in a real browser: from the disk, offline, in light and dark, on a phone and on paper."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from pipeline_lab.report.content import Subject
 from pipeline_lab.report.renderers.html import HtmlReport
 from pipeline_lab.report.run_report import RunReport
 from tests.report.subjects import bare_report, comparison_report, hostile_run, race_report, run_report
+from tests.support.patience import until
 
 SUBJECTS = {
     "run": run_report,
@@ -24,14 +24,6 @@ SUBJECTS = {
 LIGHT, DARK = "rgb(255, 255, 255)", "rgb(18, 22, 28)"
 
 
-def until(claim: Callable[[], bool]) -> None:
-    """Wait for a claim to hold. (Playwright's own waiting evaluates strings, which the page's policy forbids.)"""
-    deadline_s = time.monotonic() + 20
-    while not claim():
-        assert time.monotonic() < deadline_s, "never happened"
-        time.sleep(0.05)
-
-
 @dataclass
 class Opened:
     """A page with all that went wrong and everything it asked for."""
@@ -41,11 +33,11 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
     def settle(self) -> None:
-        self.page.wait_for_selector("html[data-charts=drawn]", state="attached", timeout=60_000)
+        self.page.wait_for_selector("html[data-charts=drawn]", state="attached")
 
     def check(self, *, width: int, background: str) -> None:
         """Check what every report promises at any width and in any mode."""
-        until(lambda: self.page.evaluate("document.documentElement.scrollWidth") <= width)
+        until(lambda: self.page.evaluate("document.documentElement.scrollWidth") <= width, "the page follows")
         assert self.background() == background
         assert self.errors == []
         assert [url for url in self.requests if not url.startswith(("file:", "data:", "blob:"))] == []
@@ -126,9 +118,9 @@ def test_charts_follow_the_reader_to_another_mode_and_width(open_report) -> None
     opened = open_report("comparison")
     assert opened.chart_background() == LIGHT
     opened.page.emulate_media(color_scheme="dark")
-    until(lambda: opened.chart_background() == DARK)
+    until(lambda: opened.chart_background() == DARK, "the page follows")
     opened.page.set_viewport_size({"width": 400, "height": 800})
-    until(lambda: max(opened.widths()) < 400)
+    until(lambda: max(opened.widths()) < 400, "the page follows")
     assert opened.errors == []
 
 
@@ -137,13 +129,13 @@ def test_on_paper_everything_is_light_open_and_within_the_page(open_report) -> N
     folded = opened.page.locator("details:not([open])")
     assert folded.count() > 0
     opened.page.emulate_media(media="print")
-    until(lambda: folded.count() == 0)
-    until(lambda: opened.chart_background() == LIGHT)
+    until(lambda: folded.count() == 0, "the page follows")
+    until(lambda: opened.chart_background() == LIGHT, "the page follows")
     assert opened.background() == LIGHT
     assert max(opened.widths()) <= 700
     opened.page.emulate_media(media="screen")
-    until(lambda: folded.count() > 0)
-    until(lambda: opened.chart_background() == DARK)
+    until(lambda: folded.count() > 0, "the page follows")
+    until(lambda: opened.chart_background() == DARK, "the page follows")
     assert opened.page.pdf(format="A4", print_background=True).startswith(b"%PDF")
 
 
@@ -168,4 +160,4 @@ def test_charts_can_be_zoomed(open_report) -> None:
     opened.page.mouse.down()
     opened.page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
     opened.page.mouse.up()
-    until(lambda: opened.page.evaluate(start) > before)
+    until(lambda: opened.page.evaluate(start) > before, "the page follows")

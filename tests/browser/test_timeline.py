@@ -46,7 +46,6 @@ def wait_for_tile(page, before: str = "") -> str:
 def link(server, browser, tmp_path_factory) -> str:
     """Open a recorded trace once and return the link to its run."""
     page = browser.new_context().new_page()
-    page.set_default_timeout(120_000)
     try:
         copy = shutil.copy(TRACE, tmp_path_factory.mktemp("traces") / "timeline.xplane.pb")
         return open_trace(server, page, copy)

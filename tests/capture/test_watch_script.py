@@ -37,7 +37,7 @@ def _watch(tmp_path: Path, *arguments: str, script: str | None = None) -> "subpr
         str(tmp_path / "store"),
         *arguments,
     ]
-    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
 
 
 def _record(tmp_path: Path) -> Any:
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_a_script_as_it_would_without_us(tmp_path: Path) -> None:
         assert watched.stdout.readline() == "trains\n"
         watched.send_signal(signal.SIGINT)
         try:
-            _, errors = watched.communicate(timeout=60)
+            _, errors = watched.communicate()
         finally:
             watched.kill()
     assert watched.returncode == -signal.SIGINT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lab import until
+from tests.support.patience import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def port() -> int:
 
 def healthy(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=PATIENCE_S) as answer:
             return answer.read() == b"ok"
     except OSError:
         return False

@@ -12,7 +12,8 @@ from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder
 from tests.cli.support import call
-from tests.support.lab import Lab, notes, options_for, until
+from tests.support.lab import Lab, notes, options_for
+from tests.support.patience import until
 
 
 def run(lab: Lab, behaviour: str, *more: str) -> list[str]:
@@ -123,7 +124,7 @@ def only_run(lab: Lab) -> RunFolder:
 def test_an_interrupt_cancels_the_run_and_keeps_it(lab: Lab, command: "subprocess.Popen[str]", number: int) -> None:
     folder = only_run(lab)
     command.send_signal(number)
-    printed, messages = command.communicate(timeout=30)
+    printed, messages = command.communicate()
 
     assert command.returncode == 1
     assert printed.strip() == folder.id
@@ -148,7 +149,7 @@ def test_a_second_interrupt_leaves_at_once_and_the_run_still_ends(lab: Lab) -> N
         process.send_signal(signal.SIGINT)
         until(folder.cancel_flag.exists, "the run was told")
         process.send_signal(signal.SIGINT)
-        _, messages = process.communicate(timeout=30)
+        _, messages = process.communicate()
     assert process.returncode != 0
     assert "Traceback" not in messages
     until(lambda: "refused" in notes(folder), "the worker was asked to stop")

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +17,9 @@ from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from tests.support.patience import PATIENCE_S, until
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
-PATIENCE_S = 30.0
-
-
-def until(claim: Callable[[], object], what: str) -> None:
-    """Wait until a claim holds; fail with its words if it never does."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not claim():
-        assert time.monotonic() < deadline_s, f"never happened: {what}"
-        time.sleep(0.02)
 
 
 def options_for(behaviour: str, **training: float) -> RunOptions:
@@ -82,7 +74,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     store.root.mkdir()
     lab = Lab(store, runtime)
     yield lab
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + PATIENCE_S / 2
     while (left := lab.processes()) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     commands = [process.cmdline() for process in left]

@@ -28,7 +28,8 @@ from pipeline_lab.tuning.space import make_space
 from pipeline_lab.tuning.trials import Ledger, TrialLine
 from pipeline_lab.worker.own_dataset import OwnDataset
 from pipeline_lab.workloads.module import ModuleWorkload
-from tests.support.lab import Lab, until
+from tests.support.lab import Lab
+from tests.support.patience import until
 from tests.support.run_folders import set_state
 from tests.support.true_times import NAIVE
 from tests.support.worlds import make_search, tune_options

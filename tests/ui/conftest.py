@@ -1,5 +1,7 @@
 """The app's script without a server: pages run as Streamlit runs them, with a store of their own and no worker."""
 
+from collections.abc import Callable
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -10,6 +12,7 @@ from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.serving.server import SCRIPT
 from pipeline_lab.ui.shared import analyses, links
 from tests.support import results
+from tests.support.patience import PATIENCE_S
 from tests.support.run_folders import make_samples
 
 
@@ -46,13 +49,18 @@ def open_page(run_store):  # noqa: ARG001  (no page may see the user's own store
     """Return a function that opens a page by its file's name, with query parameters."""
 
     def open_(page: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(SCRIPT), default_timeout=30).run()
+        app = AppTest.from_file(str(SCRIPT), default_timeout=PATIENCE_S).run()
         for name, value in query.items():
             app.query_params[name] = value
         app.switch_page(getattr(links, page.upper()))
         return app.run()
 
     return open_
+
+
+def run_function(function: Callable[..., None], *args: object) -> AppTest:
+    """Run a function as a page of its own."""
+    return AppTest.from_function(function, default_timeout=PATIENCE_S, args=args).run()
 
 
 def texts(app: AppTest) -> str:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.support.patience import until
 from tests.support.run_folders import make_run
 from tests.ui.conftest import texts
 
@@ -13,13 +14,14 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PIPELINE_LAB_CACHE", str(tmp_path / "cache"))
 
 
-def run_until(app, claim, patience_s: float = 60.0):
+def run_until(app, claim):
     """Look at the page again and again until a claim about it holds."""
-    deadline = time.monotonic() + patience_s
-    while not claim(app):
-        assert time.monotonic() < deadline, texts(app)
+
+    def look():
         time.sleep(0.1)
         app.run()
+
+    until(lambda: claim(app), "the page says so", look)
     return app
 
 

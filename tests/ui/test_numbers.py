@@ -1,6 +1,6 @@
 """Numbers side by side."""
 
-from streamlit.testing.v1 import AppTest
+from tests.ui.conftest import run_function
 
 
 def _names_out_of_a_trace() -> None:
@@ -10,6 +10,6 @@ def _names_out_of_a_trace() -> None:
 
 
 def test_what_a_trace_names_means_nothing_in_markdown():
-    app = AppTest.from_function(_names_out_of_a_trace).run()
+    app = run_function(_names_out_of_a_trace)
     assert not app.exception
     assert app.metric[0].value == r"\_\_train\_\_ \[here\]\(//elsewhere\)"

@@ -4,11 +4,11 @@ import tomllib
 from pathlib import Path
 
 from streamlit import config
-from streamlit.testing.v1 import AppTest
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.ui.serving.server import CONFIG, SCRIPT, streamlit_config
+from tests.ui.conftest import run_function
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,13 +49,13 @@ def broken_page(error):
 
 
 def test_a_known_error_is_one_sentence():
-    app = AppTest.from_function(broken_page, args=("known",)).run()
+    app = run_function(broken_page, "known")
     assert [one.value for one in app.error] == [r"The \*disk\* is full; free some space\."]
     assert not app.expander
 
 
 def test_an_unknown_error_keeps_its_traceback_out_of_sight():
-    app = AppTest.from_function(broken_page, args=("unknown",)).run()
+    app = run_function(broken_page, "unknown")
     assert "planted" not in app.error[0].value
     assert not app.expander[0].proto.expanded
     assert "ValueError: planted" in app.expander[0].code[0].value

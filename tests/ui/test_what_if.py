@@ -1,7 +1,6 @@
 """The tab What if: choices answer at once, a prediction races, and what came of earlier ones is shown."""
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.forecasts import plan_race
@@ -13,7 +12,7 @@ from pipeline_lab.ui.shared import analyses
 from tests.support.measured import mapped, measured, options
 from tests.support.measured_run import make_measured_run
 from tests.support.races import PlantedArm, make_race
-from tests.ui.conftest import texts
+from tests.ui.conftest import run_function, texts
 
 
 def written(app) -> str:
@@ -154,13 +153,13 @@ def _form(name: str) -> None:
 
 @pytest.mark.parametrize("name", [preset.name for preset in PRESETS])
 def test_the_choices_begin_with_what_the_options_say(name):
-    app = AppTest.from_function(_form, args=(name,)).run()
+    app = run_function(_form, name)
     assert not app.exception
     assert [each.value for each in app.text] == ["unchanged"]
 
 
 def test_files_can_be_read_as_autotune_likes_or_one_by_one():
-    app = AppTest.from_function(_form, args=("optimised",)).run()
+    app = run_function(_form, "optimised")
     (files,) = [each for each in app.select_slider if each.label == "Files read at a time"]
     assert files.value == "autotune"
     for value in (2, "one by one"):

@@ -50,6 +50,7 @@ from pipeline_lab.worker.train.evaluate import Evaluation
 from pipeline_lab.worker.workloads import data_and_step
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
+from tests.support.patience import PATIENCE_S
 from tests.worker.fakes import make_job
 
 tf.config.set_logical_device_configuration(
@@ -91,7 +92,7 @@ def processes_of(options: str) -> dict[str, int]:
     next(iterator)
     own = set(multiprocessing.active_children()) - before
     del iterator
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + PATIENCE_S
     while (left := own.intersection(multiprocessing.active_children())) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     return {"while it ran": len(own), "behind it": len(left)}

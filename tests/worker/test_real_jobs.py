@@ -148,7 +148,7 @@ def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> 
             assert worker.poll() is None
             time.sleep(0.05)
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(60) == 0
+        assert worker.wait() == 0
 
     assert _phases(folder)[-1] == "training"
     steps, samples = read_table(folder.steps, STEPS), read_table(folder.samples, SAMPLES)

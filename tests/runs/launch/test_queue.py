@@ -9,7 +9,8 @@ import pytest
 from pipeline_lab.runs.launch.launcher import cancel, follow, position, wait
 from pipeline_lab.runs.launch.queue import MeasurementLock, Turn, is_measuring, runs_before
 from pipeline_lab.runs.record import RunState
-from tests.support.lab import Lab, until
+from tests.support.lab import Lab
+from tests.support.patience import until
 
 HOLD = """
 import sys, time

@@ -12,7 +12,7 @@ from pipeline_lab.runs.launch.runtime import (
     start_detached,
     worker_command,
 )
-from tests.support.lab import until
+from tests.support.patience import until
 
 
 def test_the_folder_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.launch.supervisor import TimeLimit, claim, find_time_limit
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from tests.support.lab import Lab, notes, options_for, until
+from tests.support.lab import Lab, notes, options_for
+from tests.support.patience import until
 
 STORE_NAMES = {".lock", "events.jsonl", "pipeline.py", "run.json", "worker.log", "worker.pid"}
 

@@ -47,7 +47,7 @@ def _run(root: Path, options: RaceOptions) -> RunFolder:
     )
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "pipeline_lab.worker", str(folder.path)]
-    code = subprocess.run(command, cwd=ROOT, env=environment, timeout=200, check=False).returncode
+    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     failures = [event.traceback for event in read_events(folder.events) if isinstance(event, FailureEvent)]
     assert (code, failures) == (0, [])
     return folder

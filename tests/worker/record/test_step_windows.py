@@ -242,7 +242,7 @@ atexit.register(recorder.close)
 
 def test_a_window_that_is_open_when_the_interpreter_ends_is_written(tmp_path: Path) -> None:
     """Threads are no help then: the pool that flushes takes no work any more."""
-    subprocess.run([sys.executable, "-c", AT_THE_END, str(tmp_path)], cwd=ROOT, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", AT_THE_END, str(tmp_path)], cwd=ROOT, check=True)
     assert [event.name for event in read_events(tmp_path / "events.jsonl") if isinstance(event, WindowEvent)] == [
         "window-0001"
     ]
