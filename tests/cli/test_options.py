@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from pipeline_lab.options.presets import BASELINE, PRESETS
+from pipeline_lab.options.presets import PRESETS
 from pipeline_lab.options.run_options import options_schema, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launcher import wait
@@ -9,6 +9,7 @@ from tests.cli.support import call
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s
 from tests.support.lab import Lab
+from tests.support.presets import BASELINE
 
 
 def test_every_preset_is_listed_with_its_question() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from pipeline_lab.options.presets import OPTIMISED
 from pipeline_lab.runs.record import RunState
 from tests.cli.support import call
 from tests.support.lab import Lab
+from tests.support.presets import OPTIMISED
 from tests.support.run_folders import make_run
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder
 from tests.cli.support import call
 from tests.support.lab import Lab, notes, options_for
 from tests.support.patience import until
+from tests.support.presets import SYNTHETIC
 
 
 def run(lab: Lab, behaviour: str, *more: str) -> list[str]:

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.comparison.differences import MAX_VALUE_LENGTH, find_differences, flatten, flatten_options
-from pipeline_lab.options.presets import BASELINE, OPTIMISED
+from tests.support.presets import BASELINE, OPTIMISED
 
 BASELINE_OPTIONS, OPTIMISED_OPTIONS = (preset.options.model_dump(mode="json") for preset in (BASELINE, OPTIMISED))
 

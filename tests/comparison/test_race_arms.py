@@ -1,9 +1,9 @@
 """Arms of one name are told apart by what they were told, and arms that were told the same are called so."""
 
 from pipeline_lab.comparison.race_arms import describe_alike, name_arms
-from pipeline_lab.options.presets import BASELINE, OPTIMISED, SYNTHETIC
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_options
+from tests.support.presets import BASELINE, OPTIMISED, SYNTHETIC
 
 SAME = SYNTHETIC.options
 

@@ -13,12 +13,12 @@ from pipeline_lab.comparison.race_arms import ArmIdle, ArmResult
 from pipeline_lab.comparison.race_result import Race, find_warnings, read_race
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.figures.race_charts import race_intervals
-from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.run_tables import SAMPLES, TableWriter
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
+from tests.support.presets import BASELINE, OPTIMISED
 from tests.support.races import WORDS, PlantedArm, make_race
 from tests.support.run_folders import make_run
 

@@ -3,8 +3,9 @@ import re
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, OPTIMISED, PRESETS, Preset, find_preset
+from pipeline_lab.options.presets import PRESETS, Preset, find_preset
 from pipeline_lab.options.run_options import read_options
+from tests.support.presets import BASELINE, OPTIMISED
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)

@@ -1,9 +1,9 @@
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import AUDIO_BUCKETED, AUDIO_PADDED, BASELINE, OPTIMISED, SYNTHETIC
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, set_option
+from tests.support.presets import AUDIO_BUCKETED, AUDIO_PADDED, BASELINE, OPTIMISED, SYNTHETIC
 
 ARMS = (BASELINE.options, OPTIMISED.options)
 

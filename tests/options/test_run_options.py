@@ -7,15 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import (
-    BASELINE,
-    FEATURES_LOOKUP,
-    GENERATOR,
-    OPTIMISED,
-    SYNTHETIC,
-    UNEQUAL_FILES,
-    find_preset,
-)
+from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.race_options import read_race_options, read_recorded_race
 from pipeline_lab.options.run_options import (
     SCHEMA_VERSION,
@@ -26,6 +18,7 @@ from pipeline_lab.options.run_options import (
     set_option,
     set_options,
 )
+from tests.support.presets import BASELINE, FEATURES_LOOKUP, GENERATOR, OPTIMISED, SYNTHETIC, UNEQUAL_FILES
 
 SPARSE, VARIED = "sparse", "changing-shapes"
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.options.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
 from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
 from pipeline_lab.pipeline.clip_lengths import buckets_of, padding_share
 from pipeline_lab.pipeline.element_size import elements_behind
@@ -9,6 +8,7 @@ from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.pipeline.lives import predict_run
 from pipeline_lab.pipeline.reading_order import predict_order
+from tests.support.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
 
 
 def findings(options: RunOptions, kind: str) -> list[Finding]:

@@ -1,9 +1,9 @@
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.runs.saved_presets import all_presets, find_any_preset, remove_preset, save_preset, saved_presets
 from pipeline_lab.runs.store import RunStore
+from tests.support.presets import BASELINE, OPTIMISED
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.runs.record import SILENT_S, Process, RunRecord, RunState, is_alive, this_process
 from pipeline_lab.runs.store import (
     RESERVE_BYTES,
@@ -21,6 +20,7 @@ from pipeline_lab.runs.store import (
     update_record,
     write_record,
 )
+from tests.support.presets import SYNTHETIC
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from tests.support.patience import PATIENCE_S, until
+from tests.support.presets import SYNTHETIC
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 

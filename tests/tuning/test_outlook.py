@@ -2,10 +2,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.options.presets import AUDIO_BUCKETED, BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.tuning.outlook import NEAR_BEST, Limits, Predicted, Sampling, mixes_worse, pareto_set, pick
 from pipeline_lab.tuning.space import Configuration, make_space
+from tests.support.presets import AUDIO_BUCKETED, BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
 from tests.support.true_times import NAIVE, SMALL
 from tests.tuning.test_space import at
 

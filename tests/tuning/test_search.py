@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import RunFailedError
-from pipeline_lab.options.presets import BASELINE, VIEWS_APART
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_option
 from pipeline_lab.options.tune_options import TuneOptions
@@ -20,6 +19,7 @@ from pipeline_lab.tuning.outlook import Model
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from pipeline_lab.tuning.trials import Ledger, Trials
+from tests.support.presets import BASELINE, VIEWS_APART
 from tests.support.true_times import NAIVE, STEP_MS, true_ms
 from tests.support.worlds import KilledError, World, blind, predicted, tune_options
 from tests.tuning.test_space import at

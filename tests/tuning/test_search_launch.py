@@ -6,7 +6,6 @@ import pytest
 
 from pipeline_lab import tune
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.options.presets import SPARSE
 from pipeline_lab.options.run_options import set_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.launch import runtime
@@ -30,6 +29,7 @@ from pipeline_lab.worker.own_dataset import OwnDataset
 from pipeline_lab.workloads.module import ModuleWorkload
 from tests.support.lab import Lab
 from tests.support.patience import until
+from tests.support.presets import SPARSE
 from tests.support.run_folders import set_state
 from tests.support.true_times import NAIVE
 from tests.support.worlds import make_search, tune_options

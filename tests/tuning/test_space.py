@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, OPTIMISED, PRESETS, find_preset
+from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run_options import RunOptions, own_options, read_options, set_options
 from pipeline_lab.pipeline.finding import Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
@@ -15,6 +15,7 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.tuning.knobs import find_knobs, write_argument
 from pipeline_lab.tuning.space import START, Space, make_space
 from pipeline_lab.workloads.module import ModuleWorkload
+from tests.support.presets import BASELINE, OPTIMISED
 from tests.support.true_times import NAIVE, SMALL
 
 

@@ -1,9 +1,9 @@
 """The link of the form, presets of one's own, options from and to a file."""
 
-from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.saved_presets import saved_presets
 from pipeline_lab.ui.new_run.origin import pack, unpack
+from tests.support.presets import BASELINE, OPTIMISED
 from tests.ui.conftest import texts
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from pipeline_lab.options.presets import SYNTHETIC, find_preset
+from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.ui.shared import links
+from tests.support.presets import SYNTHETIC
 from tests.support.run_folders import make_run
 from tests.support.saved_runs import make_saved_run, make_watched_race
 from tests.ui.conftest import texts

@@ -9,7 +9,6 @@ import pytest
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.figures.race_charts import closing_intervals
-from pipeline_lab.options.presets import BASELINE, OPTIMISED
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import RaceEvent, read_events
@@ -17,6 +16,7 @@ from pipeline_lab.ui.new_run.origin import read_origin
 from pipeline_lab.ui.run.live import summarise
 from pipeline_lab.ui.run.race_view import standing_table
 from pipeline_lab.ui.shared import analyses
+from tests.support.presets import BASELINE, OPTIMISED
 from tests.support.races import WORDS
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_watched_race

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.worker import calibrate as calibrate_module
@@ -12,6 +11,7 @@ from pipeline_lab.worker import calibrate as calibration
 from pipeline_lab.worker.calibrate import Dropping, calibrate, cool, count_cached, drop, time_pipeline, time_step
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.train.training_steps import PythonSteps
+from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import FakeTrainer, make_job
 
 TICK_NS = 100_000_000

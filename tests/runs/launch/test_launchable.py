@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.presets import BASELINE, FEATURES_LOOKUP, SYNTHETIC
 from pipeline_lab.options.run_options import own_options, set_options
 from pipeline_lab.runs.launch import launchable
 from pipeline_lab.runs.launch.launchable import check_launchable
 from pipeline_lab.runs.launch.launcher import launch
 from tests.support.lab import Lab
+from tests.support.presets import BASELINE, FEATURES_LOOKUP, SYNTHETIC
 
 
 def test_a_module_that_is_nowhere_is_refused_before_there_is_a_run(lab: Lab, tmp_path: Path) -> None:

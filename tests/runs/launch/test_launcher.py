@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.options.presets import BASELINE
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
@@ -16,6 +15,7 @@ from pipeline_lab.runs import recordings
 from pipeline_lab.runs.launch import launcher, runtime
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
+from tests.support.presets import BASELINE
 
 PROBED = set_options(BASELINE.options, [("workload.data", "files"), ("workload.pattern", "/data/*")])
 RACE = RaceOptions(arms=(PROBED, PROBED))

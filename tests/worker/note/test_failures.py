@@ -6,7 +6,6 @@ import pytest
 
 import pipeline_lab
 from pipeline_lab.errors import DataError, StoreError
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.runs.run_events import FailureEvent, read_events
 from pipeline_lab.worker.note import failures
 from pipeline_lab.worker.note.failures import (
@@ -18,6 +17,7 @@ from pipeline_lab.worker.note.failures import (
     is_disk_full,
     report_failure,
 )
+from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import make_job
 
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")

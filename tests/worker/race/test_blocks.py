@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.run_events import NoteEvent, RaceEvent, read_events
 from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, TableWriter, read_table
@@ -25,6 +24,7 @@ from pipeline_lab.worker.race.blocks import LEAD_STEPS, Arm, BlockLoad, LoadMete
 from pipeline_lab.worker.race.rounds import Race, RaceJob
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.train.training_steps import PythonSteps, TakenStep
+from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import FakeTrainer, make_job
 
 

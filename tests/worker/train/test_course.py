@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.run_tables import LABELS, SAMPLES, STEPS, read_table
@@ -18,6 +17,7 @@ from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.train.course import Course, OwnLoop
 from pipeline_lab.worker.train.training_steps import PythonSteps
 from pipeline_lab.worker.workloads.data_files import record_id
+from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import FakeProfiler, FakeTrainer, make_job, no_marker
 
 

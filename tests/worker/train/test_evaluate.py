@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pipeline_lab.options.presets import SYNTHETIC
 from pipeline_lab.worker.train.evaluate import Evaluation
+from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import FakeTrainer, make_job
 
 

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.sampling.kept_outputs import read_kept_outputs
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.steps.retracing import Retraces
-from pipeline_lab.options.presets import SYNTHETIC, find_preset
+from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
@@ -23,6 +23,7 @@ from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent, WindowEvent, read_events
 from pipeline_lab.runs.run_tables import EVALUATED, NAMES, OUTPUTS, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunFolder
+from tests.support.presets import SYNTHETIC
 from tests.worker import test_real_jobs
 from tests.worker.fakes import make_folder
 from tests.worker.test_pipeline_that_runs import name_of
