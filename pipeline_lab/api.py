@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipeline_lab.display import show_with
 from pipeline_lab.errors import ArgumentError
+from pipeline_lab.programs import Program, start_with
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -428,3 +429,11 @@ def _describe(result: object) -> dict[str, str]:
 
 
 show_with(_describe_briefly, _describe)
+start_with(
+    {
+        Program.WORKER: "pipeline_lab.worker",
+        Program.CAPTURE: "pipeline_lab.capture.remote",
+        Program.CLOSING: "pipeline_lab.cli.closing",
+        Program.APP: "pipeline_lab.ui.serving.server",
+    }
+)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
+from pipeline_lab.programs import Program, module_of
 from pipeline_lab.runs.launch.runtime import child_environment, module_command
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent
@@ -82,7 +83,7 @@ class ScriptEnd:
         if not self._speaks:
             return
         folder = self._recording.folder.path
-        command = module_command("pipeline_lab.cli.closing", str(folder))  # by name: the command line lies above us
+        command = module_command(module_of(Program.CLOSING), str(folder))
         try:
             subprocess.run(
                 command,

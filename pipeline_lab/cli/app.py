@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
+from pipeline_lab.programs import Program, module_of
 
 
 def app(
@@ -17,5 +18,5 @@ def app(
     ] = False,
 ) -> None:
     """Start the app; it serves this machine only, until you press Ctrl-C."""
-    server = import_module("pipeline_lab.ui.server")  # by name: the app sits on top of everything, this command too
+    server = import_module(module_of(Program.APP))
     server.serve(port, store=store, open_browser=browser, allow_code=allow_code)

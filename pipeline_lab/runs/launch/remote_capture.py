@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.programs import Program, module_of
 from pipeline_lab.runs import recordings
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.store import RunFolder, RunStore
@@ -57,7 +58,8 @@ def launch_capture(store: RunStore, capture: RemoteCapture) -> RunFolder:
     folder = recordings.begin(store, f"capture {capture.address}", tags=(TAG,), environment=environment)
     numbers = {"--seconds": capture.length_s, "--every": capture.every_s, "--windows": capture.windows}
     options = [part for name, value in numbers.items() for part in (name, str(value))]
-    start_process(folder, module_command("pipeline_lab.capture.remote", *options, str(folder.path), capture.address))
+    command = module_command(module_of(Program.CAPTURE), *options, str(folder.path), capture.address)
+    start_process(folder, command)
     return folder
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.programs import Program, module_of
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, end_run
 
@@ -55,7 +56,7 @@ def worker_command(*arguments: str) -> list[str]:
     """Return the worker's command line; ``PIPELINE_LAB_WORKER`` puts another program in its place (a wrapper, say)."""
     if named := os.environ.get("PIPELINE_LAB_WORKER"):
         return [*shlex.split(named), *arguments]
-    return module_command("pipeline_lab.worker", *arguments)
+    return module_command(module_of(Program.WORKER), *arguments)
 
 
 def child_environment() -> dict[str, str]:

@@ -1,0 +1,47 @@
+"""The rooms of the package: who may know whom, by import (the import contracts say it) and by name."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.programs import Program, module_of
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "pipeline_lab"
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+ROOMS: list[str] = next(each["layers"] for each in CONTRACTS if each["type"] == "layers")
+"""The rooms from the top down."""
+NAME = re.compile(r"\bpipeline_lab[./](\w+)")
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Yield every text in a module that is no docstring."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
+            yield node.value
+
+
+def test_the_contract_knows_every_room() -> None:
+    entries = {path.name.removesuffix(".py") for path in PACKAGE.iterdir() if not path.name.startswith(("_", "."))}
+    assert entries - {"py.typed", "samples"} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_room_names_a_module_of_a_room_above_it(room: str) -> None:
+    above = set(ROOMS[: ROOMS.index(room)])
+    modules = [*PACKAGE.glob(f"{room}.py"), *(PACKAGE / room).rglob("*.py")]
+    assert modules
+    named = {(str(path), name) for path in modules for text in texts(path) for name in NAME.findall(text)}
+    assert {(path, name) for path, name in named if name in above} == set()
+
+
+@pytest.mark.parametrize("program", Program)
+def test_every_program_is_a_module(program: Program) -> None:
+    assert find_spec(module_of(program)) is not None
