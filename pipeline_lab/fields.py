@@ -1,7 +1,8 @@
 """What the models of stages, workloads and options share: their base, and fields that several of them have."""
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -12,6 +13,13 @@ class Options(BaseModel):
     """Base of every options model: immutable, and an unknown name is an error rather than ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+    labels: ClassVar[Mapping[str, str]] = {}
+    """What a form calls a field whose name does not say it well."""
+    left_empty: ClassVar[Mapping[str, str]] = {}
+    """What it means to leave a field empty; where nothing is said, the lab or TensorFlow chooses."""
+    shown_with: ClassVar[Mapping[str, tuple[str, tuple[str, ...] | None]]] = {}
+    """Fields that mean something only while another field has one of some values, or (None) any at all."""
 
 
 def _empty_as_none(value: Any) -> Any:

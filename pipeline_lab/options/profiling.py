@@ -1,5 +1,7 @@
 """When the TensorFlow profiler is on, and which probes run beside it."""
 
+from typing import ClassVar
+
 from pydantic import Field, model_validator
 
 from pipeline_lab.fields import Options
@@ -17,6 +19,8 @@ class ProfilingOptions(Options):
     """Memory that one window may add to the process, MB; windows get shorter when they come near it."""
     sample_probe: bool = True
     """Note which file and record each example came from (for your own records this rewrites the reader)."""
+
+    labels: ClassVar = {"every_steps": "One window every … steps", "enabled": "Profiler on"}
 
     @model_validator(mode="after")
     def _windows_fit(self) -> "ProfilingOptions":

@@ -3,7 +3,7 @@
 ``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` tells the two apart.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
@@ -48,6 +48,15 @@ class RaceOptions(Options):
     predicted_ratios: tuple[Annotated[float, Field(gt=0)] | None, ...] = ()
     """What each candidate was predicted to take, over the baseline, so that the race can be held against it: per step, or
     per example where the batch sizes differ; empty where nobody predicted."""
+
+    labels: ClassVar = {
+        "block_steps": "Steps per block",
+        "margin_percent": "Matters from (%)",
+        "fail_if_slower_percent": "Fail if slower by (%)",
+        "max_seconds": "Race for at most (s)",
+        "warmup_seconds": "Warm up for at most (s)",
+    }
+    left_empty: ClassVar = {"fail_if_slower_percent": "never"}
 
     @model_validator(mode="after")
     def _arms_can_race(self, info: ValidationInfo) -> "RaceOptions":

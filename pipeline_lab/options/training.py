@@ -1,6 +1,6 @@
 """How long and how the job trains."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -48,6 +48,23 @@ class TrainingOptions(Options):
     seed: int = Field(0, ge=0, le=2**31 - 1)
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
     """The supervisor ends a job that takes longer, s; the `seconds` that it trains for come on top."""
+
+    labels: ClassVar = {
+        "checkpoint_every": "Checkpoint every … steps",
+        "keep_outputs_of_step": "Keep the outputs of step …",
+        "xla": "XLA",
+        "accumulate": "Micro-batches per step",
+        "evaluate_every": "Evaluate every … steps",
+        "evaluate_steps": "Batches of an evaluation",
+        "evaluation": "Training pipeline after it",
+    }
+    left_empty: ClassVar = {"checkpoint_every": "never", "keep_outputs_of_step": "none", "evaluate_every": "never"}
+    shown_with: ClassVar = {
+        "steps_per_call": ("loop", ("in_graph", "keras_fit")),
+        "evaluate_steps": ("evaluate_every", None),
+        "evaluation": ("evaluate_every", None),
+        "held_out_files": ("evaluate_every", None),
+    }
 
     @model_validator(mode="after")
     def _loop_takes_several(self) -> "TrainingOptions":

@@ -1,6 +1,6 @@
 """Everything that a search for a better pipeline is told: where it starts, what it may spend, what it must respect."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -44,6 +44,8 @@ class TuneOptions(Options):
     pairs: int = Field(30, ge=6, le=500)
     """Rounds of the last race, in which the winner meets the start."""
     seed: int = Field(0, ge=0, le=2**31 - 1)
+
+    labels: ClassVar = {"block_steps": "Steps per block", "margin_percent": "Matters from (%)"}
 
     @model_validator(mode="after")
     def _check(self) -> "TuneOptions":

@@ -5,7 +5,7 @@ order given here. Parsing that comes after `batch` is vectorised: it sees a batc
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -118,6 +118,14 @@ class PipelineOptions(StageSequence, Options):
     """Begin the final prefetch a little later, so that it does not disturb the start of the step."""
     warm_start: bool = False
     """Start background threads when the iterator is made, not at its first batch."""
+
+    labels: ClassVar = {
+        "private_threadpool_size": "Private thread pool",
+        "tensorflow_rewrites": "TensorFlow rewrites",
+        "autotune_algorithm": "AUTOTUNE's algorithm",
+        "autotune_cpu_budget": "AUTOTUNE's cores",
+        "autotune_ram_budget_mb": "AUTOTUNE's memory (MB)",
+    }
 
     @model_validator(mode="after")
     def _order_makes_sense(self) -> "PipelineOptions":

@@ -304,8 +304,8 @@ class Stage(Options):
     """Forms add stages before one of a higher number that stands last."""
     placed_after: ClassVar[str | None] = None
     """The stage that forms add it behind."""
-    shown_with: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {}
-    """Fields that mean something only while another field has one of some values."""
+    labels: ClassVar[Mapping[str, str]] = {"num_parallel_calls": "Parallel calls"}
+    left_empty: ClassVar[Mapping[str, str]] = {"crop": "no crop", "count": "without end"}
 
     is_function: ClassVar[bool] = False
     """It calls a function of the workload for each element."""

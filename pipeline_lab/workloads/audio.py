@@ -30,6 +30,13 @@ class AudioWorkload(Workload):
     """For ``data = folder``: outputs of the network, at least as many as there are subfolders."""
 
     own_stages: ClassVar = ("parse",)
+    shown_with: ClassVar = {
+        "folder": ("data", ("folder",)),
+        "classes": ("data", ("folder",)),
+        "clips_per_class": ("data", ("tones",)),
+        "shortest_s": ("data", ("tones",)),
+        "longest_s": ("data", ("tones",)),
+    }
     step_options: ClassVar = frozenset({"precision"})
 
     @model_validator(mode="after")

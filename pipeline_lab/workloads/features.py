@@ -30,6 +30,7 @@ class FeaturesWorkload(Workload):
     """Length of the vectors that captions and images are compared by."""
 
     own_stages: ClassVar = ("parse", "lookup")
+    shown_with: ClassVar = {"table_shards": ("layout", ("sharded",))}
 
     @property
     def file_sizes(self) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ class GeneratorWorkload(Workload):
     """Time of the training step on one batch, ms."""
 
     has_files: ClassVar = False
+    shown_with: ClassVar = {"workers": ("producer", ("threads", "processes"))}
 
     @property
     def file_sizes(self) -> tuple[int, ...]:

@@ -29,6 +29,13 @@ class ImagesWorkload(Workload):
 
     own_stages: ClassVar = ("parse", "views", "augment")
     optional_stages: ClassVar = frozenset({"views"})
+    shown_with: ClassVar = {
+        "folder": ("data", ("folder",)),
+        "pattern": ("data", ("files",)),
+        "image_feature": ("data", ("files",)),
+        "label_feature": ("data", ("files",)),
+        "examples_per_file": ("data", ("digits", "cifar10", "random")),
+    }
     step_options: ClassVar = frozenset({"precision", "xla", "accumulate", "replicas"})
 
     @model_validator(mode="after")

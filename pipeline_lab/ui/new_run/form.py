@@ -28,7 +28,7 @@ from pipeline_lab.ui.shared.draft import (
     stages_to_offer,
     with_features,
 )
-from pipeline_lab.ui.shared.fields import edit_field, edit_fields, schema_of
+from pipeline_lab.ui.shared.fields import edit_field, edit_fields
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import format_percent
 from pipeline_lab.workloads.module import CODE_DECIDES
@@ -165,8 +165,7 @@ def _edit_training(training: Document, key: str, own: tuple[str, ...]) -> Docume
     by = "seconds" if training["seconds"] is not None else "steps"
     chosen = st.segmented_control("Length", ["steps", "seconds"], default=by, required=True, key=f"{key}.by") or by
     values = {**training, "steps": training["steps"] or 200, "seconds": training["seconds"] or 60.0}
-    schema = schema_of(TrainingOptions)[chosen]
-    length = edit_field(chosen, schema, values[chosen], f"{key}.{chosen}")
+    length = edit_field(TrainingOptions, chosen, values[chosen], f"{key}.{chosen}")
     edited = edit_fields(TrainingOptions, training, key, skip=("steps", "seconds", *own))
     return {**edited, "steps": None, "seconds": None, chosen: length}
 

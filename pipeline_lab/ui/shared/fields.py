@@ -5,9 +5,8 @@ from functools import cache
 from typing import Any
 
 import streamlit as st
-from pydantic import BaseModel
 
-from pipeline_lab.fields import FileSizes
+from pipeline_lab.fields import FileSizes, Options
 from pipeline_lab.ui.shared.draft import Document
 
 Schema = dict[str, Any]
@@ -16,89 +15,27 @@ PARALLELISM = ("serial", "autotune", "2", "4", "8", "16")
 AUTOMATIC = "automatic"
 _AUTOMATIC = {AUTOMATIC: None, "yes": True, "no": False}
 
-_APPLIES = {
-    ("read", "cycle_length"): ("mode", ("interleave",)),
-    ("read", "block_length"): ("mode", ("interleave",)),
-    ("read", "deterministic"): ("mode", ("interleave",)),
-    ("read", "num_parallel_calls"): ("mode", ("interleave", "parallel_reads")),
-    ("read", "weights"): ("mode", ("sample",)),
-    ("read", "shuffle_files"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
-    ("read", "num_shards"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
-    ("read", "shard_index"): ("mode", ("sequential", "flat_map", "map", "interleave", "parallel_reads")),
-    ("batch", "num_parallel_calls"): ("mode", ("batch",)),
-    ("batch", "deterministic"): ("mode", ("batch",)),
-    ("generator", "workers"): ("producer", ("threads", "processes")),
-    ("features", "table_shards"): ("layout", ("sharded",)),
-    ("", "steps_per_call"): ("loop", ("in_graph", "keras_fit")),
-    ("", "evaluate_steps"): ("evaluate_every", None),
-    ("", "evaluation"): ("evaluate_every", None),
-    ("", "held_out_files"): ("evaluate_every", None),
-    ("audio", "folder"): ("data", ("folder",)),
-    ("audio", "classes"): ("data", ("folder",)),
-    ("audio", "clips_per_class"): ("data", ("tones",)),
-    ("audio", "shortest_s"): ("data", ("tones",)),
-    ("audio", "longest_s"): ("data", ("tones",)),
-    ("images", "folder"): ("data", ("folder",)),
-    ("images", "pattern"): ("data", ("files",)),
-    ("images", "image_feature"): ("data", ("files",)),
-    ("images", "label_feature"): ("data", ("files",)),
-    ("images", "examples_per_file"): ("data", ("digits", "cifar10", "random")),
-}
-"""Fields that mean something only while another field has one of some values, or (None) any at all."""
-
-
 _UNITS = {"_ms": "ms", "_mb": "MB", "_s": "s", "_hz": "Hz", "_degrees": "degrees", "_bytes": "bytes", "_percent": "%"}
-_LABELS = {
-    "every_steps": "One window every … steps",
-    "enabled": "Profiler on",
-    "num_parallel_calls": "Parallel calls",
-    "private_threadpool_size": "Private thread pool",
-    "tensorflow_rewrites": "TensorFlow rewrites",
-    "block_steps": "Steps per block",
-    "margin_percent": "Matters from (%)",
-    "fail_if_slower_percent": "Fail if slower by (%)",
-    "max_seconds": "Race for at most (s)",
-    "warmup_seconds": "Warm up for at most (s)",
-    "checkpoint_every": "Checkpoint every … steps",
-    "keep_outputs_of_step": "Keep the outputs of step …",
-    "xla": "XLA",
-    "accumulate": "Micro-batches per step",
-    "evaluate_every": "Evaluate every … steps",
-    "evaluate_steps": "Batches of an evaluation",
-    "evaluation": "Training pipeline after it",
-    "autotune_algorithm": "AUTOTUNE's algorithm",
-    "autotune_cpu_budget": "AUTOTUNE's cores",
-    "autotune_ram_budget_mb": "AUTOTUNE's memory (MB)",
-}
-_LEFT_EMPTY = {
-    "fail_if_slower_percent": "never",
-    "checkpoint_every": "never",
-    "keep_outputs_of_step": "none",
-    "evaluate_every": "never",
-    "crop": "no crop",
-    "count": "without end",
-}
-"""What an empty number means; where nothing is said here, the lab or TensorFlow chooses."""
 
 
 @cache
-def schema_of(model: type[BaseModel]) -> dict[str, Schema]:
+def schema_of(model: type[Options]) -> dict[str, Schema]:
     """Return the JSON schema of each of a model's fields."""
     properties: dict[str, Schema] = model.model_json_schema()["properties"]
     return properties
 
 
-def label_of(name: str) -> str:
-    """Write an option's name for people, its unit in brackets."""
-    if name in _LABELS:
-        return _LABELS[name]
+def label_of(name: str, model: type[Options] = Options) -> str:
+    """Write an option's name for people, its unit in brackets, or as its model says."""
+    if name in model.labels:
+        return model.labels[name]
     for ending, unit in _UNITS.items():
         if name.endswith(ending):
             return f"{name.removesuffix(ending).replace('_', ' ').capitalize()} ({unit})"
     return name.replace("_", " ").capitalize()
 
 
-def edit_fields(model: type[BaseModel], values: Document, key: str, skip: tuple[str, ...] = ()) -> Document:
+def edit_fields(model: type[Options], values: Document, key: str, skip: tuple[str, ...] = ()) -> Document:
     """Show a widget for each field of a model and return the document as it now reads.
 
     Args:
@@ -108,21 +45,21 @@ def edit_fields(model: type[BaseModel], values: Document, key: str, skip: tuple[
         skip: Fields that are shown elsewhere and kept as they are.
     """
     edited = dict(values)
-    discriminator = values.get("stage") or values.get("kind") or ""
     with st.grid("auto", min_column_width=170, gap="small", vertical_alignment="bottom"):
         for name, schema in schema_of(model).items():
             if "const" in schema or name in skip:
                 continue
-            if not _applies(discriminator, name, edited):
+            if not _applies(model, name, edited):
                 edited[name] = schema.get("default")
                 continue
-            edited[name] = edit_field(name, schema, values.get(name, schema.get("default")), f"{key}.{name}")
+            edited[name] = edit_field(model, name, values.get(name, schema.get("default")), f"{key}.{name}")
     return edited
 
 
-def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
+def edit_field(model: type[Options], name: str, value: Any, key: str) -> Any:
     """Show the widget that suits a field's schema and return its value as JSON would hold it."""
-    label, help_ = label_of(name), schema.get("description")
+    schema = schema_of(model)[name]
+    label, help_ = label_of(name, model), schema.get("description")
     kinds = _kinds(schema)
     if "enum" in schema:
         return st.selectbox(label, schema["enum"], schema["enum"].index(value), key=key, help=help_)
@@ -139,7 +76,7 @@ def edit_field(name: str, schema: Schema, value: Any, key: str) -> Any:
     if "string" in kinds and kinds & {"integer"}:
         return _edit_parallelism(label, value, key, help_, serial="null" in kinds)
     if kinds & {"integer", "number"}:
-        return _edit_number(label, schema, value, key, help_, _LEFT_EMPTY.get(name, AUTOMATIC))
+        return _edit_number(label, schema, value, key, help_, model.left_empty.get(name, AUTOMATIC))
     if kinds == {"object"}:
         return st.text_input(label, write_arguments(value), key=key, help=help_)
     if kinds == {"array"}:
@@ -199,8 +136,8 @@ def _cast(cast: type[int] | type[float], value: Any) -> Any:
     return None if value is None else cast(value)
 
 
-def _applies(discriminator: str, name: str, values: Document) -> bool:
-    condition = _APPLIES.get((discriminator, name))
+def _applies(model: type[Options], name: str, values: Document) -> bool:
+    condition = model.shown_with.get(name)
     if condition is None:
         return True
     value, fitting = values.get(condition[0]), condition[1]
