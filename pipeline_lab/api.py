@@ -434,6 +434,5 @@ start_with(
         Program.WORKER: "pipeline_lab.worker",
         Program.CAPTURE: "pipeline_lab.capture.remote",
         Program.CLOSING: "pipeline_lab.cli.closing",
-        Program.APP: "pipeline_lab.ui.serving.server",
     }
 )

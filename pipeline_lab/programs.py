@@ -1,7 +1,6 @@
 """Parts of the package that a room starts although they lie above it.
 
-The run store's launcher starts the worker, a watched script the closing words of the command line, the command line the
-app. They name a part by what it does; the façade, which is above all rooms, says which module that is
+The run store's launcher starts the worker, a watched script the closing words of the command line. They name a part by what it does; the façade, which is above all rooms, says which module that is
 (:func:`start_with`).
 """
 
@@ -15,7 +14,6 @@ class Program(Enum):
     WORKER = "runs one job"
     CAPTURE = "records windows of a job that runs already"
     CLOSING = "says what was found in a run that has just been recorded"
-    APP = "serves the app"
 
 
 _modules: dict[Program, str] = {}

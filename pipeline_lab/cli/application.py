@@ -1,31 +1,36 @@
 """All commands in one list, and the one place where an error becomes a sentence and an exit code."""
 
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from pipeline_lab.cli.analyze import analyze
-from pipeline_lab.cli.app import app as serve_app
-from pipeline_lab.cli.capture import capture
-from pipeline_lab.cli.code import code
-from pipeline_lab.cli.compare import compare
-from pipeline_lab.cli.doctor import doctor
-from pipeline_lab.cli.events import events
-from pipeline_lab.cli.options import options
 from pipeline_lab.cli.output import say
-from pipeline_lab.cli.presets import presets
-from pipeline_lab.cli.race import race
-from pipeline_lab.cli.report import report
-from pipeline_lab.cli.run import run
-from pipeline_lab.cli.runs import runs
-from pipeline_lab.cli.tune import tune
-from pipeline_lab.cli.watch import watch
-from pipeline_lab.cli.what_if import what_if
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.version import __version__
 
 FAILED, WRONG_USAGE = 1, 2
+
+COMMANDS = (
+    "app",
+    "run",
+    "presets",
+    "options",
+    "analyze",
+    "compare",
+    "race",
+    "what_if",
+    "tune",
+    "report",
+    "code",
+    "events",
+    "capture",
+    "doctor",
+    "watch",
+    "runs",
+)
+"""Modules of ``commands/`` in the order of the help; each holds a function of its own name, whose docstring is its help."""
 
 
 class OneSentence(TyperGroup):
@@ -66,22 +71,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (
-    serve_app,
-    run,
-    presets,
-    options,
-    analyze,
-    compare,
-    race,
-    what_if,
-    tune,
-    report,
-    code,
-    events,
-    capture,
-    doctor,
-):
-    app.command()(command)
-app.command(context_settings={"allow_interspersed_args": False})(watch)  # what follows the script is the script's
-app.add_typer(runs, name="runs")
+for _name in COMMANDS:
+    _module = import_module(f"pipeline_lab.cli.commands.{_name}")
+    _command = getattr(_module, _name)
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(context_settings=getattr(_module, "CONTEXT_SETTINGS", None))(_command)

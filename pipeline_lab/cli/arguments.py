@@ -1,9 +1,15 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what the words on the command line stand for."""
 
+import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from pipeline_lab.errors import OptionsError, TraceReadError
+
+if TYPE_CHECKING:
+    from pipeline_lab.options.run_options import RunOptions
 
 StoreOption = Annotated[
     Path | None,
@@ -19,3 +25,103 @@ HtmlOption = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Also write a self-contained HTML report.", show_default=False),
 ]
+
+
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="MODULE:FUNCTION",
+        help="A function of yours that makes dataset and step; presets are then its own.",
+        show_default=False,
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change one option, such as pipeline.prefetch.buffer_size=2; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def choose_options(preset: str | None, file: Path | None, workload: str | None, store: Path | None) -> "RunOptions":
+    """Return the options of a preset, of a JSON file or a run, or of a workload of the user's own, whose presets are its own.
+
+    Presets are the bundled ones and those of the store.
+
+    Raises:
+        OptionsError: Neither or both are named, or what is named is not valid.
+    """
+    from pipeline_lab.options.run_options import own_options
+    from pipeline_lab.runs.saved_presets import find_any_preset
+    from pipeline_lab.runs.store import open_store
+
+    if preset is not None and file is not None:
+        raise OptionsError("--preset and --options exclude each other; give one of them and change it with --set.")
+    if workload is not None and file is not None:
+        raise OptionsError("--workload and --options exclude each other; the file may name the workload.")
+    if workload is not None:
+        return own_options(workload, str(Path.cwd()), preset)
+    if preset is not None:
+        return find_any_preset(open_store(store), preset).options
+    if file is not None:
+        return _options_of(file, store)
+    raise OptionsError(
+        "Say what to run: --preset NAME (`pipeline-lab presets` lists them), --options FILE or --workload MODULE:FUNCTION."
+    )
+
+
+def _options_of(source: Path, store: Path | None) -> "RunOptions":
+    """Return the options that a JSON file holds, or that a run was told.
+
+    Raises:
+        OptionsError: It is neither, or its options are not valid.
+    """
+    from pipeline_lab.advice.recorded_options import options_of
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.options.run_options import read_options_file
+    from pipeline_lab.runs.store import RunFolder, find_path
+
+    with contextlib.suppress(TraceReadError):  # no run of that name: then it is to be a file
+        found = find_path(source, store)
+        if found.is_dir():
+            told = options_of(RunFolder(found))
+            if isinstance(told, Unavailable):
+                raise OptionsError(told.reason)
+            return told
+    return read_options_file(source)
+
+
+def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOptions":
+    """Return options with each ``PATH=VALUE`` applied; only the whole has to be valid.
+
+    Raises:
+        OptionsError: A setting has no ``=``, or its path or value does not fit.
+    """
+    from pipeline_lab.options.run_options import set_options
+
+    pairs = []
+    for setting in settings or ():
+        path, equals, value = setting.partition("=")
+        if not equals:
+            raise OptionsError(f"--set takes PATH=VALUE, such as training.steps=50; {setting!r} has no '='.")
+        pairs.append((path.strip(), value))
+    return set_options(options, pairs)
+
+
+def limit_length(options: "RunOptions", steps: int | None, seconds: float | None) -> "RunOptions":
+    """Return options that train for so many steps or seconds; unchanged if neither is given.
+
+    Raises:
+        OptionsError: Both are given, or the number is out of range.
+    """
+    from pipeline_lab.options.run_options import read_options
+
+    if steps is None and seconds is None:
+        return options
+    document = options.model_dump(mode="json")
+    document["training"] |= {"steps": steps, "seconds": seconds}
+    return read_options(document)

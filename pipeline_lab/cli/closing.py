@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline_lab.cli.output import say
-from pipeline_lab.cli.reading import read_diagnosis
+from pipeline_lab.cli.output import read_diagnosis, say
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.store import RunFolder, open_store, read_record
 

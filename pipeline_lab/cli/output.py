@@ -1,14 +1,22 @@
-"""Where the command line writes: results to standard output, everything else to standard error."""
+"""Where the command line writes: results to standard output, everything else to standard error; and how a gate ends it."""
 
 import json
 import re
 import sys
+from contextlib import AbstractContextManager
 from io import StringIO
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.status import Status
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.fold import Spread
+    from pipeline_lab.analysis.results import Diagnosis
+    from pipeline_lab.comparison.gate import Gate
 
 _WIDE = 160
 
@@ -43,3 +51,51 @@ def say(markup: str, *texts: str) -> None:
 def print_json(document: Any) -> None:
     """Print a result as JSON."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def write_html(result: object, path: Path) -> None:
+    """Write the HTML report of a diagnosis, a comparison or a race, and say where it is."""
+    from pipeline_lab.report.formats import find_format, write_report
+    from pipeline_lab.report.report_on import report_result
+
+    say("Report: {}", str(write_report(report_result(result), find_format("html"), path)))
+
+
+THRESHOLD_CROSSED, UNDECIDED = 3, 4
+
+
+def leave_through(gate: "Gate") -> NoReturn:
+    """Say the answer and end the command: 0 passed, 3 crossed, 4 undecided."""
+    from pipeline_lab.statistics.outcome import GateAnswer
+
+    codes = {GateAnswer.PASSED: 0, GateAnswer.CROSSED: THRESHOLD_CROSSED, GateAnswer.UNDECIDED: UNDECIDED}
+    messages().print(escape(gate.sentence))
+    raise typer.Exit(codes[gate.answer])
+
+
+def read_diagnosis(path: Path, spread: "Spread | None" = None) -> "Diagnosis":
+    """Return the diagnosis of a run or log: a saved one at once, without loading what reads traces.
+
+    Args:
+        path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
+        spread: Who reads the traces; None for this process.
+
+    Raises:
+        TraceReadError: There is nothing that can be read as a trace, and no run either.
+    """
+    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
+
+    found = SavedDiagnosis(path).load() if path.exists() else None
+    if found is not None:
+        return found
+    with reading(path.name):
+        return diagnose_saved(path, spread=spread)
+
+
+def reading(name: str) -> AbstractContextManager[Status]:
+    """Show that a log is being read, and why the first time on a machine takes some seconds longer."""
+    from pipeline_lab.trace.compiled import is_compiled, leave_out_linear_algebra
+
+    leave_out_linear_algebra()
+    first = "" if is_compiled() else " (compiling the reader, once on this machine)"
+    return messages().status(f"Reading {escape(name)} …{first}")

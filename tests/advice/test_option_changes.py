@@ -5,7 +5,7 @@ import shlex
 from hypothesis import given, settings
 
 from pipeline_lab.advice.option_changes import find_settings, write_command
-from pipeline_lab.cli.choice import apply_settings
+from pipeline_lab.cli.arguments import apply_settings
 from pipeline_lab.options.run_options import RunOptions
 from tests.support.measured import mapped, options, with_workload
 from tests.support.option_strategies import RUN_OPTIONS

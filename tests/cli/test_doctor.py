@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.cli import checks
-from pipeline_lab.cli.checks import Check, quick_checks, tensorflow_checks
+from pipeline_lab.cli.commands import doctor
+from pipeline_lab.cli.commands.doctor import Check, quick_checks, tensorflow_checks
 from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 
@@ -65,7 +65,7 @@ def test_a_tensorflow_that_does_not_start_is_told_and_ends_the_questions() -> No
 
 def test_a_failed_need_is_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(checks, "_PROBE", "import sys; sys.exit('no TensorFlow here')")
+    monkeypatch.setattr(doctor, "_PROBE", "import sys; sys.exit('no TensorFlow here')")
     ended = call("doctor", "--json", "--store", tmp_path / "file" / "store")
     assert ended.exit_code == 1
     document = {check["name"]: check for check in json.loads(ended.stdout)}
@@ -74,7 +74,7 @@ def test_a_failed_need_is_exit_code_1(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_table_shows_found_and_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "_PROBE", f"print({json.dumps(json.dumps(CPU))})")
+    monkeypatch.setattr(doctor, "_PROBE", f"print({json.dumps(json.dumps(CPU))})")
     ended = call("doctor", "--store", tmp_path)
     assert ended.exit_code == 0
     assert "devices CPU:0" in ended.stdout
@@ -82,13 +82,13 @@ def test_the_table_shows_found_and_advice(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.tensorflow
 def test_the_real_probe_finds_a_cpu_and_a_working_profiler() -> None:
-    found = checks.probe_tensorflow()
+    found = doctor.probe_tensorflow()
     assert isinstance(found, dict)
     assert found["host_traced"]
     assert "CPU:0" in found["devices"]
 
 
 def test_a_probe_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "_PROBE", "import time; time.sleep(600)")
-    monkeypatch.setattr(checks, "PROBE_TIMEOUT_S", 0.2)
-    assert checks.probe_tensorflow() == "it did not start within 0.2 s"
+    monkeypatch.setattr(doctor, "_PROBE", "import time; time.sleep(600)")
+    monkeypatch.setattr(doctor, "PROBE_TIMEOUT_S", 0.2)
+    assert doctor.probe_tensorflow() == "it did not start within 0.2 s"

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from pipeline_lab.cli.progress import RunProgress
+from pipeline_lab.cli.following import RunProgress
 from pipeline_lab.runs.launch.launcher import Update
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
 from pipeline_lab.runs.run_events import DataProgressEvent, Event, NoteEvent, PhaseEvent, ProgressEvent, WindowEvent

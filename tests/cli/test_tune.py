@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline_lab.cli.tune import parse_time_s
+from pipeline_lab.cli.commands.tune import parse_time_s
 from pipeline_lab.cli.tune_summary import summarise_tuning
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.runs.record import RunState

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipeline_lab.advice.forecasts import plan_race
-from pipeline_lab.cli.what_if import NOT_PREDICTED
+from pipeline_lab.cli.commands.what_if import NOT_PREDICTED
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.launch import launcher
 from pipeline_lab.runs.store import RunFolder, RunStore

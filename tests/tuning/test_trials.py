@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.cli.choice import apply_settings
+from pipeline_lab.cli.arguments import apply_settings
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.choice import SetOption, WorkloadOption, apply_settings, choose_options
+from pipeline_lab.cli.arguments import SetOption, StoreOption, WorkloadOption, apply_settings, choose_options
 from pipeline_lab.cli.following import stop_requests
 from pipeline_lab.cli.output import print_json, results, say
 from pipeline_lab.errors import OptionsError, RunFailedError
@@ -75,7 +74,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Search for a faster pipeline: profile, predict, race what is predicted best, go on from the winner."""
-    from pipeline_lab.cli.tune_progress import follow_tune
+    from pipeline_lab.cli.following import follow_tune
     from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.store import open_store
     from pipeline_lab.tuning.search_launch import launch_tune, resume_tune

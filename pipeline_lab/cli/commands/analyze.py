@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.html import write_html
-from pipeline_lab.cli.output import messages, print_json, results
-from pipeline_lab.cli.reading import read_diagnosis
+from pipeline_lab.cli.output import messages, print_json, read_diagnosis, results, write_html
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.gate import leave_through
-from pipeline_lab.cli.html import write_html
-from pipeline_lab.cli.output import messages, print_json, results
+from pipeline_lab.cli.output import leave_through, messages, print_json, results, write_html
 
 if TYPE_CHECKING:
     from pipeline_lab.comparison.recorded_runs import Comparison

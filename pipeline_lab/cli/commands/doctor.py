@@ -1,4 +1,4 @@
-"""What must work on a machine, one check each; TensorFlow is asked in a process of its own."""
+"""``pipeline-lab doctor``: what works on this machine, what does not, what to do. TensorFlow is asked in a process of its own."""
 
 import importlib.util
 import json
@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
+import typer
+from rich.table import Table
+from rich.text import Text
 
+from pipeline_lab.cli.arguments import JsonOption, StoreOption
+from pipeline_lab.cli.output import messages, print_json, results
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.report.renderers.chart_images import image_support
-from pipeline_lab.runs.launch.runtime import child_environment, runtime_folder
-from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import format_bytes
+
+if TYPE_CHECKING:
+    from pipeline_lab.runs.store import RunStore
 
 PYTHON_VERSIONS = ((3, 11), (3, 13))
 LOW_DISK_BYTES = 2 * 10**9
@@ -69,7 +74,7 @@ class Check:
         return asdict(self)
 
 
-def quick_checks(store: RunStore) -> Iterator[Check]:
+def quick_checks(store: "RunStore") -> Iterator[Check]:
     """Check everything that needs no TensorFlow process."""
     yield _check_python()
     yield _check_tensorflow_package()
@@ -106,6 +111,8 @@ def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]
 
 def probe_tensorflow() -> dict[str, Any] | str:
     """Start TensorFlow in a process of its own and record a small trace with it."""
+    from pipeline_lab.runs.launch.runtime import child_environment
+
     command = [sys.executable, "-c", _PROBE]
     environment = child_environment() | {"TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
@@ -153,7 +160,7 @@ def _check_tensorflow_package() -> Check:
         return Check("TensorFlow package", works, found, advice)
 
 
-def _check_store(store: RunStore) -> Check:
+def _check_store(store: "RunStore") -> Check:
     folder = next(path for path in (store.root, *store.root.parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -164,7 +171,7 @@ def _check_store(store: RunStore) -> Check:
         return Check("Run store", False, found, "Name another folder with --store or PIPELINE_LAB_STORE.")
 
 
-def _check_disk(store: RunStore) -> Check:
+def _check_disk(store: "RunStore") -> Check:
     folder = next(path for path in (store.root, *store.root.parents) if path.is_dir())
     free_bytes = shutil.disk_usage(folder).free
     works = free_bytes >= LOW_DISK_BYTES
@@ -173,6 +180,8 @@ def _check_disk(store: RunStore) -> Check:
 
 
 def _check_runtime() -> Check:
+    from pipeline_lab.runs.launch.runtime import runtime_folder
+
     try:
         return Check("Queue", True, f"{runtime_folder()} holds the locks that keep measurements apart")
     except PipelineLabError as error:
@@ -242,7 +251,33 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_images() -> Check:
+    from pipeline_lab.report.renderers.chart_images import image_support
+
     missing = image_support()
     if missing is None:
         return Check("Charts as PNG and SVG", True, "kaleido draws them", needed=False)
     return Check("Charts as PNG and SVG", False, "only from the HTML report", missing.reason, needed=False)
+
+
+def doctor(as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """Check Python, TensorFlow, GPU, profiler, disk and store; says what to do about what does not work."""
+    from pipeline_lab.runs.store import open_store
+
+    found = list(quick_checks(open_store(store)))
+    with messages().status("Starting TensorFlow; this takes some seconds …"):
+        found += tensorflow_checks(probe_tensorflow, find_gpus())
+    if as_json:
+        print_json([check.to_json() for check in found])
+    else:
+        results().print(_table(found))
+    if any(check.needed and not check.works for check in found):
+        raise typer.Exit(1)
+
+
+def _table(checks: "list[Check]") -> Table:
+    table = Table.grid(padding=(0, 2))
+    for check in checks:
+        mark = "[green]works[/]" if check.works else "[red]broken[/]" if check.needed else "[yellow]missing[/]"
+        advice = f"\n→ {check.advice}" if check.advice else ""
+        table.add_row(mark, Text(check.name, style="bold"), Text(check.found + advice))
+    return table

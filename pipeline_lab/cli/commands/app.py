@@ -1,12 +1,10 @@
 """``pipeline-lab app``: the Streamlit app on localhost."""
 
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.programs import Program, module_of
 
 
 def app(
@@ -18,5 +16,6 @@ def app(
     ] = False,
 ) -> None:
     """Start the app; it serves this machine only, until you press Ctrl-C."""
-    server = import_module(module_of(Program.APP))
-    server.serve(port, store=store, open_browser=browser, allow_code=allow_code)
+    from pipeline_lab.ui.serving.server import serve
+
+    serve(port, store=store, open_browser=browser, allow_code=allow_code)

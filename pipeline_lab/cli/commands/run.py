@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.choice import SetOption, WorkloadOption, apply_settings, choose_options, limit_length
+from pipeline_lab.cli.arguments import (
+    SetOption,
+    StoreOption,
+    WorkloadOption,
+    apply_settings,
+    choose_options,
+    limit_length,
+)
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import print_json, say
 from pipeline_lab.errors import RunFailedError
@@ -35,7 +41,7 @@ def run(
 ) -> None:
     """Run one job to its end and print its id; Ctrl-C cancels it and keeps what was recorded."""
     from pipeline_lab.cli.closing import tell_next
-    from pipeline_lab.cli.run_document import run_document
+    from pipeline_lab.cli.commands.runs import run_document
     from pipeline_lab.runs.launch.launcher import launch
     from pipeline_lab.runs.store import open_store
 

@@ -23,7 +23,7 @@ def capture(
     The job must have started `tf.profiler.experimental.server.start(PORT)`, and see the store under the same path.
     """
     from pipeline_lab.cli.closing import close
-    from pipeline_lab.cli.run import check_end
+    from pipeline_lab.cli.commands.run import check_end
     from pipeline_lab.runs.launch.remote_capture import RemoteCapture, launch_capture
     from pipeline_lab.runs.record import RunState
     from pipeline_lab.runs.store import open_store

@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.choice import SetOption, apply_settings
-from pipeline_lab.cli.output import print_json, results, say
-from pipeline_lab.cli.reading import reading
+from pipeline_lab.cli.arguments import SetOption, StoreOption, apply_settings
+from pipeline_lab.cli.output import print_json, reading, results, say
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
@@ -102,8 +100,8 @@ def _race(
 ) -> "Race":
     """Race the change; where nothing was predicted, the race alone answers."""
     from pipeline_lab.advice.forecasts import plan_race_of
+    from pipeline_lab.cli.commands.race import check_end
     from pipeline_lab.cli.following import follow_run, stop_requests
-    from pipeline_lab.cli.race import check_end
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.launch.launcher import launch

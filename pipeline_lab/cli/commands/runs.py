@@ -9,11 +9,45 @@ from rich.text import Text
 
 from pipeline_lab.cli.arguments import JsonOption, RunArgument, StoreOption
 from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.run_events import ProgressEvent, read_events
 from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord, RunStatus
     from pipeline_lab.runs.store import RunFolder
+
+
+def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:
+    """Return what there is to say about a run without opening its traces; times in seconds since the epoch.
+
+    ``steps`` is None where nobody counts them: in a race, and in a job that was watched from outside.
+    """
+    status = record.status
+    return {
+        "schema_version": 1,
+        "id": folder.id,
+        "name": record.name,
+        "path": str(folder.path),
+        "state": status.state.value,
+        "reason": status.reason,
+        "created_s": status.created_s,
+        "started_s": status.started_s,
+        "ended_s": status.ended_s,
+        "exit_code": status.exit_code,
+        "steps": _count_steps(folder, record),
+        "windows": len(folder.windows()),
+        "tags": list(record.tags),
+        "notes": record.notes,
+    }
+
+
+def _count_steps(folder: "RunFolder", record: "RunRecord") -> int | None:
+    counts = [event.steps for event in read_events(folder.events) if isinstance(event, ProgressEvent)]
+    if counts:
+        return counts[-1]
+    return 0 if record.kind is RunKind.RUN else None
+
 
 runs = typer.Typer(help="List, show, tag, rename and delete runs.", no_args_is_help=True)
 
@@ -21,7 +55,6 @@ runs = typer.Typer(help="List, show, tag, rename and delete runs.", no_args_is_h
 @runs.command("list")
 def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
     """List all runs, newest first, the bundled samples last."""
-    from pipeline_lab.cli.run_document import run_document
     from pipeline_lab.runs.store import find_store
 
     opened = find_store(store)
@@ -44,7 +77,6 @@ def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
 @runs.command()
 def show(run: RunArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one run: state, times, options, what it ran on."""
-    from pipeline_lab.cli.run_document import run_document
     from pipeline_lab.runs.store import find_store
 
     opened = find_store(store)

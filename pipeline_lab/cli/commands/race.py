@@ -5,12 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.choice import WorkloadOption
+from pipeline_lab.cli.arguments import HtmlOption, StoreOption, WorkloadOption
 from pipeline_lab.cli.following import follow_run, stop_requests
-from pipeline_lab.cli.gate import leave_through
-from pipeline_lab.cli.html import write_html
-from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.cli.output import leave_through, print_json, results, say, write_html
 from pipeline_lab.errors import RunFailedError
 
 if TYPE_CHECKING:

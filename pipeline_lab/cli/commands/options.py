@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.choice import SetOption, apply_settings
+from pipeline_lab.cli.arguments import SetOption, StoreOption, apply_settings
 from pipeline_lab.cli.output import print_json
 
 

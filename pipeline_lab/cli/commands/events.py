@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lab.cli.arguments import StoreOption
-from pipeline_lab.cli.output import say
-from pipeline_lab.cli.reading import reading
+from pipeline_lab.cli.output import reading, say
 
 
 def events(

@@ -9,6 +9,9 @@ import typer
 from pipeline_lab.cli.arguments import StoreOption
 from pipeline_lab.errors import OptionsError
 
+CONTEXT_SETTINGS = {"allow_interspersed_args": False}
+"""What follows the script is the script's."""
+
 
 def watch(
     script: Annotated[
