@@ -4,6 +4,7 @@ Every error that a user can meet derives from :class:`PipelineLabError` and carr
 wrong, what was expected and what to do. The command line and the app print that sentence and nothing else.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -63,3 +64,17 @@ class Unavailable:
 
 class ComparisonError(PipelineLabError):
     """Runs cannot be compared."""
+
+
+def closest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the known name that looks most like a word; None if none of them is alike enough, 0 to 1."""
+    import difflib  # most commands meet no error
+
+    found = difflib.get_close_matches(word, list(known), 1, likeness)
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a sentence that offers the closest name, a blank before it; nothing where no name is close."""
+    name = closest(word, known)
+    return "" if name is None else f" Did you mean {name}?"

@@ -60,14 +60,14 @@ def test_the_command_that_diagnoses_loads_what_reads_traces_once_and_no_linear_a
 
 
 def test_every_public_name_is_there() -> None:
-    for name in pipeline_lab.__all__:
+    for name in set(pipeline_lab.__all__) - {"__version__"}:
         assert callable(getattr(pipeline_lab, name))
     assert set(pipeline_lab.__all__) <= set(dir(pipeline_lab))
 
 
 def test_the_changelog_begins_with_this_version() -> None:
     changelog = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (\S+)$", changelog, re.MULTILINE)[0] == pipeline_lab.__version__
+    assert re.findall(r"^## (\d\S*)$", changelog, re.MULTILINE)[0] == pipeline_lab.__version__
 
 
 def test_a_wrong_name_is_an_attribute_error() -> None:

@@ -4,8 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.explaining import did_you_mean
+from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options, read_options_file, with_preset
 from pipeline_lab.runs.record import RunKind, RunRecord

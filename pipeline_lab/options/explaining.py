@@ -1,8 +1,7 @@
 """Problems of an options document as sentences: where, what is expected there, what stands there, and what may be meant."""
 
-import difflib
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -11,17 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-
-def closest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """Return the known name that looks most like a word; None if none of them is alike enough, 0 to 1."""
-    found = difflib.get_close_matches(word, list(known), 1, likeness)
-    return found[0] if found else None
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a sentence that offers the closest name, a blank before it; nothing where no name is close."""
-    name = closest(word, known)
-    return "" if name is None else f" Did you mean {name}?"
+from pipeline_lab.errors import closest
 
 
 @dataclass(frozen=True)

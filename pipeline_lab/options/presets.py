@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.explaining import did_you_mean
+from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.options.run_options import RunOptions, read_options
 
 PRESETS_FILE = Path(__file__).with_name("presets.toml")

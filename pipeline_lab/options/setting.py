@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.explaining import closest, unknown_option
+from pipeline_lab.errors import OptionsError, closest
+from pipeline_lab.options.explaining import unknown_option
 from pipeline_lab.stages.registry import STAGE_TYPES
 
 FREE = ["workload", "arguments"]

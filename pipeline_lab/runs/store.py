@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError
-from pipeline_lab.options.explaining import did_you_mean
+from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError, did_you_mean
 from pipeline_lab.runs.record import GONE, RunKind, RunRecord, RunState, RunStatus, explain_loss
 
 if TYPE_CHECKING:

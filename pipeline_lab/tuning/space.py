@@ -6,8 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from itertools import product
 
-from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.explaining import did_you_mean
+from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.tuning.knobs import Knob, argument_knob, find_knobs
 from pipeline_lab.workloads.module import ModuleWorkload
