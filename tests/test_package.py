@@ -79,3 +79,15 @@ def test_a_path_may_be_text() -> None:
     trace = Path(__file__).parent / "data" / "small_pipeline.xplane.pb"
     assert pipeline_lab.analyze(str(trace)).verdict == pipeline_lab.analyze(trace).verdict
     assert pipeline_lab.open_trace(str(trace)).event_count == pipeline_lab.open_trace(trace).event_count > 0
+
+
+def test_documents_that_the_project_cites_are_part_of_it() -> None:
+    top = Path(__file__).resolve().parents[1]
+    listed = subprocess.run(["git", "ls-files"], cwd=top, capture_output=True, text=True, check=True).stdout.split()
+    names = {Path(name).stem for name in listed}
+    for name in listed:
+        if name.endswith((".py", ".toml", ".md")):
+            cited = re.findall(r"\b([A-Z]{4,}(?:_[A-Z]+)*)\.md\b", (top / name).read_text(encoding="utf-8"))
+            assert set(cited) <= names, name
+    comments = re.findall(r"#.*", (top / "pyproject.toml").read_text(encoding="utf-8"))
+    assert {word for comment in comments for word in re.findall(r"\b[A-Z]{8,}\b", comment)} <= names

@@ -1,4 +1,4 @@
-"""What the readings are held against: the budgets of DESIGN.md for the trace reader, asked and got."""
+"""What the readings are held against: the budgets of the trace reader, requested and measured."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

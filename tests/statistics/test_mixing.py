@@ -1,4 +1,4 @@
-"""The table of TUNING_FACTS §5, for files of 1000, 2000 and 3000 records, comes out of a pure simulation."""
+"""Shuffle quality for files of 1000, 2000 and 3000 records, from a pure simulation, against a table of known values."""
 
 import numpy as np
 import pytest
