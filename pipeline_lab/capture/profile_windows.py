@@ -1,6 +1,4 @@
-"""The run that a training of one's own records into, step by step; trouble with the recording is kept away from it.
-
-Record windows of a training job of your own: two lines, as a Keras callback or around a loop.
+"""Record windows of your own training job, with two lines: as a Keras callback or around a loop.
 
 With Keras::
 
@@ -30,7 +28,8 @@ import keras
 from pydantic import ValidationError
 
 from pipeline_lab.capture.live_iterators import note_new_iterators
-from pipeline_lab.capture.recording import Recording, Sampler, find_rank
+from pipeline_lab.capture.recording import Recording, find_process
+from pipeline_lab.capture.sampler import Sampler
 from pipeline_lab.capture.shared_profiler import OwnProfiler, make_room_for_others
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.explaining import explain as explain_options
@@ -72,8 +71,9 @@ class TrainingSession:
         max_cost_share: float | None,
     ) -> None:
         _end_those_left_open()
-        place = find_rank(os.environ)
-        self.recording = Recording(open_store(None if store is None else Path(store)), name, tags=(TAG,), place=place)
+        self.recording = Recording(
+            open_store(None if store is None else Path(store)), name, tags=(TAG,), process=find_process(os.environ)
+        )
         gpus = describe_gpus()
         device = f"GPU 0: {gpus[0]['name']}" if gpus else "CPU"
         self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device, gpus)})

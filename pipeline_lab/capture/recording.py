@@ -3,15 +3,14 @@
 import contextlib
 import json
 import shutil
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline_lab.runs import recordings
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
-from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record
+from pipeline_lab.runs.store import RunStore, end_run, read_record, update_record
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.record.window_recorder import Profiler, WindowRecorder
 
@@ -24,7 +23,7 @@ _RANKS = (
 
 
 @dataclass(frozen=True)
-class JobRank:
+class JobProcess:
     """One process among those of a job.
 
     Attributes:
@@ -43,17 +42,17 @@ class JobRank:
         return f".rank{self.rank}" if self.size > 1 else ""
 
 
-def find_rank(environment: Mapping[str, str]) -> JobRank:
+def find_process(environment: Mapping[str, str]) -> JobProcess:
     """Read the launcher's variables; what they hold badly is as if it were not there."""
     for rank_name, size_name, job_names in _RANKS:
         rank, size = _number(environment.get(rank_name)), _number(environment.get(size_name))
         if rank is not None and size is not None and 0 <= rank < size and size > 1:
             names = [environment[name] for name in job_names if name in environment]
-            return JobRank(rank, size, _job(environment, " ".join([rank_name, *names])))
-    return _from_tf_config(environment) or JobRank()
+            return JobProcess(rank, size, _job(environment, " ".join([rank_name, *names])))
+    return _from_tf_config(environment) or JobProcess()
 
 
-def _from_tf_config(environment: Mapping[str, str]) -> JobRank | None:
+def _from_tf_config(environment: Mapping[str, str]) -> JobProcess | None:
     """Read ``TF_CONFIG``: chief and workers count, parameter servers and evaluators record runs of their own."""
     try:
         config = json.loads(environment.get("TF_CONFIG", ""))
@@ -64,7 +63,7 @@ def _from_tf_config(environment: Mapping[str, str]) -> JobRank | None:
         return None
     if len(members) < 2:
         return None
-    return JobRank(rank, len(members), _job(environment, json.dumps(cluster, sort_keys=True)))
+    return JobProcess(rank, len(members), _job(environment, json.dumps(cluster, sort_keys=True)))
 
 
 def _job(environment: Mapping[str, str], text: str) -> str:
@@ -75,7 +74,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-ALONE = JobRank()
+ALONE = JobProcess()
 
 
 class Recording:
@@ -90,21 +89,23 @@ class Recording:
         begun_s: When the run was begun, s since the epoch; the same for all its processes.
     """
 
-    def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], place: JobRank = ALONE) -> None:
-        self.place = place
+    def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], process: JobProcess = ALONE) -> None:
+        self.process = process
         self._store = store
-        joined = recordings.join(store, place.job) if place.rank else None
+        joined = recordings.join(store, process.job) if process.rank else None
         self.is_owner = joined is None
         self.folder = recordings.begin(store, name, tags=tags) if joined is None else joined
-        if self.is_owner and place.size > 1 and not place.rank:
-            recordings.announce(store, place.job, self.folder)
+        if self.is_owner and process.size > 1 and not process.rank:
+            recordings.announce(store, process.job, self.folder)
         self.begun_s = read_record(self.folder).status.created_s
-        self.own = self.folder if self.is_owner else self.folder.process(place.rank)
+        self.own = self.folder if self.is_owner else self.folder.process(process.rank)
         self.own.path.mkdir(parents=True, exist_ok=True)
         self.clock = Clock()
         self.log = EventLog(self.own.events)
-        if place.rank and self.is_owner:
-            self.note(f"No run of {place.job[:80]!r} was going after {recordings.JOIN_S:.0f} s; this one stands alone.")
+        if process.rank and self.is_owner:
+            self.note(
+                f"No run of {process.job[:80]!r} was going after {recordings.JOIN_S:.0f} s; this one stands alone."
+            )
 
     def note(self, sentence: str) -> None:
         """Leave a sentence for the run's readers; a full disk swallows it."""
@@ -119,7 +120,7 @@ class Recording:
     def windows(self, profiler: Profiler) -> WindowRecorder:
         """Return what records the windows of this process."""
         return WindowRecorder(
-            self.folder, profiler, self.log, self.clock, process=self.place.label, scratch=self.own.scratch
+            self.folder, profiler, self.log, self.clock, process=self.process.label, scratch=self.own.scratch
         )
 
     def describe(self, environment: dict[str, Any]) -> None:
@@ -135,27 +136,6 @@ class Recording:
         shutil.rmtree(self.own.scratch, ignore_errors=True)
         if not self.is_owner:
             return
-        if self.place.size > 1:
-            recordings.forget(self._store, self.place.job)
+        if self.process.size > 1:
+            recordings.forget(self._store, self.process.job)
         end_run(self.folder, state, reason, exit_code)
-
-
-class Sampler:
-    """Fills the tables of resources and of tf.data's own model from threads, until it is closed."""
-
-    def __init__(self, folder: RunFolder, clock: Clock, on_sample: Callable[[int], bool]) -> None:
-        from pipeline_lab.capture.live_iterators import BusiestIterator
-        from pipeline_lab.capture.sampler import GpuInUse, shows_gpu
-        from pipeline_lab.worker.record.pipeline_model import sample_model
-        from pipeline_lab.worker.record.resources import open_resources, sample_resources
-
-        self._stack = contextlib.ExitStack()
-        table = self._stack.enter_context(contextlib.closing(open_resources(folder.resources)))
-        self._stack.enter_context(sample_resources(table, clock, on_sample, GpuInUse(shows_gpu)))
-        self._stack.enter_context(sample_model(folder.model, clock, BusiestIterator().find))
-        self._lock = threading.Lock()
-
-    def close(self) -> None:
-        """Stop; a full disk has cost the last rows, no more."""
-        with self._lock, contextlib.suppress(OSError):
-            self._stack.close()

@@ -1,9 +1,31 @@
-"""The GPU of a job that is not ours, from the moment that the job uses one."""
+"""Sample memory, processor, GPU and tf.data's own model of somebody else's job. Imports numpy: only after the job has."""
 
+import contextlib
 import sys
+import threading
 from collections.abc import Callable
 
-from pipeline_lab.worker.record.resources import Gpu, GpuReading
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.record.resources import Gpu, GpuReading, sample_resources
+
+
+class Sampler:
+    """Fills the tables of resources and of tf.data's own model from threads, until it is closed."""
+
+    def __init__(self, folder: RunFolder, clock: Clock, on_sample: Callable[[int], bool]) -> None:
+        from pipeline_lab.capture.live_iterators import BusiestIterator
+        from pipeline_lab.worker.record.pipeline_model import sample_model  # both load TensorFlow
+
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(sample_resources(folder.resources, clock, on_sample, GpuInUse(shows_gpu)))
+        self._stack.enter_context(sample_model(folder.model, clock, BusiestIterator().find))
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Stop; a full disk has cost the last rows, no more."""
+        with self._lock, contextlib.suppress(OSError):
+            self._stack.close()
 
 
 class GpuInUse:

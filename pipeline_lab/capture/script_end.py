@@ -1,4 +1,4 @@
-"""The end of a watched script: the run says how it came, and the person at the terminal what was found."""
+"""The end of a watched script: how it came goes into the run, the verdict to the terminal."""
 
 import contextlib
 import os

@@ -1,12 +1,8 @@
-"""Run somebody's script as Python itself would: as ``__main__``, with its own arguments and search path.
-
-Notice that a script stands still inside one call, as it does when a batch never comes, and say where.
-
-Run a script unchanged and record windows of it by the clock.
+"""Run a script unchanged and record windows of it by the clock.
 
 ``python -m pipeline_lab.capture.watch_script [options] script.py args …`` stands in for ``python script.py args …``: same
-process, same streams, same exit code. Nothing is imported for the script that it could notice: not even numpy is
-loaded before TensorFlow is, by the script itself.
+process, same streams, same exit code. Nothing is imported that the script could notice: not even numpy is loaded before
+the script itself loads TensorFlow.
 """
 
 import argparse
@@ -27,7 +23,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from pipeline_lab.capture.recording import Recording, find_rank
+from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.script_end import ScriptEnd
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
@@ -147,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
     command = shlex.join(["-m", *chosen.target] if chosen.module else chosen.target)
     try:
         recording = Recording(
-            open_store(chosen.store), chosen.name or command, tags=(TAG,), place=find_rank(os.environ)
+            open_store(chosen.store), chosen.name or command, tags=(TAG,), process=find_process(os.environ)
         )
     except PipelineLabError as error:
         sys.exit(f"pipeline-lab: {error}")
@@ -156,7 +152,7 @@ def main(arguments: list[str] | None = None) -> None:
     watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds)
     ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
-    if recording.place.size > 1 and "TF_CONFIG" in os.environ:
+    if recording.process.size > 1 and "TF_CONFIG" in os.environ:
         ending.warn(MAY_CRASH)
     _run(chosen, home, ending)
 
@@ -213,7 +209,7 @@ class Watcher:
 
         note_new_iterators()
         from pipeline_lab.capture.clock_windows import ClockWindows
-        from pipeline_lab.capture.recording import Sampler
+        from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.capture.shared_profiler import OwnProfiler, make_room_for_others
         from pipeline_lab.worker.note.environment import describe_environment
 
@@ -228,7 +224,7 @@ class Watcher:
             every_s=self._every_s,
             length_s=self._length_s,
             ceiling_bytes=CEILING_MB * BYTES_PER_MB,
-            in_step=recording.place.size > 1,
+            in_step=recording.process.size > 1,
         )
         make_room_for_others(recorder.pause, recorder.resume)
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)

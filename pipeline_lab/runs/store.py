@@ -1,10 +1,6 @@
 """The run store: a folder of run folders, and at the same time a TensorBoard log directory.
 
-This module owns every file name inside a run folder; nobody else joins one.
-
-Find what the user names: a file, a folder, or a run by its id.
-
-Tell one job, run or log, from what holds several.
+This module owns every file name inside a run folder; nobody else joins one. Importing it does not load pydantic.
 """
 
 import contextlib

@@ -3,7 +3,6 @@
 import ctypes
 import mmap
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
 from pipeline_lab.units import format_bytes
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.train.training_steps import Batch, Steps, Trainer
 
 BUDGET_NS = 200_000_000
@@ -109,9 +109,7 @@ def time_pipeline(dataset: Any) -> PipelineTime:
     while now_ns - first_ns < patience_ns and (following := next(iterators[0], None)) is not None:
         batch, batches, now_ns = following, batches + 1, time.perf_counter_ns()
     cpu_ns = time.process_time_ns() - first_cpu_ns
-    ending = threading.Thread(target=iterators.clear, name="iterator-end", daemon=True)
-    ending.start()
-    ending.join(END_S)
+    clear_on_thread(iterators).join(END_S)
     first_batch_ns = first_ns - begun_ns
     if not batches:
         return PipelineTime(batch, first_batch_ns, None, 0, None)

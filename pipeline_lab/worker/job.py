@@ -1,13 +1,17 @@
 """What every part of a running job needs to know, and the request to stop it."""
 
 import signal
+import time
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_events import PhaseEvent
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.note.event_log import Clock, EventLog
+
+if TYPE_CHECKING:  # the stop request is needed where pydantic is not
+    from pipeline_lab.options.run_options import RunOptions
 
 
 class StopRequestedError(Exception):
@@ -46,7 +50,7 @@ class Job:
     """One run, while it is being made."""
 
     folder: RunFolder
-    options: RunOptions
+    options: "RunOptions"
     log: EventLog
     stop: StopRequest
     clock: Clock
@@ -59,3 +63,8 @@ class Job:
         """
         self.stop.check()
         self.log.write(PhaseEvent(phase))
+
+    def pause(self) -> None:
+        """Spend the time that the workload's Python takes after a call, if it takes any."""
+        if python_ms := getattr(self.options.workload, "python_ms", 0.0):
+            time.sleep(python_ms / 1e3)

@@ -23,14 +23,15 @@ from pipeline_lab.worker.prepare.device import Device, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, find_files, open_pipeline
 from pipeline_lab.worker.prepare.user_code import OwnPipeline
 from pipeline_lab.worker.prepare.written_pipeline import describe_written
+from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
-from pipeline_lab.worker.record.resources import Gpu, open_resources, sample_resources
+from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.train.course import Course
-from pipeline_lab.worker.train.evaluate import Evaluation
+from pipeline_lab.worker.train.course import Course, is_due
+from pipeline_lab.worker.train.evaluate import EvaluationPasses
 from pipeline_lab.worker.train.loops import make_loop, make_steps
 from pipeline_lab.worker.train.training_steps import Steps, Trainer
 from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit, find_tables, make_trainer
@@ -52,11 +53,7 @@ class Checkpoints:
 
     def after_steps(self, first: int, last: int) -> None:
         """Write one if it became due with one of these steps."""
-        if (
-            self._checkpoint is not None
-            and self._every is not None
-            and (last + 1) // self._every > first // self._every
-        ):
+        if self._checkpoint is not None and is_due(self._every, first, last + 1):
             self._checkpoint.write(self._path)
 
 
@@ -115,8 +112,8 @@ def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, data: JobDa
     recorded = WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock)
     windows = StepWindows(profiling, recorded, job.log)
     with contextlib.ExitStack() as stack:
-        resources = stack.enter_context(contextlib.closing(open_resources(job.folder.resources)))
-        stack.enter_context(sample_resources(resources, job.clock, windows.watch_memory, Gpu(is_gpu=device.is_gpu)))
+        gpu = Gpu(is_gpu=device.is_gpu)
+        stack.enter_context(sample_resources(job.folder.resources, job.clock, windows.watch_memory, gpu))
         recorder = stack.enter_context(
             contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
         )
@@ -131,7 +128,7 @@ def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, data: JobDa
         evaluated = None
         if has_ids and job.options.training.evaluate_every is not None:
             evaluated = stack.enter_context(contextlib.closing(TableWriter(job.folder.evaluated, EVALUATED)))
-        evaluation = Evaluation(job, trainer, data.evaluation, evaluated, data.first_evaluated)
+        evaluation = EvaluationPasses(job, trainer, data.evaluation, evaluated, data.first_evaluated)
         course = Course(job, windows, recorder, mark_step, checkpoints.after_steps, evaluation.run)
         loop = make_loop(job, trainer, steps, course)
         loop.run(trainer.distribute(dataset), follow)
@@ -182,9 +179,7 @@ def let_go() -> threading.Thread:
     """Give up the iterators that are kept, on a thread that waits for their ends; for processes that live on."""
     kept = list(_KEPT)
     _KEPT.clear()
-    thread = threading.Thread(target=kept.clear, name="iterator-end", daemon=True)
-    thread.start()
-    return thread
+    return clear_on_thread(kept)
 
 
 def _running(record: RunRecord) -> RunRecord:

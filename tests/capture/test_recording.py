@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.capture.recording import JobRank, Recording, find_rank
+from pipeline_lab.capture.recording import JobProcess, Recording, find_process
 from pipeline_lab.runs import recordings
 from pipeline_lab.runs.record import RunState, this_process
 from pipeline_lab.runs.store import RunStore, update_record
@@ -31,7 +31,7 @@ def test_a_lone_process_owns_its_run(tmp_path: Path) -> None:
 
 def test_processes_of_one_job_record_into_one_run(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    first, second = (Recording(store, "job", tags=(), place=JobRank(rank, 2, "job-7")) for rank in (0, 1))
+    first, second = (Recording(store, "job", tags=(), process=JobProcess(rank, 2, "job-7")) for rank in (0, 1))
     assert second.folder.path == first.folder.path
     assert second.own.path != first.own.path
     for recording in (first, second):
@@ -49,9 +49,9 @@ def test_a_process_whose_first_one_never_came_records_a_run_of_its_own(
 ) -> None:
     monkeypatch.setattr(recordings.join, "__defaults__", (0.0,))
     store = RunStore(tmp_path)
-    earlier = Recording(store, "job", tags=(), place=JobRank(0, 2, "job-7"))
+    earlier = Recording(store, "job", tags=(), process=JobProcess(0, 2, "job-7"))
     earlier.end(RunState.DONE)
-    late = Recording(store, "job", tags=(), place=JobRank(1, 2, "job-7"))
+    late = Recording(store, "job", tags=(), process=JobProcess(1, 2, "job-7"))
     assert late.is_owner
     assert late.folder.path != earlier.folder.path
     late.end(RunState.DONE)
@@ -60,7 +60,7 @@ def test_a_process_whose_first_one_never_came_records_a_run_of_its_own(
 
 def test_the_first_process_takes_nothing_with_it_that_others_record(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    first, second = (Recording(store, "job", tags=(), place=JobRank(rank, 2, "job-7")) for rank in (0, 1))
+    first, second = (Recording(store, "job", tags=(), process=JobProcess(rank, 2, "job-7")) for rank in (0, 1))
 
     class Profiler(FakeProfiler):
         def stop(self, *, save: bool) -> None:
@@ -79,18 +79,18 @@ def test_the_first_process_takes_nothing_with_it_that_others_record(tmp_path: Pa
 def test_a_run_whose_first_process_was_killed_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordings.join, "__defaults__", (0.0,))
     store = RunStore(tmp_path)
-    killed = Recording(store, "job", tags=(), place=JobRank(0, 2, "job-7"))
+    killed = Recording(store, "job", tags=(), process=JobProcess(0, 2, "job-7"))
     somebody_else = replace(this_process(), created_s=0.0)
     update_record(
         killed.folder, lambda record: replace(record, status=replace(record.status, supervisor=somebody_else))
     )
-    late = Recording(store, "job", tags=(), place=JobRank(1, 2, "job-7"))
+    late = Recording(store, "job", tags=(), process=JobProcess(1, 2, "job-7"))
     assert late.folder.path != killed.folder.path
 
 
 def test_a_process_that_nobody_launched_is_alone() -> None:
-    assert find_rank({}) == JobRank(0, 1, "")
-    assert find_rank({}).label == ""
+    assert find_process({}) == JobProcess(0, 1, "")
+    assert find_process({}).label == ""
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_process_that_nobody_launched_is_alone() -> None:
     ],
 )
 def test_launchers_say_which_process_it_is(environment: dict[str, str]) -> None:
-    place = find_rank(environment)
+    place = find_process(environment)
     assert (place.rank, place.size, place.label) == (2, 4, ".rank2")
     assert "7" in place.job
 
@@ -110,14 +110,14 @@ def test_launchers_say_which_process_it_is(environment: dict[str, str]) -> None:
 def test_tf_config_counts_the_chief_first() -> None:
     cluster = {"worker": ["a:1", "b:1"], "chief": ["c:1"], "ps": ["d:1"]}
     places = {
-        (kind, index): find_rank(
+        (kind, index): find_process(
             {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
         )
         for kind, index in (("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0))
     }
     assert [places[key].rank for key in (("chief", 0), ("worker", 0), ("worker", 1))] == [0, 1, 2]
     assert len({places[key].job for key in (("chief", 0), ("worker", 0), ("worker", 1))}) == 1
-    assert places["ps", 0] == JobRank()
+    assert places["ps", 0] == JobProcess()
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_tf_config_counts_the_chief_first() -> None:
     ],
 )
 def test_what_names_no_group_leaves_the_process_alone(environment: dict[str, str]) -> None:
-    assert find_rank(environment) == JobRank()
+    assert find_process(environment) == JobProcess()
 
 
 def test_a_job_can_be_named_by_hand() -> None:
-    assert find_rank({"PMI_RANK": "0", "PMI_SIZE": "2", "PIPELINE_LAB_JOB": "mine"}).job == "mine"
+    assert find_process({"PMI_RANK": "0", "PMI_SIZE": "2", "PIPELINE_LAB_JOB": "mine"}).job == "mine"

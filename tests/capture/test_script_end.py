@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lab.capture import script_end
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.script_end import NO_TENSORFLOW, ScriptEnd
+from pipeline_lab.programs import Program, module_of
+from pipeline_lab.runs.launch.runtime import module_command
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent, NoteEvent, read_events
 from pipeline_lab.runs.store import RunStore
@@ -56,3 +59,14 @@ def test_ctrl_c_once_more_ends_the_run_too(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         ScriptEnd(recording, finish, is_quiet=True).by_interrupt()
     assert RunStore(tmp_path).read(recording.folder.id).status.state is RunState.CANCELLED
+
+
+@pytest.mark.parametrize(("is_quiet", "told"), [(False, 1), (True, 0)])
+def test_the_verdict_is_told_by_a_process_of_its_own_unless_quiet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_quiet: bool, told: int
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(script_end.subprocess, "run", lambda command, **_: started.append(command))
+    recording = Recording(RunStore(tmp_path), "train.py", tags=())
+    ScriptEnd(recording, lambda: True, is_quiet=is_quiet).by_exit(0)
+    assert started == [module_command(module_of(Program.CLOSING), str(recording.folder.path))] * told

@@ -46,7 +46,7 @@ from pipeline_lab.worker.prepare.written_pipeline import describe_written
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.session import Checkpoints, run_session
-from pipeline_lab.worker.train.evaluate import Evaluation
+from pipeline_lab.worker.train.evaluate import EvaluationPasses
 from pipeline_lab.worker.workloads import data_and_step
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
@@ -106,7 +106,7 @@ def evaluate_names(options: str) -> list[dict[str, Any]]:
         job = Job(folder, parsed, EventLog(folder.events), StopRequest(), Clock())
         with contextlib.closing(TableWriter(folder.evaluated, EVALUATED)) as table:
             trainer = make_trainer(parsed, is_gpu=False)
-            Evaluation(job, trainer, lambda: _dataset(parsed, False), table, 0).run(1)
+            EvaluationPasses(job, trainer, lambda: _dataset(parsed, False), table, 0).run(1)
         rows: list[dict[str, Any]] = read_table(folder.evaluated, EVALUATED).to_pylist()
     return rows
 

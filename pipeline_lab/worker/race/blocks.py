@@ -31,7 +31,6 @@ from pipeline_lab.worker.record.resources import Gpu, ProcessorLoad
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.record.window_recorder import NO_WINDOW, WindowRecorder
 from pipeline_lab.worker.train.training_steps import Steps, Trainer
-from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,6 @@ class Arm:
         self._job, self._trainer, self._recorder = job, trainer, recorder
         self._calls, self._batches, self._buffers = steps, batches, buffers
         self._memory = ResidentMemory()
-        workload = job.options.workload
-        self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
         self._steps = self._batches_kept = 0
         self._left_batches = self._step_s = 0.0
 
@@ -241,8 +238,7 @@ class Arm:
             if keep_samples:
                 for one in taken:
                     self._note_samples(one.batch)
-            if self._pause_s:
-                time.sleep(self._pause_s)
+            self._job.pause()
             steps -= len(taken)
         return wait_ns
 

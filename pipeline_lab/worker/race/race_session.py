@@ -20,8 +20,9 @@ from pipeline_lab.worker.prepare.job_pipeline import Pipeline, find_files, open_
 from pipeline_lab.worker.prepare.user_code import OwnPipeline
 from pipeline_lab.worker.race.blocks import Arm, LoadMeter, count_epoch_batches
 from pipeline_lab.worker.race.rounds import Race, RaceJob
+from pipeline_lab.worker.record.pipeline_model import may_change
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
-from pipeline_lab.worker.record.resources import Gpu, open_resources, sample_resources
+from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.session import carries_ids, damage_named, describe_run, keep, mark_running, note_missing_gpu
@@ -59,7 +60,7 @@ class Buffers:
             for node, _ in self._nodes()
             if node.name == "Prefetch"
             for parameter in node.parameters
-            if parameter.name == "buffer_size" and not _may_change(parameter)
+            if parameter.name == "buffer_size" and not may_change(parameter)
         )
 
     def tuned(self) -> Parameters:
@@ -68,7 +69,7 @@ class Buffers:
             (node.id, parameter.name, parameter.state_value)
             for node, _ in self._nodes()
             for parameter in node.parameters
-            if _may_change(parameter)
+            if may_change(parameter)
         )
 
     def _nodes(self) -> Iterator[tuple[Any, float]]:
@@ -95,10 +96,6 @@ class Buffers:
                 "A race must know what an idle pipeline has buffered, and tf.data does not tell for batches that are "
                 "divided among several replicas; race with training.replicas = 1, or compare recorded runs."
             ) from None
-
-
-def _may_change(parameter: Any) -> bool:
-    return bool(parameter.tunable and parameter.min < parameter.max)
 
 
 def _is_asynchronous(node: Any) -> bool:
@@ -134,8 +131,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
             _warm_up(name, job, arm, part, options.warmup_seconds)
         mark_running(folder)
         table = stack.enter_context(contextlib.closing(TableWriter(folder.blocks, BLOCKS)))
-        resources = stack.enter_context(contextlib.closing(open_resources(folder.resources)))
-        stack.enter_context(sample_resources(resources, clock, lambda _: False, Gpu(is_gpu=device.is_gpu)))
+        stack.enter_context(sample_resources(folder.resources, clock, lambda _: False, Gpu(is_gpu=device.is_gpu)))
         _enter("racing", log, stop)
         Race(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
         if not stop.is_set:

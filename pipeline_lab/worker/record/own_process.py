@@ -1,8 +1,11 @@
-"""This process: its resident memory, and the priority of its threads."""
+"""This process: its resident memory, its threads and their priority."""
 
+import contextlib
 import ctypes
 import os
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 
 class ResidentMemory:
@@ -33,3 +36,36 @@ def lower_own_priority() -> None:
     """
     thread = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
+
+
+@contextlib.contextmanager
+def run_beside(name: str, work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run ``work`` on a thread while the block runs; the event tells it to end.
+
+    Raises:
+        OSError: What ended the work early, such as a full disk; raised at the end of the block.
+    """
+    end, errors = threading.Event(), list[OSError]()
+
+    def run() -> None:
+        try:
+            work(end)
+        except OSError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def clear_on_thread(iterators: list[Any]) -> threading.Thread:
+    """Give up iterators on a thread: destroying one waits for its autotuner's next round, up to a minute."""
+    thread = threading.Thread(target=iterators.clear, name="iterator-end", daemon=True)
+    thread.start()
+    return thread

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from pipeline_lab.runs.run_tables import MODEL, TableWriter
 from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.record.own_process import run_beside
 
 FIRST_PERIOD_S, PERIOD_S = 0.1, 1.0
 PERIOD_SHARE, LONG_PERIOD_SHARE = 20, 1000
@@ -70,6 +71,13 @@ class ModelProbe:
             self._table.extend(*zip(*rows, strict=True))
         return len(rows)
 
+    def sample_until(self, end: threading.Event) -> None:
+        """Sample whenever it is due, and once at the end."""
+        begun_s, nodes = time.monotonic(), 0
+        while not end.wait(period_s(time.monotonic() - begun_s, nodes)):
+            nodes = self.sample()
+        self.sample()
+
     def _first_node_of(self, iterator: Any) -> int:
         """Return where an iterator's nodes are counted from in the table."""
         if iterator not in self._first_node:
@@ -88,17 +96,9 @@ def sample_model(path: Path, clock: Clock, find: Callable[[], Any] | None = None
         find: Says what to follow; without it the probe is told.
     """
     with contextlib.closing(TableWriter(path, MODEL, SECONDS_PER_BATCH)) as table:
-        probe, end = ModelProbe(table, clock, find), threading.Event()
-        errors: list[OSError] = []
-        thread = threading.Thread(target=_sample_until, args=(probe, end, errors), name="model", daemon=True)
-        thread.start()
-        try:
+        probe = ModelProbe(table, clock, find)
+        with run_beside("model", probe.sample_until):
             yield probe
-        finally:
-            end.set()
-            thread.join()
-        if errors:
-            raise errors[0]
 
 
 def period_s(age_s: float, nodes: int) -> float:
@@ -110,17 +110,6 @@ def period_s(age_s: float, nodes: int) -> float:
     """
     young = min(max(FIRST_PERIOD_S, age_s / PERIOD_SHARE), PERIOD_S)
     return max(young, age_s / LONG_PERIOD_SHARE, nodes / MANY_NODES)
-
-
-def _sample_until(probe: ModelProbe, end: threading.Event, errors: list[OSError]) -> None:
-    begun_s = time.monotonic()
-    nodes = 0
-    try:
-        while not end.wait(period_s(time.monotonic() - begun_s, nodes)):
-            nodes = probe.sample()
-        probe.sample()
-    except OSError as error:
-        errors.append(error)
 
 
 def _rows(nodes: Any, number: int, parent: int, place: int = 0) -> Iterator[tuple[Any, ...]]:
@@ -143,10 +132,10 @@ def _rows(nodes: Any, number: int, parent: int, place: int = 0) -> Iterator[tupl
         node.buffered_elements,
         node.buffered_bytes,
         parallelism and parallelism.state_value,
-        parallelism and _may_change(parallelism),
+        parallelism and may_change(parallelism),
         cycle and cycle.value,
         buffer.state_value if buffer else most and most.value,
-        buffer and _may_change(buffer),
+        buffer and may_change(buffer),
     )
     for index, child in enumerate(node.inputs):
         if child in nodes:
@@ -157,5 +146,6 @@ def _budgets(optimization: Any) -> tuple[int, int]:
     return optimization.cpu_budget, optimization.ram_budget
 
 
-def _may_change(parameter: Any) -> bool:
+def may_change(parameter: Any) -> bool:
+    """Say whether a parameter of the model is the autotuner's to set."""
     return bool(parameter.tunable and parameter.min < parameter.max)

@@ -1,14 +1,10 @@
-"""How much of a batch is padding, for examples that carry their length.
-
-Rows of the steps and samples tables, written for every step, profiled or not.
-"""
+"""Rows of the steps and samples tables, written for every step, profiled or not, and how much of a batch is padding."""
 
 import contextlib
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 
 from pipeline_lab.runs.run_tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
@@ -43,6 +39,8 @@ def count_elements(batch: Batch) -> Batch:
     """
     if LENGTH not in batch or PADDED not in batch:
         return batch
+    import tensorflow as tf  # this module is for jobs without padding too
+
     padded: Any = batch[PADDED]
     is_ragged = isinstance(padded, tf.RaggedTensor)
     elements = tf.shape(padded.flat_values)[0] if is_ragged else tf.shape(padded)[0] * tf.shape(padded)[1]

@@ -1,9 +1,5 @@
-"""The course of a job's training: what surrounds each call of its steps, whoever makes the call.
+"""The course of a job's training: what surrounds each call of its steps, and the loop of our own that makes the calls."""
 
-Who calls the training steps: a loop of our own, from Python or inside a graph, or Keras' ``fit``.
-"""
-
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -16,7 +12,6 @@ from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.train.training_steps import Steps, TakenStep
-from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 PROGRESS_PERIOD_NS = NS_PER_S // 2
 PROGRESS_SHARE = 200
@@ -53,10 +48,8 @@ class Course:
         self._job, self._windows, self._recorder = job, windows, recorder
         self._mark_step, self._after_steps, self._evaluate = mark_step, after_steps, evaluate
         self._training = job.options.training
-        self._progress = Progress(job)
+        self._progress = StepProgress(job)
         self._memory = ResidentMemory()
-        workload = job.options.workload
-        self._pause_s = workload.python_ms / 1e3 if isinstance(workload, SyntheticWorkload) else 0.0
         self._step = 0
         self._away_since_ns: int | None = None
         self.needs_new_pipeline = False
@@ -101,9 +94,8 @@ class Course:
         self._after_steps(first, self._step - 1)
         self._windows.after_step(self._step - 1)
         self._progress.count_steps(max(0, self._step - max(first, self._training.warmup_steps)))
-        if self._pause_s:
-            time.sleep(self._pause_s)
-        if _is_due(self._training.evaluate_every, first, self._step):
+        self._job.pause()
+        if is_due(self._training.evaluate_every, first, self._step):
             self._go_away()
 
     def take_new_pipeline(self) -> None:
@@ -130,7 +122,7 @@ class Course:
         self._progress.report()
 
 
-class Progress:
+class StepProgress:
     """How far the steps after the warm-up have come."""
 
     def __init__(self, job: Job) -> None:
@@ -176,7 +168,7 @@ class Progress:
         return (self._job.clock.now_ns() - (self._begun_ns or 0)) / NS_PER_S
 
 
-def _is_due(every: int | None, before: int, by_now: int) -> bool:
+def is_due(every: int | None, before: int, by_now: int) -> bool:
     """Say whether something that is due every so many steps became due with the steps that were just taken."""
     return every is not None and by_now // every > before // every
 

@@ -1,6 +1,5 @@
 """Evaluation passes between the training steps: a pipeline of their own, and a step that leaves the model as it is."""
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,12 +9,13 @@ from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import EvaluationEvent, PhaseEvent
 from pipeline_lab.runs.run_tables import TableWriter
 from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.step_recorder import read_names, read_parts
 from pipeline_lab.worker.train.training_steps import Batch, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
 
-class Evaluation:
+class EvaluationPasses:
     """Evaluates the model whenever it is told to, each time from the beginning of the evaluation's data.
 
     Args:
@@ -52,8 +52,7 @@ class Evaluation:
             first_batch_ns = first_batch_ns or clock.now_ns() - started_ns
             results.append(self._trainer.read(self._trainer.evaluate(batch)))
             self._note_examples(batch)
-        # destroying an iterator waits for its autotuner's next round
-        threading.Thread(target=batches.clear, name="iterator-end", daemon=True).start()
+        clear_on_thread(batches)
         if not results and not self._job.stop.is_set:
             raise DataError(
                 "The evaluation has no batch to look at: its files hold fewer examples than one batch; hold out more files "

@@ -241,7 +241,7 @@ def test_a_first_batch_that_came_ends_nothing(tmp_path):
 
 def test_a_thread_that_leaves_stops_the_job_with_its_line():
     asked, before = [], os._exit
-    with pytest.raises(OwnCodeError, match=r"left by os._exit\(0\) at test_own_code.py, line "):
+    with pytest.raises(OwnCodeError, match=r"left by os._exit\(0\) at test_user_code.py, line "):
         _leave_on_a_thread(lambda: asked.append(True))
     assert asked == [True]
     assert os._exit is before

@@ -17,7 +17,6 @@ from pipeline_lab.worker.record.resources import (
     GpuReading,
     ProcessorLoad,
     ProcessorUse,
-    open_resources,
     sample_resources,
 )
 
@@ -152,7 +151,6 @@ class FakeNvml(ModuleType):
 
 def test_samples_are_taken_while_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "SAMPLE_PERIOD_S", 0.001)
-    table = open_resources(tmp_path / "resources")
     seen = threading.Event()
 
     def on_sample(rss_bytes: int) -> bool:
@@ -160,16 +158,15 @@ def test_samples_are_taken_while_the_block_runs(tmp_path: Path, monkeypatch: pyt
         seen.set()
         return True
 
-    with sample_resources(table, Clock(), on_sample, Gpu(is_gpu=False)):
+    with sample_resources(tmp_path / "resources", Clock(), on_sample, Gpu(is_gpu=False)):
         assert seen.wait(10)
-    table.close()
     rows = read_table(tmp_path / "resources", RESOURCES)
     assert rows.num_rows >= 1
     assert set(rows["flushing"].to_pylist()) == {True}
     assert set(rows["gpu_percent"].to_pylist()) == {None}
 
 
-def test_a_full_disk_reaches_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_reaches_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "SAMPLE_PERIOD_S", 0.001)
     failed = threading.Event()
 
@@ -178,8 +175,13 @@ def test_a_full_disk_reaches_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
             failed.set()
             raise OSError(errno.ENOSPC, "No space left on device")
 
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(resources, "TableWriter", lambda *_: FullTable())
+
     def run() -> None:
-        with sample_resources(FullTable(), Clock(), lambda _: False, Gpu(is_gpu=False)):  # type: ignore[arg-type]
+        with sample_resources(tmp_path / "resources", Clock(), lambda _: False, Gpu(is_gpu=False)):
             assert failed.wait(10)
 
     with pytest.raises(OSError, match="No space left"):

@@ -179,7 +179,7 @@ def test_the_python_time_of_the_synthetic_workload_comes_after_each_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("pipeline_lab.worker.train.course.time.sleep", pauses.append)
+    monkeypatch.setattr("pipeline_lab.worker.job.time.sleep", pauses.append)
     job = make_job(tmp_path, set_option(_options(3), "workload.python_ms", "20"))
     _train(job, _batches())
     assert pauses == [0.02] * 5
