@@ -1,7 +1,7 @@
 """Parts of the package that a room starts although they lie above it.
 
-The run store's launcher starts the worker, a watched script the closing words of the command line. They name a part by what it does; the façade, which is above all rooms, says which module that is
-(:func:`start_with`).
+The run store's launcher starts the worker, a watched script the closing words of the command line. They name a part by
+what it does; the façade, which is above all rooms, says which module that is (:func:`start_with`).
 """
 
 from collections.abc import Mapping

@@ -42,12 +42,12 @@ def show_ways_in() -> None:
             st.markdown("**Assemble a pipeline**  \nStage by stage, with advice and a prediction before it runs.")
             st.space("stretch")
             if st.button("New run", key="way-new"):
-                st.switch_page(links.NEW_RUN)
+                st.switch_page(links.NEW_RUN.path)
         with st.container(border=True, height="stretch"):
             st.markdown("**Open a log**  \nA profile that any TensorFlow, Keras or JAX job recorded, as it is.")
             st.space("stretch")
             if st.button("Open a log", key="way-log"):
-                st.switch_page(links.UPLOAD)
+                st.switch_page(links.UPLOAD.path)
         with st.container(border=True, height="stretch"):
             st.markdown("**Watch your own training**  \nNo line of the script changes; its run appears here.")
             st.space("stretch")

@@ -52,7 +52,7 @@ def open_page(run_store):  # noqa: ARG001  (no page may see the user's own store
         app = AppTest.from_file(str(SCRIPT), default_timeout=PATIENCE_S).run()
         for name, value in query.items():
             app.query_params[name] = value
-        app.switch_page(getattr(links, page.upper()))
+        app.switch_page(getattr(links, page.upper()).path)
         return app.run()
 
     return open_

@@ -37,7 +37,7 @@ def test_what_the_form_shows_is_what_races(open_page, run_store):
     assert app.multiselect[0].value == ["form"]
     assert "at least two arms" in app.info[0].value
     app.query_params["arms"] = "preset:baseline,form"
-    app.switch_page(links.RACE).run()
+    app.switch_page(links.RACE.path).run()
     app.button(key="race-start").click().run()
     assert read_race_options(run_store.runs()[0].options or {}).arm_names == ("baseline", "mine")
 

@@ -1,5 +1,6 @@
-"""Where the pages are, and how one page opens another."""
+"""All pages in one list, and how one page opens another."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,44 +10,75 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui.shared import state
 
 _APP = Path(__file__).parents[1]
-HOME, NEW_RUN, UPLOAD, RUNS, RUN, COMPARE, RACE, TUNE, HELP = (
-    str(_APP / page)
-    for page in (
-        "home_page.py",
-        "new_run/new_run_page.py",
-        "upload/upload_page.py",
-        "runs_page.py",
-        "run/run_page.py",
-        "compare_page.py",
-        "race_page.py",
-        "tune_page.py",
-        "help_page.py",
-    )
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the app.
+
+    Attributes:
+        script: Its file in ``ui/``.
+        title: Its name in the navigation.
+        url_path: Its address.
+        help: What it is for, as a tooltip in the navigation.
+    """
+
+    script: str
+    title: str
+    url_path: str
+    help: str | None = None
+
+    @property
+    def path(self) -> str:
+        return str(_APP / self.script)
+
+
+HOME = Page("home_page.py", "Pipeline Lab", "home")
+NEW_RUN = Page("new_run/new_run_page.py", "New run", "new", "Assemble an input pipeline and launch it.")
+UPLOAD = Page("upload/upload_page.py", "Open a log", "open", "Diagnose a profile log of any job.")
+RUNS = Page("runs_page.py", "Runs", "runs", "Every run: search, open, tag, delete.")
+COMPARE = Page("compare_page.py", "Compare", "compare", "Recorded runs side by side.")
+RACE = Page("race_page.py", "Race", "race", "Pipelines take turns: which is faster?")
+TUNE = Page("tune_page.py", "Tune", "tune", "Search for a faster pipeline.")
+RUN = Page("run/run_page.py", "Run", "run", "One run: verdict, charts, options, source.")
+HELP = Page("help_page.py", "Help", "help", "What the words mean, and what the app was started with.")
+PAGES = (
+    HOME,
+    NEW_RUN,
+    UPLOAD,
+    RUNS,
+    COMPARE,
+    RACE,
+    TUNE,
+    RUN,
+    HELP,
 )
+"""In the order of the navigation; the first opens by itself."""
+
 RUNS_PARAMETER, ARMS_PARAMETER, START_PARAMETER, FROM_PARAMETER = "runs", "arms", "start", "from"
 
 
 def open_run(run_id: str) -> NoReturn:
     """Leave this page for a run's."""
-    st.switch_page(RUN, query_params={"run": run_id})
+    st.switch_page(RUN.path, query_params={"run": run_id})
 
 
 def open_comparison(run_ids: list[str]) -> NoReturn:
     """Leave this page for the comparison of these runs, the baseline first."""
-    st.switch_page(COMPARE, query_params={RUNS_PARAMETER: ",".join(run_ids)})
+    st.switch_page(COMPARE.path, query_params={RUNS_PARAMETER: ",".join(run_ids)})
 
 
 def open_race(arms: list[str]) -> NoReturn:
     """Leave this page for the start of a race between these arms, the baseline first."""
-    st.switch_page(RACE, query_params={ARMS_PARAMETER: ",".join(arms)})
+    st.switch_page(RACE.path, query_params={ARMS_PARAMETER: ",".join(arms)})
 
 
 def open_tune(start: str) -> NoReturn:
     """Leave this page for the start of a search; ``start`` is ``preset:NAME``, ``run:ID`` or ``form``."""
-    st.switch_page(TUNE, query_params={START_PARAMETER: start})
+    st.switch_page(TUNE.path, query_params={START_PARAMETER: start})
 
 
 def open_new_run(options: RunOptions, origin: str) -> NoReturn:
     """Leave this page for the form, filled anew; ``origin`` is ``preset:NAME`` or ``run:ID``."""
     state.start(options, origin)
-    st.switch_page(NEW_RUN, query_params={FROM_PARAMETER: origin})
+    st.switch_page(NEW_RUN.path, query_params={FROM_PARAMETER: origin})

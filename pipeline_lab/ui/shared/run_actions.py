@@ -86,7 +86,7 @@ def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
     st.markdown(f"**{escape(record.name)}** and everything it recorded will be gone.")
     if st.button("Delete for good", type="primary", key=f"{key}-confirm"):
         _attempt(lambda: store.remove(record.id))
-        st.switch_page(links.RUNS)
+        st.switch_page(links.RUNS.path)
 
 
 def _attempt(action: Callable[[], object]) -> None:
@@ -113,4 +113,4 @@ def show_unkept(store: RunStore, folder: RunFolder) -> None:
 def throw_away(store: RunStore, folder: RunFolder) -> None:
     """Delete the log with everything that was found in it, and go back to where logs are opened."""
     store.remove(folder.id)
-    st.switch_page(links.UPLOAD)
+    st.switch_page(links.UPLOAD.path)
