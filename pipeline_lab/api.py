@@ -320,8 +320,8 @@ def explain(
         >>> from pipeline_lab import explain
         >>> dataset = tf.data.Dataset.range(10_000).map(lambda x: x + 1).batch(32)
         >>> diagnosis = explain(dataset, steps=20, store="profiles")
-        >>> diagnosis.verdict.verdict_class.value
-        'input-bound'
+        >>> diagnosis.source.kind
+        'run'
     """
     from pipeline_lab.capture.record_dataset import record_dataset
 

@@ -77,15 +77,12 @@ def record_dataset(
 
 
 def _options(name: str, steps: int) -> RunOptions:
-    return read_options(
-        {
-            "name": name,
-            # is not called: the dataset is here already
-            "workload": {"kind": "module", "target": "__main__:explain"},
-            "training": {"steps": steps},
-            "profiling": {
-                "steps_per_window": max(1, min(STEPS_PER_WINDOW, steps)),
-                "every_steps": max(STEPS_PER_WINDOW, steps // WINDOWS),
-            },
-        }
-    )
+    # the target is not called: the dataset is here already
+    workload = {"kind": "module", "target": "__main__:explain"}
+    document = {"name": name, "workload": workload, "training": {"steps": steps}}
+    steps = read_options(document).training.steps or 1  # refuses what is no number of steps
+    windows = {
+        "steps_per_window": min(STEPS_PER_WINDOW, steps),
+        "every_steps": max(STEPS_PER_WINDOW, steps // WINDOWS),
+    }
+    return read_options(document | {"profiling": windows})

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.options.race_options import read_race_options
+from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from tests.support.races import fill_race
@@ -23,8 +24,15 @@ def main() -> None:
     record = read_record(folder)
     if record.kind is RunKind.RACE:
         race = read_race_options(record.options or {})
-        arms = (planted(true_ms(arm), arm.name, race.pairs) for arm in race.arms)
+        arms = (planted(_step_ms(arm), arm.name, race.pairs) for arm in race.arms)
         fill_race(folder, *arms, block_steps=race.block_steps)
+
+
+def _step_ms(options: RunOptions) -> float:
+    """Return the true step time; of a pipeline without a map only whether it prefetches counts."""
+    if options.pipeline.find("map") is not None:
+        return true_ms(options)
+    return 20.0 if options.pipeline.find("prefetch") is None else 12.0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ One line of JSON per task, ``{"task": name, "arguments": {…}}``, is answered b
 """
 
 import contextlib
+import doctest
 import functools
 import hashlib
 import itertools
@@ -31,7 +32,7 @@ from pipeline_lab.capture import remote
 from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.profile_windows import ProfileWindows
 from pipeline_lab.capture.shared_profiler import OwnProfiler
-from pipeline_lab.errors import CaptureError, DataError, OptionsError, PipelineLabError
+from pipeline_lab.errors import CaptureError, DataError, PipelineLabError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import recordings
@@ -430,17 +431,30 @@ def explain_a_dataset(store: str, fails: bool = False) -> dict[str, Any]:
     return {"verdict": described["verdict"], "tf_data": described["tf_data"], "html": diagnosis._repr_html_()}
 
 
+def run_example_of_explain(folder: str) -> str:
+    """Run the example in the description of ``explain``, and return what differs from what it shows."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(explain, globs={})
+    said: list[str] = []
+    with contextlib.chdir(folder), contextlib.redirect_stdout(sys.stderr):
+        results = doctest.DocTestRunner(verbose=False).run(example, out=said.append)
+    return "".join(said) if results.attempted else "There is no example."
+
+
 def refused_settings() -> dict[str, str]:
     """Return what is said of settings that cannot be."""
     said = {}
     attempts = {
         "explain": lambda: explain(tf.data.Dataset.range(8), steps=0),
+        "dataset": lambda: explain(5),  # type: ignore[arg-type]
+        "steps": lambda: explain(tf.data.Dataset.range(8), steps="many"),  # type: ignore[arg-type]
+        "step": lambda: explain(tf.data.Dataset.range(8), 5),  # type: ignore[arg-type]
+        "store": lambda: explain(tf.data.Dataset.range(8), store=5),  # type: ignore[arg-type]
         "windows": lambda: ProfileWindows(steps_per_window=0),
     }
     for name, attempt in attempts.items():
         try:
             attempt()
-        except OptionsError as error:
+        except PipelineLabError as error:
             said[name] = str(error)
     return said
 
@@ -582,6 +596,7 @@ TASKS = {
         run_own,
         sample_the_busiest,
         explain_a_dataset,
+        run_example_of_explain,
         refused_settings,
         stop_recording,
         train_again,

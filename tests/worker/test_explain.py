@@ -32,4 +32,12 @@ def test_an_error_comes_through_and_is_kept(ask_tensorflow, tmp_path):
 def test_impossible_settings_are_refused_in_a_sentence(ask_tensorflow):
     refused = ask_tensorflow("refused_settings")
     assert refused["explain"].startswith("training.steps should be a whole number from 1")
+    assert refused["dataset"] == "explain takes a tf.data.Dataset, not an object of type int."
+    assert refused["steps"].startswith("training.steps should be a whole number")
+    assert refused["step"] == "The step is a function of a batch, not an object of type int."
+    assert refused["store"] == "A store is a RunStore or the path of its folder, not an object of type int."
     assert refused["windows"].startswith("steps_per_window should be a whole number from 1")
+
+
+def test_the_example_of_its_description_runs(ask_tensorflow, tmp_path):
+    assert ask_tensorflow("run_example_of_explain", folder=str(tmp_path)) == ""
