@@ -12,7 +12,6 @@ from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report import content
 from pipeline_lab.report.comparison_report import stage_table
-from pipeline_lab.report.comparison_tables import format_value, is_worth_a_row, signed_value
 
 MAX_RUN_COLUMNS = 4
 
@@ -59,18 +58,15 @@ def _differences(found: tuple[Difference, ...], names: list[str]) -> Iterator[Re
 def _numbers(comparison: Comparison, names: list[str]) -> Table:
     """Show numbers down and runs across for a few runs; for many, the main numbers across and runs down."""
     if len(names) > MAX_RUN_COLUMNS:
-        main = [each for each in comparison.measures if each.name in _MAIN]
+        main = [each for each in comparison.measures if each.key in _MAIN]
         table = _table("", *(each.title for each in main))
         for number, name in enumerate(names):
-            table.add_row(Text(name), *(format_value(each.values[number], each.unit) for each in main))
+            table.add_row(Text(name), *(each.texts[number] for each in main))
         return table
     table = _table("", *names, *(["difference"] if len(names) == 2 else []))
-    for each in filter(is_worth_a_row, comparison.measures):
-        cells = [format_value(value, each.unit) for value in each.values]
-        if len(names) == 2:
-            difference = each.difference(1)
-            cells.append("–" if difference is None else signed_value(difference, each.unit))
-        table.add_row(each.title, *cells)
+    for each in comparison.measures:
+        if each.is_worth_a_row:
+            table.add_row(each.title, *each.texts, *([each.difference_text(1)] if len(names) == 2 else []))
     return table
 
 

@@ -157,7 +157,7 @@ class Comparison(Displayed):
 
     def find_measure(self, name: str) -> Measure | None:
         """Return the measure of that name, or None if no run has it."""
-        return next((each for each in self.measures if each.name == name), None)
+        return next((each for each in self.measures if each.key == name), None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``compare --json``; times in ms, shares in percent."""
@@ -311,4 +311,4 @@ def _ratio_document(ratio: StepTimeRatio | Unavailable) -> dict[str, Any]:
 
 def _measure_document(each: Measure) -> dict[str, Any]:
     values = [value.to_json() if isinstance(value, Unavailable) else value for value in each.values]
-    return {"name": each.name, "unit": each.unit, "better": each.better, "values": values}
+    return {"name": each.key, "unit": each.metric.unit.value, "better": each.metric.better, "values": values}

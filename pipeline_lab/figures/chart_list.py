@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
+from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
@@ -51,17 +51,6 @@ from pipeline_lab.tuning.search_result import Tuning
 Drawing: TypeAlias = go.Figure | Unavailable
 Charted = TypeVar("Charted")
 Part = TypeVar("Part")
-
-
-class Topic(StrEnum):
-    """The parts of a run's page, in their order."""
-
-    STALLS = "Input stalls"
-    PIPELINE = "Pipeline"
-    GAPS = "Idle gaps"
-    SAMPLING = "File sampling"
-    MEMORY = "Memory"
-    STEPS = "Steps and loss"
 
 
 @dataclass(frozen=True)
@@ -417,6 +406,11 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     ),
 )
 """Every chart of a comparison, in the order in which pages and reports show them."""
+
+
+def find_chart(name: str) -> Chart[Diagnosis]:
+    """Return a run's chart by its name; an unknown one is a programming error."""
+    return next(chart for chart in CHARTS if chart.name == name)
 
 
 def charts_of(section: Topic) -> list[Chart[Diagnosis]]:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.analysis.metrics import Topic, Unit
 from pipeline_lab.analysis.verdict.verdict import Evidence
 from pipeline_lab.comparison.compared_stages import ComparedStages, StageRow, StageUse
 from pipeline_lab.comparison.differences import Difference
-from pipeline_lab.comparison.measures import Measure, Value
+from pipeline_lab.comparison.measures import Measure
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
-from pipeline_lab.figures.chart_list import Topic as ChartSection
 from pipeline_lab.report import comparison_tables
 from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
@@ -76,15 +76,6 @@ def _change(values: Sequence[str]) -> str:
     return "–" if set(values) == {"–"} else " → ".join(values)
 
 
-_GROUPS = {
-    ChartSection.STALLS: ("stalls",),
-    ChartSection.GAPS: ("gaps",),
-    ChartSection.SAMPLING: ("sampling",),
-    ChartSection.MEMORY: ("memory",),
-    ChartSection.STEPS: ("steps", "learning"),
-}
-"""Which measures stand with which charts."""
-
 MAX_RUN_COLUMNS = 4
 """With more runs than this, tables have a row per run."""
 
@@ -96,12 +87,12 @@ _OUTCOME_WORDS = {
 }
 
 _ORDER = (
-    ChartSection.STEPS,
-    ChartSection.STALLS,
-    ChartSection.PIPELINE,
-    ChartSection.GAPS,
-    ChartSection.SAMPLING,
-    ChartSection.MEMORY,
+    Topic.STEPS,
+    Topic.STALLS,
+    Topic.PIPELINE,
+    Topic.GAPS,
+    Topic.SAMPLING,
+    Topic.MEMORY,
 )
 
 
@@ -209,7 +200,7 @@ def _evidence(comparison: Comparison) -> tuple[Evidence, ...]:
         for name in ("median_step_ms", "examples_per_second", "wait_ms", "exposed_ms", "idle_percent")
     )
     return tuple(
-        Evidence(each.title, " → ".join(comparison_tables.format_value(value, each.unit) for value in each.values))
+        Evidence(each.title, " → ".join(each.texts))
         for each in found
         if each is not None and not any(isinstance(value, Unavailable) for value in each.values)
     )
@@ -262,14 +253,14 @@ def _source_block(names: str, diff: str | None) -> Block:
     return Code(f"Pipeline source of {names} against the baseline's", diff, "diff", folded=True)
 
 
-def _section_blocks(section: ChartSection, comparison: Comparison) -> tuple[Block, ...]:
+def _section_blocks(section: Topic, comparison: Comparison) -> tuple[Block, ...]:
     pictures = tuple(picture_of(chart, comparison) for chart in COMPARISON_CHARTS if chart.section is section)
-    if section is ChartSection.PIPELINE:
+    if section is Topic.PIPELINE:
         stages = comparison.stages
         return pictures if isinstance(stages, Unavailable) else (*pictures, stage_table(stages, comparison.runs))
-    ratios = (_ratio_table(comparison),) if section is ChartSection.STEPS else ()
-    groups = _GROUPS[section]
-    measures = [e for e in comparison.measures if e.group in groups and comparison_tables.is_worth_a_row(e)]
+    ratios = (_ratio_table(comparison),) if section is Topic.STEPS else ()
+    topics = (section, Topic.PIPELINE) if section is Topic.STEPS else (section,)
+    measures = [each for each in comparison.measures if each.metric.topic in topics and each.is_worth_a_row]
     return (*ratios, *pictures, *((_measure_table(measures, comparison),) if measures else ()))
 
 
@@ -304,9 +295,9 @@ def _measure_table(measures: list[Measure], comparison: Comparison) -> Table:
     """Write one row per measure for a pair, one row per run for more runs."""
     names = [run.name for run in comparison.runs]
     if len(names) == 2:
-        rows = tuple((each.title, *_cells(each), _difference_cell(each)) for each in measures)
+        rows = tuple((each.title, *each.texts, _difference_cell(each)) for each in measures)
         return Table("Numbers", ("Number", *names, "Difference"), rows, numeric=(1, 2, 3), note=_reasons(measures))
-    by_run = zip(*(_cells(each) for each in measures), strict=True)
+    by_run = zip(*(each.texts for each in measures), strict=True)
     return Table(
         "Numbers",
         ("Run", *(each.title for each in measures)),
@@ -316,22 +307,18 @@ def _measure_table(measures: list[Measure], comparison: Comparison) -> Table:
     )
 
 
-def _cells(each: Measure) -> tuple[str, ...]:
-    return tuple(comparison_tables.format_value(value, each.unit) for value in each.values)
-
-
 def _difference_cell(each: Measure) -> str:
     difference, baseline = each.difference(1), each.values[0]
     if difference is None:
         return "–"
-    text = comparison_tables.signed_value(difference, each.unit)
-    if each.unit == "%" or isinstance(baseline, Unavailable) or not baseline or not difference:
+    text = each.difference_text(1)
+    if each.metric.unit is Unit.PERCENT or isinstance(baseline, Unavailable) or not baseline or not difference:
         return text
     return f"{text} ({comparison_tables.signed_percent(100 * difference / baseline)})"
 
 
 def _reasons(measures: list[Measure]) -> str:
-    values: list[Value] = [value for each in measures for value in each.values]
+    values = [value for each in measures for value in each.values]
     reasons = dict.fromkeys(value.reason for value in values if isinstance(value, Unavailable))
     return f"–: not measured. {' '.join(reasons)}" if reasons else ""
 

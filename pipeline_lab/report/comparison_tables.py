@@ -7,11 +7,10 @@ import pyarrow as pa
 
 from pipeline_lab.comparison.compared_stages import ComparedStages
 from pipeline_lab.comparison.differences import Difference
-from pipeline_lab.comparison.measures import Measure, Value
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
+from pipeline_lab.units import format_percent
 
 MEASURE_TABLE = pa.schema(
     [
@@ -69,43 +68,10 @@ def data_tables(comparison: Comparison) -> dict[str, pa.Table]:
     }
 
 
-def is_worth_a_row(measure: Measure) -> bool:
-    """Say whether people want to see a measure: a cause of idle time that no run has is left out."""
-    return measure.group != "gaps" or any(isinstance(value, Unavailable) or value for value in measure.values)
-
-
-def format_value(value: Value, unit: str) -> str:
-    """Write a measure's value for people; ``–`` where it was not measured."""
-    if isinstance(value, Unavailable):
-        return "–"
-    if unit == "ms":
-        if value == 0:
-            return "0 ms"
-        return format_duration(value * NS_PER_MS)
-    if unit == "%":
-        return format_percent(value)
-    if unit == "bytes":
-        return format_bytes(value)
-    return format_count(value) if value == round(value) or value >= 100 else f"{value:.3g}"
-
-
-def signed_value(value: float, unit: str) -> str:
-    """Write a difference with its sign; shares differ by percentage points."""
-    if value == 0:
-        return "±0"
-    size = f"{abs(value):.3g} points" if unit == "%" else format_value(abs(value), unit)
-    return f"{_sign(value)}{size}"
-
-
 def signed_percent(percent: float) -> str:
     """Write a relative difference with its sign."""
-    return f"{_sign(percent)}{format_percent(abs(percent))}"
-
-
-def _sign(value: float) -> str:
-    if value == 0:
-        return "±"
-    return "+" if value > 0 else "−"
+    sign = "+" if percent > 0 else "−" if percent < 0 else "±"
+    return f"{sign}{format_percent(abs(percent))}"
 
 
 def _measures(comparison: Comparison) -> pa.Table:
@@ -116,8 +82,8 @@ def _measures(comparison: Comparison) -> pa.Table:
             rows.append(
                 {
                     "run": run.name,
-                    "measure": each.name,
-                    "unit": each.unit,
+                    "measure": each.key,
+                    "unit": each.metric.unit.value,
                     "value": None if missing else value,
                     "difference": each.difference(number),
                     "reason": value.reason if isinstance(value, Unavailable) else None,

@@ -8,15 +8,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
+from pipeline_lab.analysis.metrics import Topic, number_rows
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import Topic as ChartSection
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.report import run_tables
 from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
-from pipeline_lab.report.numbers import headline_rows
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.units import format_bytes, format_count
 
@@ -48,9 +47,9 @@ class RunReport:
             warnings=_warnings(self.run),
             notes=notes_of(self.run, self.notes),
             sections=(
-                Section("Numbers", (Table("Numbers", ("Number", "Value"), headline_rows(diagnosis)),)),
+                Section("Numbers", (Table("Numbers", ("Number", "Value"), number_rows(diagnosis)),)),
                 *_findings(diagnosis),
-                *(Section(section.value, _chart_blocks(section, diagnosis)) for section in ChartSection),
+                *(Section(section.value, _chart_blocks(section, diagnosis)) for section in Topic),
                 Section("What ran", told_blocks(self.run)),
             ),
         )
@@ -162,25 +161,25 @@ def _findings(diagnosis: Diagnosis) -> tuple[Section, ...]:
     return (Section("Findings", (Table("Findings", ("Kind", "What", "Evidence"), rows),)),)
 
 
-def _chart_blocks(section: ChartSection, diagnosis: Diagnosis) -> tuple[Block, ...]:
+def _chart_blocks(section: Topic, diagnosis: Diagnosis) -> tuple[Block, ...]:
     pictures = tuple(picture_of(chart, diagnosis) for chart in charts_of(section))
     return (*pictures, *section_tables(section, diagnosis))
 
 
-def section_tables(section: ChartSection, diagnosis: Diagnosis) -> list[Table]:
+def section_tables(section: Topic, diagnosis: Diagnosis) -> list[Table]:
     """Return the tables that stand below a section's charts."""
-    if section is ChartSection.PIPELINE:
+    if section is Topic.PIPELINE:
         stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
         return [] if isinstance(stages, Unavailable) else [run_tables.stages(stages)]
-    if section is ChartSection.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
+    if section is Topic.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
         return [run_tables.longest_waits(diagnosis.input_stalls)]
-    if section is ChartSection.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
+    if section is Topic.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
         return [run_tables.idle_causes(diagnosis.idle_gaps), run_tables.longest_gaps(diagnosis.idle_gaps)]
-    if section is ChartSection.SAMPLING and not isinstance(diagnosis.file_sampling, Unavailable):
+    if section is Topic.SAMPLING and not isinstance(diagnosis.file_sampling, Unavailable):
         return [run_tables.files(diagnosis.file_sampling)]
-    if section is ChartSection.STEPS and not isinstance(diagnosis.kept_outputs, Unavailable):
+    if section is Topic.STEPS and not isinstance(diagnosis.kept_outputs, Unavailable):
         return [run_tables.outputs(diagnosis.kept_outputs)]
-    if section is ChartSection.MEMORY:
+    if section is Topic.MEMORY:
         stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
         held = [] if isinstance(stages, Unavailable) else [run_tables.buffers(stages)]
         cost = diagnosis.profiler_cost

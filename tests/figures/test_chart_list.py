@@ -6,9 +6,11 @@ import plotly.graph_objects as go
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import CHARTS, Chart, Topic, charts_of
+from pipeline_lab.figures.chart_list import CHARTS, Chart, charts_of, find_chart
 from pipeline_lab.figures.theme import THEMES, Mode, notes_of
+from pipeline_lab.ui.run import live
 from tests.support import results
 
 DIAGNOSIS = results.diagnosis()
@@ -83,6 +85,11 @@ def test_background_and_text_belong_to_the_mode(chart, mode):
 @every_chart
 def test_a_chart_survives_json(chart):
     assert "NaN" not in draw(chart).to_json()
+
+
+def test_a_chart_is_found_by_its_name_wherever_it_stands_in_the_list():
+    assert all(find_chart(chart.name) is chart for chart in CHARTS)
+    assert [find_chart(name).name for name in live.SO_FAR] == list(live.SO_FAR)
 
 
 def test_names_are_unique_and_every_section_has_charts():

@@ -1,3 +1,4 @@
+from pipeline_lab.analysis.metrics import METRICS, find_metric
 from pipeline_lab.ui.shared.glossary import GLOSSARY, explain
 from tests.ui.conftest import texts
 
@@ -26,8 +27,14 @@ def test_every_meaning_is_a_sentence():
 
 
 def test_a_number_is_explained_by_the_word_that_its_name_holds():
-    assert explain("Input wait, profiled steps") == GLOSSARY["Input wait"]
+    assert explain("Input wait, profiled steps") == find_metric("wait_percent").explanation
     assert explain("exposed input wait") == GLOSSARY["Exposed stall"]
-    assert explain("mean step") == explain("Step time, median") == GLOSSARY["Mean and median step"]
-    assert explain("P, median step as it ran") == GLOSSARY["G, D and P"]
-    assert explain("Files") is None
+    assert explain("mean step") == find_metric("mean_step_ms").explanation
+    assert explain("Step time, median") == GLOSSARY["Median step"]
+    assert explain("P, median step as it ran") == find_metric("end_to_end_ms").explanation
+    assert explain("thread pool") == GLOSSARY["Thread pool"]
+    assert explain("marker") is None
+
+
+def test_every_number_that_is_shown_by_itself_is_explained():
+    assert all(each.explanation == explain(each.label or each.title) for each in METRICS)

@@ -1,6 +1,6 @@
 """The short form of a report for notebooks: the answer, its evidence, the numbers. No script, no style sheet."""
 
-from pipeline_lab.figures.chart_list import Topic as ChartSection
+from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.report.content import Content, Section, Table, Text
 from pipeline_lab.report.renderers.html import render_template
 from pipeline_lab.report.renderers.markdown import write_markdown
@@ -42,4 +42,4 @@ def _shorten(content: Content) -> Content:
     return Content(content.title, (), content.answer, content.warnings, (), sections)
 
 
-_SHOWN = frozenset({"Numbers", "Findings", ChartSection.PIPELINE.value, "What differs", "Steps and loss", "The race"})
+_SHOWN = frozenset({"Numbers", "Findings", Topic.PIPELINE.value, "What differs", "Steps and loss", "The race"})

@@ -13,7 +13,7 @@ import streamlit as st
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import PipelineLabError, Unavailable
-from pipeline_lab.figures.chart_list import Topic, charts_of
+from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.figures.job_charts import step_time
 from pipeline_lab.figures.stall_charts import stall_over_time
 from pipeline_lab.report.content import Picture
@@ -44,6 +44,8 @@ from pipeline_lab.units import NS_PER_S, format_count, format_duration
 
 POLL_S = 1.0
 REDRAW_S = 3.0
+SO_FAR = ("device-timeline", "idle-by-cause")
+"""Charts of the windows of a job that is still going on."""
 """Charts follow less often than progress: their steps are read and summed up anew each time."""
 _CALM = "<style>[data-testid='stStatusWidget'] { visibility: hidden }</style>"
 """A page that looks at its run every second is always at work; Streamlit's sign for it would blink."""
@@ -158,7 +160,8 @@ def _show_steps(job: JobSteps) -> None:
 
 def _show_gaps(diagnosis: Diagnosis) -> None:
     """Show what the windows that are analysed so far say about the device."""
-    for chart in charts_of(Topic.GAPS)[:2]:
+    for name in SO_FAR:
+        chart = find_chart(name)
         drawing = chart.draw(diagnosis, state.mode())
         if not isinstance(drawing, Unavailable):
             show_live_chart(drawing, f"live-{chart.name}", chart.description)

@@ -5,8 +5,8 @@ from functools import partial
 
 import streamlit as st
 
+from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.run import details, header, live, race_view, sections, tune_view, verdict, what_if

@@ -9,11 +9,11 @@ import streamlit as st
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels
+from pipeline_lab.analysis.metrics import Topic, topic_rows
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import Topic, charts_of
+from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.figures.marks import add_row_targets, event_place
-from pipeline_lab.report.numbers import section_rows
 from pipeline_lab.report.run_report import section_tables
 from pipeline_lab.report.run_tables import stage_blocks
 from pipeline_lab.ui.shared import contents, state
@@ -76,7 +76,7 @@ def _show_missing(missing: dict[str, str]) -> None:
 
 def show_numbers(section: Topic, diagnosis: Diagnosis) -> None:
     """Show the numbers of a section side by side."""
-    contents.show_numbers(section.name, section_rows(section, diagnosis))
+    contents.show_numbers(section.name, topic_rows(section, diagnosis))
 
 
 def show_tables(section: Topic, diagnosis: Diagnosis) -> None:

@@ -6,12 +6,12 @@ import pyarrow.compute as pc
 
 from pipeline_lab.analysis.activity.event_names import Kind, host_kind
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
 from pipeline_lab.analysis.timeline.look import Found, rank_operations, step_at
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.chart_list import Topic
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 MAX_OPERATIONS = 8
