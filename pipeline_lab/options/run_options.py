@@ -1,10 +1,6 @@
-"""Options documents of earlier versions, brought to today's fields so that runs recorded then still open.
-
-Everything that one run is told, as one validated document.
+"""The options of one run, as one validated document; those of earlier versions are brought to today's fields.
 
 ``SCHEMA_VERSION`` history: 1, the first one.
-
-Options around a workload of the user's own, whose code decides what else would be chosen here.
 """
 
 from collections.abc import Sequence
@@ -16,8 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain
-from pipeline_lab.options.fitting import check_training, check_workload
-from pipeline_lab.options.lengths import check_lengths
+from pipeline_lab.options.fitting import check_fit
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.setting import set_in
 from pipeline_lab.options.training import TrainingOptions
@@ -86,9 +81,7 @@ class RunOptions(Options):
 
     @model_validator(mode="after")
     def _stages_fit_workload(self) -> "RunOptions":
-        check_workload(self.workload, self.pipeline, self.training)
-        check_lengths(self.workload, self.pipeline)
-        check_training(self.training, self.workload, self.pipeline)
+        check_fit(self.workload, self.pipeline, self.training)
         if self.file_sizes == ():
             raise ValueError("training.held_out_files leaves no file to train on; hold out fewer")
         _check_amount(self)

@@ -1,6 +1,5 @@
 """The function of the audio workload: a WAV file becomes a spectrum for each frame, as many as the clip is long."""
 
-from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.pipeline.workload_source import WorkloadSource
 from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.stages.code import Code, assign_call
@@ -40,7 +39,7 @@ def audio_source(workload: AudioWorkload) -> WorkloadSource:
 
 def bucket_line(stage: BucketStage, workload: AudioWorkload) -> str:
     """Write the stage that batches clips by their length."""
-    boundaries = ", ".join(str(each) for each in boundaries_in_frames(stage, workload))
+    boundaries = ", ".join(str(each) for each in workload.boundaries_in_frames(stage))
     arguments = [
         'lambda clip: clip["length"]',
         f"bucket_boundaries=[{boundaries}]",

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage, BucketStage
 from pipeline_lab.statistics.streams import IntArray
@@ -81,7 +80,7 @@ def padding_share(batches: list[IntArray]) -> float:
 
 def _sort_in(frames: IntArray, stage: BucketStage, workload: AudioWorkload) -> IntArray:
     """Return the bucket of each length."""
-    return np.searchsorted(boundaries_in_frames(stage, workload), frames, side="right").astype(np.int64)
+    return np.searchsorted(workload.boundaries_in_frames(stage), frames, side="right").astype(np.int64)
 
 
 def _batches(lengths: IntArray, size: int) -> IntArray:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.clip_lengths import frames_of, predict_padding
 from pipeline_lab.stages.batches import BatchStage, BucketStage
@@ -97,7 +96,7 @@ def _pixels_bytes(options: RunOptions) -> Iterator[int]:
         yield from (0 for _ in stages)
         return
     number_bytes = 1
-    for stage, size in zip(stages, image_sizes(workload, options.pipeline), strict=True):
+    for stage, size in zip(stages, workload.image_sizes(options.pipeline), strict=True):
         number_bytes = FLOAT_BYTES if isinstance(stage, AugmentStage) else number_bytes
         yield number_bytes * CHANNELS * size**2
 

@@ -66,5 +66,5 @@ class Job:
 
     def pause(self) -> None:
         """Spend the time that the workload's Python takes after a call, if it takes any."""
-        if python_ms := getattr(self.options.workload, "python_ms", 0.0):
+        if python_ms := self.options.workload.pause_ms:
             time.sleep(python_ms / 1e3)

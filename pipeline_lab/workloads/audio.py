@@ -6,6 +6,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline_lab.fields import FileSizes
+from pipeline_lab.stages.batches import BucketStage
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.workload import Workload, check_folder
 
 
@@ -37,7 +39,18 @@ class AudioWorkload(Workload):
         "shortest_s": ("data", ("tones",)),
         "longest_s": ("data", ("tones",)),
     }
+    sorts_by_length: ClassVar = True
     step_options: ClassVar = frozenset({"precision"})
+
+    def check(self, pipeline: PipelineOptions) -> None:
+        stage = pipeline.first(BucketStage)
+        frames = () if stage is None else self.boundaries_in_frames(stage)
+        for number in range(1, len(frames)):
+            if stage is not None and frames[number] == frames[number - 1]:
+                raise ValueError(
+                    f"the boundaries {stage.boundaries_s[number - 1]:g} and {stage.boundaries_s[number]:g} s lie in one "
+                    f"frame ({self.frame_samples} samples); put them further apart, or make frames shorter"
+                )
 
     @model_validator(mode="after")
     def _fields_fit(self) -> "AudioWorkload":
@@ -51,6 +64,10 @@ class AudioWorkload(Workload):
         return self.clips_per_class if self.data == "tones" else None
 
     @property
+    def users_folder(self) -> str | None:
+        return self.folder
+
+    @property
     def has_varied_lengths(self) -> bool:
         return True
 
@@ -59,3 +76,7 @@ class AudioWorkload(Workload):
         """Mean of lengths that are even over their logarithm, s."""
         shortest, longest = self.shortest_s, self.longest_s
         return shortest if shortest == longest else (longest - shortest) / math.log(longest / shortest)
+
+    def boundaries_in_frames(self, stage: BucketStage) -> tuple[int, ...]:
+        """Return the boundaries of the buckets in frames, rounded up."""
+        return tuple(math.ceil(each * self.sample_rate_hz / self.frame_samples) for each in stage.boundaries_s)

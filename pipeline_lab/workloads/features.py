@@ -5,7 +5,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.units import format_bytes
 from pipeline_lab.workloads.workload import FLOAT_BYTES, Workload
+
+LARGEST_PROTOBUF_BYTES = 2**31 - 1
 
 
 class FeaturesWorkload(Workload):
@@ -32,9 +36,34 @@ class FeaturesWorkload(Workload):
     own_stages: ClassVar = ("parse", "lookup")
     shown_with: ClassVar = {"table_shards": ("layout", ("sharded",))}
 
+    def check(self, pipeline: PipelineOptions) -> None:
+        kinds = [stage.stage for stage in pipeline.stages]
+        if self.layout == "replicated" and "lookup" in kinds:
+            raise ValueError("records of the replicated layout hold their vectors; remove the lookup stage")
+        if self.layout in ("lookup", "constant") and "lookup" not in kinds:
+            raise ValueError(
+                f"the {self.layout} layout needs a lookup stage, which reads the table; only variables can be read by the "
+                "training step"
+            )
+        if "lookup" in kinds and kinds.index("lookup") < kinds.index("parse"):
+            raise ValueError("lookup needs the number of the image, which parse reads; put parse before it")
+        if self.layout == "constant" and self.table_bytes > LARGEST_PROTOBUF_BYTES:
+            raise ValueError(
+                f"a table of {format_bytes(self.table_bytes)} cannot be a constant: TensorFlow writes constants into its "
+                "graph, a protobuf message, and those end at 2 GB; choose the layout lookup, variable or sharded"
+            )
+
     @property
     def file_sizes(self) -> tuple[int, ...]:
         return self.examples_per_file
+
+    def no_room(self, memory_bytes: int) -> str | None:
+        if self.held_bytes <= memory_bytes:
+            return None
+        return (
+            f"The table of vectors takes {format_bytes(self.held_bytes)}, but this job may use {format_bytes(memory_bytes)} of "
+            "memory here; choose the layout lookup, which leaves the table on disk, or fewer or shorter vectors."
+        )
 
     @property
     def images(self) -> int:

@@ -5,6 +5,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.workload import Workload
 
 
@@ -32,6 +34,46 @@ class GeneratorWorkload(Workload):
 
     has_files: ClassVar = False
     shown_with: ClassVar = {"workers": ("producer", ("threads", "processes"))}
+
+    made_by_python: ClassVar = True
+    computes: ClassVar = False
+
+    def check(self, pipeline: PipelineOptions) -> None:
+        read = pipeline.first(ReadStage)
+        if read is not None and read.mode == "sample":
+            raise ValueError("mode = sample weighs files by their size, which generators do not have; use interleave")
+        if read is not None and read.mode == "map":
+            raise ValueError("mode = map makes datasets of files, which generators do not have; use flat_map")
+        if self.ids == "strings" and pipeline.find("prefetch_to_device"):
+            raise ValueError("strings cannot be copied to a device; use prefetch, or ids = numbers")
+        if self.examples_at_once == 1:
+            return
+        if pipeline.find("unbatch"):
+            raise ValueError("unbatch does not go with generators that yield several examples at once; remove it")
+        for stage in pipeline.stages:
+            if stage.stage == "batch":
+                return
+            if stage.is_part:
+                raise ValueError(
+                    f"{stage.stage} before batch would count what a generator yields at once, {self.examples_at_once} "
+                    "examples; put it behind batch"
+                )
+
+    @property
+    def has_names(self) -> bool:
+        return self.ids == "strings"
+
+    @property
+    def known_fields(self) -> frozenset[str]:
+        if self.producer != "in_line":  # how long the examples take is not how long one waits for them
+            return frozenset({"compute_ms", "examples_per_generator"})
+        return frozenset({"example_ms", "examples_at_once", "compute_ms", "examples_per_generator"})
+
+    def set_ms(self, stage: str) -> float:
+        return self.example_ms if stage == "read" and self.producer == "in_line" else 0.0
+
+    def examples_per_call(self, stage: str) -> int:
+        return self.examples_at_once if stage == "read" else 1
 
     @property
     def file_sizes(self) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline_lab.fields import FileSizes
+from pipeline_lab.stages.functions import AugmentStage, ViewsStage
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.workload import Workload, check_folder
 
 
@@ -38,6 +40,30 @@ class ImagesWorkload(Workload):
     }
     step_options: ClassVar = frozenset({"precision", "xla", "accumulate", "replicas"})
 
+    def check(self, pipeline: PipelineOptions) -> None:
+        size = self.image_size
+        for stage, behind in zip(pipeline.stages, self.image_sizes(pipeline), strict=True):
+            if isinstance(stage, ViewsStage) and stage.size > size:
+                raise ValueError(f"views of {stage.size} pixels do not fit into images of {size} pixels")
+            if isinstance(stage, AugmentStage):
+                padded = size + 2 * stage.pad
+                if stage.crop is not None and stage.crop > padded:
+                    raise ValueError(f"a crop of {stage.crop} does not fit into padded images of {padded} pixels")
+                if stage.cutout > (stage.crop or size):
+                    raise ValueError(f"a cutout of {stage.cutout} is larger than the image; make it smaller")
+            size = behind
+
+    def image_sizes(self, pipeline: PipelineOptions) -> tuple[int, ...]:
+        """Return height and width of the images behind each stage, pixels."""
+        sizes, size = [], self.image_size
+        for stage in pipeline.stages:
+            if isinstance(stage, ViewsStage):
+                size = stage.size
+            elif isinstance(stage, AugmentStage):
+                size = stage.crop or size + 2 * stage.pad
+            sizes.append(size)
+        return tuple(sizes)
+
     @model_validator(mode="after")
     def _places_fit_the_data(self) -> "ImagesWorkload":
         check_folder(self.data, self.folder)
@@ -50,6 +76,14 @@ class ImagesWorkload(Workload):
     @property
     def file_sizes(self) -> tuple[int, ...] | None:
         return self.examples_per_file if self.is_made else None
+
+    @property
+    def users_pattern(self) -> str | None:
+        return self.pattern
+
+    @property
+    def users_folder(self) -> str | None:
+        return self.folder
 
     @property
     def needs_probe(self) -> bool:

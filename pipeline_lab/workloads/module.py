@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.workload import Workload
 
 _TARGET = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -50,18 +51,6 @@ Arguments = Annotated[
 ]
 """Numbers, texts, true, false or null by name; written ``batch=64, shuffle=false`` in one line."""
 
-CODE_DECIDES = (
-    "evaluate_every",
-    "held_out_files",
-    "keep_outputs_of_step",
-    "precision",
-    "xla",
-    "accumulate",
-    "replicas",
-    "learning_rate",
-)
-"""Training options that the user's own code stands in for."""
-
 
 class ModuleWorkload(Workload):
     """Take the dataset and the training step from a Python module of your own; its code runs with your rights."""
@@ -80,6 +69,22 @@ class ModuleWorkload(Workload):
 
     is_code: ClassVar = True
     has_files: ClassVar = False
+    decides: ClassVar = (
+        "evaluate_every",
+        "held_out_files",
+        "keep_outputs_of_step",
+        "precision",
+        "xla",
+        "accumulate",
+        "replicas",
+        "learning_rate",
+    )
+
+    def check(self, pipeline: PipelineOptions) -> None:
+        if not self.target:
+            raise ValueError("workload.target is missing; write package.module:function")
+        if pipeline.stages:
+            raise ValueError("the stages of a module workload are those of its own dataset; remove pipeline.stages")
 
     @field_validator("target")
     @classmethod

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.workload import Workload
 
 Kind = Literal["int64", "float32", "bytes"]
@@ -84,18 +85,16 @@ class RecordsWorkload(Workload):
 
     own_stages: ClassVar = ("parse",)
     step_options: ClassVar = frozenset({"precision"})
+    parses_batches: ClassVar = True
+    finds_features: ClassVar = True
 
     @field_validator("features")
     @classmethod
     def _features_can_be_read(cls, text: str) -> str:
         return format_features(parse_features(text))
 
-    def check(self) -> None:
-        """Refuse what cannot be run.
-
-        Raises:
-            ValueError: Pattern or features are missing, or the label is none.
-        """
+    def check(self, pipeline: PipelineOptions) -> None:
+        del pipeline
         if not self.pattern:
             raise ValueError("pattern is empty; give the path of your files, such as /data/train-*.tfrecord")
         features = {feature.name: feature for feature in self.parsed_features}
@@ -111,6 +110,17 @@ class RecordsWorkload(Workload):
             )
         if len(features) == 1:
             raise ValueError("there is nothing but the label to train on; name another feature")
+
+    def varies_in(self, pipeline: PipelineOptions) -> bool:
+        return self.has_varied_features and not pipeline.is_vectorised("parse")
+
+    @property
+    def users_pattern(self) -> str:
+        return self.pattern
+
+    @property
+    def has_labels(self) -> bool:
+        return self.label is not None
 
     @property
     def needs_probe(self) -> bool:

@@ -39,10 +39,40 @@ class SyntheticWorkload(Workload):
     """``sleep`` leaves the cores free, as waiting for storage does; ``spin`` keeps a core busy, as decoding does."""
 
     own_stages: ClassVar = ("map",)
+    computes: ClassVar = False
 
     @property
     def file_sizes(self) -> tuple[int, ...]:
         return self.examples_per_file
+
+    @property
+    def known_fields(self) -> frozenset[str]:
+        times = {"read_ms", "map_ms", "tail_every", "tail_ms", "jitter_percent", "compute_ms", "python_ms"}
+        return frozenset({*times, "examples_per_file"})
+
+    @property
+    def sleeps(self) -> bool:
+        return self.work == "sleep"
+
+    @property
+    def spins(self) -> bool:
+        return self.work == "spin"
+
+    @property
+    def pause_ms(self) -> float:
+        return self.python_ms
+
+    def set_ms(self, stage: str) -> float:
+        if stage == "map":
+            slow = 1.0 / self.tail_every if self.tail_every else 0.0
+            return (1.0 - slow) * self.map_ms + slow * self.tail_ms
+        return self.read_ms if stage == "read" else 0.0
+
+    def order_ms(self, stage: str, examples: float, held_examples: float) -> float:
+        """One slow record in ``tail_every`` keeps the others waiting until it is done, unless that many may wait beside it."""
+        if stage != "map" or not self.tail_every:
+            return 0.0
+        return examples / self.tail_every * self.tail_ms * min(1.0, self.tail_every / held_examples)
 
     @property
     def has_varied_lengths(self) -> bool:

@@ -7,6 +7,7 @@ makes its data and its training step with TensorFlow. :mod:`pipeline_lab.workloa
 from typing import ClassVar
 
 from pipeline_lab.fields import Options
+from pipeline_lab.stages.pipeline import PipelineOptions
 
 FLOAT_BYTES = 4
 ID_BYTES = 8
@@ -28,11 +29,101 @@ class Workload(Options):
     """It reads files that can be held out, dropped from the page cache and simulated."""
     step_options: ClassVar[frozenset[str]] = frozenset()
     """Training options that its step knows and those of other workloads do not: precision, xla, accumulate, replicas."""
+    decides: ClassVar[tuple[str, ...]] = ()
+    """Training options that its own code stands in for."""
+    made_by_python: ClassVar[bool] = False
+    """Python makes its examples, which only one thread of a process at a time can do."""
+    computes: ClassVar[bool] = True
+    """Its step computes something, and does not only take time."""
+    sorts_by_length: ClassVar[bool] = False
+    """Its examples have a length that `bucket_by_sequence_length` can sort by."""
+    parses_batches: ClassVar[bool] = False
+    """Its records are best parsed in whole batches, so forms put its own stages behind `batch`."""
+    finds_features: ClassVar[bool] = False
+    """What its records hold can be read from the files; forms offer to."""
+
+    def check(self, pipeline: PipelineOptions) -> None:
+        """Refuse a pipeline that does not suit the workload.
+
+        Raises:
+            ValueError: The first thing that does not.
+        """
+
+    def varies_in(self, pipeline: PipelineOptions) -> bool:
+        """Say whether the examples that a pipeline puts into batches differ in length."""
+        del pipeline
+        return self.has_varied_lengths
 
     @property
     def file_sizes(self) -> tuple[int, ...] | None:
         """Examples in each file or generator; None for the user's own data, which a job counts when it starts."""
         return None
+
+    @property
+    def users_pattern(self) -> str | None:
+        """The glob that names the user's own files; None where nothing is named so."""
+        return None
+
+    @property
+    def users_folder(self) -> str | None:
+        """The folder of the user's own files; None where none is named."""
+        return None
+
+    def no_room(self, memory_bytes: int) -> str | None:
+        """Return why a job cannot fit into so much memory, as a sentence; None if it can, as far as that is known."""
+        del memory_bytes
+        return None
+
+    @property
+    def has_names(self) -> bool:
+        """Say whether each example carries a name beside its id."""
+        return False
+
+    @property
+    def has_labels(self) -> bool:
+        """Say whether its outputs can be held against labels."""
+        return True
+
+    @property
+    def known_fields(self) -> frozenset[str]:
+        """Fields whose change has an effect that is known: they are times, or the length of an epoch."""
+        return frozenset({"examples_per_file"})
+
+    @property
+    def sleeps(self) -> bool:
+        """Say whether the times that it sets pass without a core."""
+        return False
+
+    @property
+    def spins(self) -> bool:
+        """Say whether the time that it sets for its step keeps a core busy."""
+        return False
+
+    @property
+    def pause_ms(self) -> float:
+        """Python work between two steps, ms."""
+        return 0.0
+
+    def set_ms(self, stage: str) -> float:
+        """Return the time per example that its own numbers set for a stage, ms; 0 where none do."""
+        del stage
+        return 0.0
+
+    def order_ms(self, stage: str, examples: float, held_examples: float) -> float:
+        """Return what it takes to hand on so many examples in order where some of them are known to be slow, ms.
+
+        Args:
+            stage: Whose calls run at the same time.
+            examples: To be handed on.
+            held_examples: That may wait beside a slow one.
+        """
+        del stage, examples, held_examples
+        return 0.0
+
+    def examples_per_call(self, stage: str) -> int:
+        """Return the examples that one call of a stage's function makes."""
+        del stage
+        return 1
 
     @property
     def needs_probe(self) -> bool:

@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.options.lengths import boundaries_in_frames
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.workloads.audio import AudioWorkload
@@ -63,7 +62,7 @@ def test_batches_that_do_not_suit_the_lengths_are_refused_in_one_sentence(docume
 def test_boundaries_are_frames_of_the_clips() -> None:
     workload = AudioWorkload(sample_rate_hz=1000, frame_samples=100)
     stage = BucketStage(boundaries_s=(1, 2.05), batch_sizes=(8, 4, 2))
-    assert boundaries_in_frames(stage, workload) == (10, 21)
+    assert workload.boundaries_in_frames(stage) == (10, 21)
     assert stage.size == 5  # of 8, 4 and 2, the mean
 
 

@@ -9,11 +9,7 @@ from pipeline_lab.errors import DataError, OptionsError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.found_features import check_depth
 from pipeline_lab.runs.machine import usable_memory_bytes
-from pipeline_lab.units import format_bytes
-from pipeline_lab.workloads.features import FeaturesWorkload
-from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.module import ModuleWorkload
-from pipeline_lab.workloads.records import RecordsWorkload
 
 
 def check_room(options: RunOptions) -> None:
@@ -22,15 +18,9 @@ def check_room(options: RunOptions) -> None:
     Raises:
         OptionsError: Its table is larger.
     """
-    workload = options.workload
-    if not isinstance(workload, FeaturesWorkload):
-        return
-    held_bytes, memory_bytes = workload.held_bytes, usable_memory_bytes()
-    if held_bytes > memory_bytes:
-        raise OptionsError(
-            f"The table of vectors takes {format_bytes(held_bytes)}, but this job may use {format_bytes(memory_bytes)} of "
-            "memory here; choose the layout lookup, which leaves the table on disk, or fewer or shorter vectors."
-        )
+    why = options.workload.no_room(usable_memory_bytes())
+    if why is not None:
+        raise OptionsError(why)
 
 
 def check_launchable(options: RunOptions) -> None:
@@ -46,9 +36,9 @@ def check_launchable(options: RunOptions) -> None:
         start = Path(workload.folder or Path.cwd())
         if not _is_there(workload.module.partition(".")[0], start):
             raise OptionsError(no_such_module(workload.module, start))
-    if isinstance(workload, RecordsWorkload | ImagesWorkload) and workload.pattern:
+    if workload.users_pattern:
         try:
-            check_depth(workload.pattern)
+            check_depth(workload.users_pattern)
         except DataError as error:
             raise OptionsError(str(error)) from None
 

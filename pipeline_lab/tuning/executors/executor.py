@@ -17,8 +17,6 @@ from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.version import __version__
-from pipeline_lab.workloads.audio import AudioWorkload
-from pipeline_lab.workloads.images import ImagesWorkload
 
 
 class SearchStoppedError(PipelineLabError):
@@ -174,10 +172,9 @@ def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
 def _missing(options: RunOptions) -> str:
     """Return the user's files that this machine does not see; empty where it sees some, or none are asked for."""
     workload = options.workload
-    pattern = getattr(workload, "pattern", None)
+    pattern, folder = workload.users_pattern, workload.users_folder
     if pattern and not glob.glob(pattern):  # noqa: PTH207, Path.glob takes no absolute pattern
-        return str(pattern)
-    folder = workload.folder if isinstance(workload, AudioWorkload | ImagesWorkload) else None
+        return pattern
     return folder if folder and not Path(folder).expanduser().is_dir() else ""
 
 

@@ -31,7 +31,6 @@ from pipeline_lab.ui.shared.draft import (
 from pipeline_lab.ui.shared.fields import edit_field, edit_fields
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import format_percent
-from pipeline_lab.workloads.module import CODE_DECIDES
 from pipeline_lab.workloads.records import RecordFeature, parse_features
 from pipeline_lab.workloads.registry import WORKLOADS
 
@@ -89,7 +88,7 @@ def edit_draft(draft: Draft) -> Draft:
     document["pipeline"] = _edit_pipeline(draft, key)
     with st.container(border=True):
         st.markdown("**Training**")
-        own = CODE_DECIDES if document["workload"]["kind"] == "module" else ()
+        own = WORKLOADS[document["workload"]["kind"]].decides
         document["training"] = _edit_training(document["training"], f"{key}.training", own)
     with st.container(border=True):
         st.markdown("**Profiling**")
@@ -109,14 +108,14 @@ def _edit_workload(draft: Draft, key: str) -> Document:
             st.rerun()
         st.caption(escape(WORKLOADS[workload["kind"]].__doc__ or ""))
         edited = edit_fields(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
-        if workload["kind"] == "records":
+        if WORKLOADS[workload["kind"]].finds_features:
             show_record_features(draft, edited, key)
         return edited
 
 
 def _offered(present: str) -> list[str]:
     """Return the workloads to choose from; code of the user's only where the app may run it."""
-    return [kind for kind in WORKLOADS if kind != "module" or kind == present or access.may_run_code()]
+    return [kind for kind, each in WORKLOADS.items() if not each.is_code or kind == present or access.may_run_code()]
 
 
 def _edit_pipeline(draft: Draft, key: str) -> Document:
@@ -125,7 +124,7 @@ def _edit_pipeline(draft: Draft, key: str) -> Document:
         _edit_stage(draft, index, stage, f"{key}.stage{draft.stage_keys[index]}")
         for index, stage in enumerate(draft.stages)
     ]
-    if draft.document["workload"]["kind"] == "module":
+    if WORKLOADS[draft.document["workload"]["kind"]].is_code:
         st.caption("The stages are those of your own dataset. What is chosen here is applied to it.")
         return edit_fields(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -14,17 +14,12 @@ from pipeline_lab.runs.found_features import suggest_label
 from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.workloads.records import RecordFeature, format_features
 from pipeline_lab.workloads.registry import FUNCTION_STAGES, WORKLOADS
+from pipeline_lab.workloads.workload import Workload
 
 Document = dict[str, Any]
 
-_OF_VARIED_LENGTH = ("audio",)
-"""Workloads whose examples differ in length, whatever their options."""
-
 _BATCHES = ("batch", "bucket_by_sequence_length")
 """Stages that put examples into batches."""
-
-_OF_SOME_STEPS = ("xla", "accumulate", "replicas")
-"""Training options that not every workload's step knows."""
 
 _AT_THE_END = {"prefetch": 1, "prefetch_to_device": 2}
 """Stages that stay last when others are added, the higher one behind the lower."""
@@ -106,26 +101,27 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     """Switch to another workload: its defaults, its own stages in the place of the old one's, batches that suit it."""
     if draft.document["workload"]["kind"] == kind:
         return draft
-    training = {**draft.document["training"], **TrainingOptions().model_dump(mode="json", include={*_OF_SOME_STEPS})}
-    workload = WORKLOADS[kind]().model_dump(mode="json")
-    document = {**draft.document, "workload": workload, "training": training}
+    workload = WORKLOADS[kind]()
+    unknown = {option for each in WORKLOADS.values() for option in each.step_options} - workload.step_options
+    training = {**draft.document["training"], **TrainingOptions().model_dump(mode="json", include=unknown)}
+    document = {**draft.document, "workload": workload.model_dump(mode="json"), "training": training}
     fresh = max(draft.stage_keys, default=-1) + 1
-    own_kinds = [stage for stage in WORKLOADS[kind].own_stages if stage not in WORKLOADS[kind].optional_stages]
-    if WORKLOADS[kind].is_code:  # brings a dataset of its own
+    own_kinds = [stage for stage in workload.own_stages if stage not in workload.optional_stages]
+    if workload.is_code:  # brings a dataset of its own
         return replace(draft, document=document).with_stages([], ())
     if not draft.stages:
-        fitting = [_suited(default_stage(stage), kind) for stage in ("read", *own_kinds, "batch", "prefetch")]
+        fitting = [_suited(default_stage(stage), workload) for stage in ("read", *own_kinds, "batch", "prefetch")]
         return replace(draft, document=document).with_stages(fitting, tuple(range(fresh, fresh + len(fitting))))
     place = next((i for i, stage in enumerate(draft.stages) if stage["stage"] in FUNCTION_STAGES), 1)
     kept = [
         pair for pair in zip(draft.stages, draft.stage_keys, strict=True) if pair[0]["stage"] not in FUNCTION_STAGES
     ]
     own = [(default_stage(stage), fresh + offset) for offset, stage in enumerate(own_kinds)]
-    if kind in _OF_VARIED_LENGTH:  # its examples are decoded one by one
+    if workload.has_varied_lengths:  # its examples are decoded one by one
         place = min(place, next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place))
-    if kind == "records":  # features of any length are parsed in whole batches
+    if workload.parses_batches:
         place = 1 + next((i for i, (stage, _) in enumerate(kept) if stage["stage"] in _BATCHES), place - 1)
-    pairs = [(_suited(stage, kind), key) for stage, key in kept[:place] + own + kept[place:]]
+    pairs = [(_suited(stage, workload), key) for stage, key in kept[:place] + own + kept[place:]]
     changed = replace(draft, document=document)
     return changed.with_stages([stage for stage, _ in pairs], tuple(key for _, key in pairs))
 
@@ -137,11 +133,11 @@ def with_features(draft: Draft, workload: Document, features: Sequence[RecordFea
     return replace(draft, document=document, generation=draft.generation + 1)
 
 
-def _suited(stage: Document, kind: str) -> Document:
+def _suited(stage: Document, workload: Workload) -> Document:
     """Return a stage as the workload can use it: only examples of different lengths are padded or sorted by length."""
     if stage["stage"] not in _BATCHES:
         return stage
-    if kind in _OF_VARIED_LENGTH:
+    if workload.has_varied_lengths:
         parallel = {"mode": "padded_batch", "num_parallel_calls": None, "deterministic": None}
         return {**stage, **parallel} if stage.get("mode") == "batch" else stage
     return {**stage, "mode": "batch"} if stage["stage"] == "batch" else default_stage("batch")
@@ -152,9 +148,10 @@ def stages_to_offer(draft: Draft) -> list[str]:
     present = {stage["stage"] for stage in draft.stages}
     batches = () if "unbatch" in present or not present.intersection(_BATCHES) else _BATCHES
     single = {*(stage for stage in present if STAGE_TYPES[stage].once), *batches}
-    kind = draft.document["workload"]["kind"]
-    foreign = FUNCTION_STAGES.difference(WORKLOADS[kind].own_stages)
-    foreign |= {"rebatch"} if kind in _OF_VARIED_LENGTH else {"bucket_by_sequence_length"}
+    workload = WORKLOADS[draft.document["workload"]["kind"]]()
+    foreign = FUNCTION_STAGES.difference(workload.own_stages)
+    foreign |= {"rebatch"} if workload.has_varied_lengths else set()
+    foreign |= set() if workload.sorts_by_length else {"bucket_by_sequence_length"}
     return [stage for stage in STAGE_TYPES if stage not in foreign | single]
 
 

@@ -11,7 +11,6 @@ from pipeline_lab.runs.run_tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLE
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.train.training_steps import Batch, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
-from pipeline_lab.workloads.generator import GeneratorWorkload
 
 PADDED, LENGTH, ELEMENTS = "spectrum", "length", "elements"
 """Entries of a batch: what is padded, the examples' own lengths, and how much the step was sent, where that was counted."""
@@ -93,7 +92,7 @@ class StepRecorder:
         is_padded = has_ids and job.options.workload.has_varied_lengths
         self._padding = TableWriter(job.folder.padding, PADDING) if is_padded else None
         workload = job.options.workload
-        has_names = has_ids and isinstance(workload, GeneratorWorkload) and workload.ids == "strings"
+        has_names = has_ids and workload.has_names
         self._names = TableWriter(job.folder.names, NAMES) if has_names else None
         self._kept_step, self._outputs = job.options.training.keep_outputs_of_step, job.folder.outputs
         self._has_ids = has_ids

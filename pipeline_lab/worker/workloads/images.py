@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.options.image_size import image_sizes
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
@@ -291,7 +290,7 @@ class ImagesDataAndStep(DataAndStep[ImagesWorkload]):
 
     def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
         del tables, pipeline
-        size = image_sizes(self.workload, options.pipeline)[-1]
+        size = self.workload.image_sizes(options.pipeline)[-1]
         classes = KNOWN_CLASSES.get(self.workload.data, self.workload.classes)
         return ImageTrainer(options.training, place(options.training.replicas, is_gpu=is_gpu), size, classes)
 
