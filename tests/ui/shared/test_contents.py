@@ -3,6 +3,7 @@
 from pipeline_lab.report.content import Table
 from pipeline_lab.ui.run.header import as_typed
 from pipeline_lab.ui.shared.contents import write_table
+from tests.ui.conftest import run_function
 
 
 def test_a_table_keeps_quantities_in_one_piece_on_the_right():
@@ -21,3 +22,15 @@ def test_long_cells_are_cut():
 
 def test_notes_keep_their_lines():
     assert as_typed("one\r\n*two*\u202e\n") == "one  \n\\*two\\*⟨U\\+202E⟩"
+
+
+def _names_out_of_a_trace() -> None:
+    from pipeline_lab.ui.shared import contents
+
+    contents.show_numbers("evidence", [("functions", "__train__ [here](//elsewhere)")])
+
+
+def test_what_a_trace_names_means_nothing_in_markdown():
+    app = run_function(_names_out_of_a_trace)
+    assert not app.exception
+    assert app.metric[0].value == r"\_\_train\_\_ \[here\]\(//elsewhere\)"

@@ -22,7 +22,7 @@ from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_watched_race
 from tests.ui.conftest import live_charts, texts
 
-TRACE = Path(__file__).parents[1] / "data" / "python_between_steps.xplane.pb"
+TRACE = Path(__file__).parents[2] / "data" / "python_between_steps.xplane.pb"
 THREE = RaceOptions(name="three", arms=(BASELINE.options, OPTIMISED.options, BASELINE.options))
 
 

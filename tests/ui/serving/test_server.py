@@ -10,7 +10,7 @@ from pipeline_lab.figures.theme import THEMES
 from pipeline_lab.ui.serving.server import CONFIG, SCRIPT, streamlit_config
 from tests.ui.conftest import run_function
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_streamlit_finds_the_app_in_the_file():
