@@ -28,7 +28,7 @@ class DataError(PipelineLabError):
     """A data file of the job is missing, empty or damaged."""
 
 
-class OwnCodeError(PipelineLabError):
+class UserCodeError(PipelineLabError):
     """Code that the user brought along stopped a job."""
 
 

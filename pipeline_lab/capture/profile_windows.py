@@ -30,7 +30,7 @@ from pydantic import ValidationError
 from pipeline_lab.capture.live_iterators import note_new_iterators
 from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.sampler import Sampler
-from pipeline_lab.capture.shared_profiler import OwnProfiler, make_room_for_others
+from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.explaining import explain as explain_options
 from pipeline_lab.options.profiling import ProfilingOptions
@@ -78,7 +78,7 @@ class TrainingSession:
         device = f"GPU 0: {gpus[0]['name']}" if gpus else "CPU"
         self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device, gpus)})
         self.recording.enter("training")
-        recorder = self.recording.windows(OwnProfiler())
+        recorder = self.recording.windows(SharedProfiler())
         make_room_for_others(recorder.pause, recorder.resume)
         self._windows = StepWindows(
             options, recorder, self.recording.log, first_step=first_step, max_cost_share=max_cost_share

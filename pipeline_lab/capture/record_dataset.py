@@ -20,8 +20,8 @@ from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import explain_user_error as name_failure
-from pipeline_lab.worker.prepare.device import Device, describe_gpus
-from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.prepare.device import JobDevice, describe_gpus
+from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.prepare.user_errors import FirstBatch
 from pipeline_lab.worker.session import build_and_train, let_go
 
@@ -53,12 +53,12 @@ def record_dataset(
         raise OptionsError(f"The step is a function of a batch, not an object of type {type(step).__name__}.")
     options = _options(name, steps)
     gpus = describe_gpus()
-    device = Device(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
+    device = JobDevice(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
     environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, gpus)}
     folder = recordings.begin(store, name, tags=(TAG,), environment=environment)
     job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
     given = SimpleNamespace(make_dataset=lambda: dataset, step=step)
-    pipeline = OwnPipeline(Path.cwd(), given, FirstBatch(None, Path.cwd(), lambda _: None), given.make_dataset)
+    pipeline = UserPipeline(Path.cwd(), given, FirstBatch(None, Path.cwd(), lambda _: None), given.make_dataset)
     try:
         build_and_train(job, device, pipeline, [], [])
     except KeyboardInterrupt:

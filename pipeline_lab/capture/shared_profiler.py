@@ -64,7 +64,7 @@ _starting = threading.Lock()
 """Held between a look at the profiler and its start: ``watch`` and ``ProfileWindows`` may record in one process."""
 
 
-class OwnProfiler:
+class SharedProfiler:
     """Starts and stops sessions of ``tf.profiler.experimental`` that make room for the job's own."""
 
     def start(self, logdir: Path) -> None:

@@ -210,14 +210,14 @@ class Watcher:
         note_new_iterators()
         from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.sampler import Sampler
-        from pipeline_lab.capture.shared_profiler import OwnProfiler, make_room_for_others
+        from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
         from pipeline_lab.worker.note.environment import describe_environment
 
         self._saw_tensorflow = True
         recording = self._recording
         recording.describe(describe_environment(None, []))
         recording.enter("training")
-        recorder = recording.windows(OwnProfiler())
+        recorder = recording.windows(SharedProfiler())
         windows = ClockWindows(
             recording,
             recorder,

@@ -14,7 +14,7 @@ from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
 from pipeline_lab.units import format_bytes
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.record.own_process import clear_on_thread
-from pipeline_lab.worker.train.training_steps import Batch, Steps, Trainer
+from pipeline_lab.worker.train.training_steps import Batch, StepCalls, Trainer
 
 BUDGET_NS = 200_000_000
 PATIENCE_NS = 10_000_000_000
@@ -59,7 +59,7 @@ class StepTime:
 
 
 def calibrate(
-    trainer: Trainer, steps: Steps, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]
+    trainer: Trainer, steps: StepCalls, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]
 ) -> CalibrationEvent:
     """Time pipeline and step apart from each other; leaves the trainer as it was.
 
@@ -116,7 +116,7 @@ def time_pipeline(dataset: Any) -> PipelineTime:
     return PipelineTime(batch, first_batch_ns, (now_ns - first_ns) / batches, batches, cpu_ns / batches)
 
 
-def time_step(trainer: Trainer, steps: Steps, batch: Batch) -> StepTime:
+def time_step(trainer: Trainer, steps: StepCalls, batch: Batch) -> StepTime:
     """Time the step on one batch over and over; what it learns from that is undone."""
     state = trainer.save_state()
     for _ in range(WARMUP_STEPS):
@@ -135,7 +135,7 @@ def time_step(trainer: Trainer, steps: Steps, batch: Batch) -> StepTime:
     return StepTime(elapsed_ns / timed, cpu_ns / timed, timed)
 
 
-def _steps_together(trainer: Trainer, steps: Steps, batch: Batch) -> int:
+def _steps_together(trainer: Trainer, steps: StepCalls, batch: Batch) -> int:
     """Return how many steps to take in one call: as many as in training, but no more than the budget has room for."""
     if steps.per_call == 1:
         return 1

@@ -19,9 +19,9 @@ from pipeline_lab.runs.store import RunFolder, update_record
 from pipeline_lab.worker.calibrate import calibrate, cool
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
-from pipeline_lab.worker.prepare.device import Device, choose_device
+from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, find_files, open_pipeline
-from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.prepare.written_pipeline import describe_written
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
@@ -33,7 +33,7 @@ from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.train.course import Course, is_due
 from pipeline_lab.worker.train.evaluate import EvaluationPasses
 from pipeline_lab.worker.train.loops import make_loop, make_steps
-from pipeline_lab.worker.train.training_steps import Steps, Trainer
+from pipeline_lab.worker.train.training_steps import StepCalls, Trainer
 from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit, find_tables, make_trainer
 from pipeline_lab.workloads.workload import Workload
 
@@ -73,16 +73,16 @@ def run_session(job: Job) -> None:
     keras.utils.set_random_seed(options.training.seed)
     job.enter("data")
     with open_pipeline(job) as pipeline:
-        if isinstance(pipeline, OwnPipeline):
+        if isinstance(pipeline, UserPipeline):
             describe_code(job.folder, pipeline)
         files = find_files(job, pipeline)
         tables = find_tables(options.workload, files)
         write_files(job.folder.files, files, tables)
-        with damage_named(options.workload, files, job.stop):
+        with explaining_damage(options.workload, files, job.stop):
             build_and_train(job, device, pipeline, [file.path for file in files], tables)
 
 
-def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[str], tables: list[DataFile]) -> None:
+def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list[str], tables: list[DataFile]) -> None:
     """Build dataset and step, time them apart from each other if asked to, then train."""
     job.enter("building")
     note_missing_gpu(job, device)
@@ -105,7 +105,7 @@ def build_and_train(job: Job, device: Device, pipeline: Pipeline, paths: list[st
     _train(job, device, trainer, steps, data, dataset)
 
 
-def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, data: JobData, dataset: Any) -> None:
+def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data: JobData, dataset: Any) -> None:
     profiling = job.options.profiling
     has_ids = carries_ids(job, dataset)
     mark_running(job.folder)
@@ -142,19 +142,19 @@ def _train(job: Job, device: Device, trainer: Trainer, steps: Steps, data: JobDa
             job.enter("finishing")
 
 
-def describe_run(folder: RunFolder, device: Device) -> None:
+def describe_run(folder: RunFolder, device: JobDevice) -> None:
     """Note what the run runs on."""
     environment = describe_environment(device.name, device.gpus)
     update_record(folder, lambda record: replace(record, environment=environment))
 
 
-def describe_code(folder: RunFolder, pipeline: OwnPipeline) -> None:
+def describe_code(folder: RunFolder, pipeline: UserPipeline) -> None:
     """Note which version of the user's module the run runs."""
     code = {"workload_code": pipeline.code}
     update_record(folder, lambda record: replace(record, environment={**record.environment, **code}))
 
 
-def note_missing_gpu(job: Job, device: Device) -> None:
+def note_missing_gpu(job: Job, device: JobDevice) -> None:
     """Say that batches are not copied ahead to a GPU where there is none."""
     if job.options.pipeline.find("prefetch_to_device") and not device.is_gpu:
         job.log.write(NoteEvent("There is no GPU to copy to: prefetch_to_device prefetches into host memory instead."))
@@ -189,7 +189,7 @@ def _running(record: RunRecord) -> RunRecord:
 
 
 @contextlib.contextmanager
-def damage_named(workload: Workload, files: list[DataFile], stop: StopRequest) -> Iterator[None]:
+def explaining_damage(workload: Workload, files: list[DataFile], stop: StopRequest) -> Iterator[None]:
     """Turn TensorFlow's word for what is wrong with the data into file and record."""
     try:
         yield

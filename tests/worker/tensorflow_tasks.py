@@ -31,7 +31,7 @@ from pipeline_lab import explain
 from pipeline_lab.capture import remote
 from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterators
 from pipeline_lab.capture.profile_windows import ProfileWindows
-from pipeline_lab.capture.shared_profiler import OwnProfiler
+from pipeline_lab.capture.shared_profiler import SharedProfiler
 from pipeline_lab.errors import CaptureError, DataError, PipelineLabError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
@@ -487,7 +487,7 @@ def start_beside_another(folder: str) -> bool:
     other, is_refused = _pywrap_profiler.ProfilerSession(), False
     other.start(f"{folder}/other", {})
     try:
-        OwnProfiler().start(Path(folder, "ours"))
+        SharedProfiler().start(Path(folder, "ours"))
     except tf.errors.AlreadyExistsError:
         is_refused = True
     del other

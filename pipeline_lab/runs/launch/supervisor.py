@@ -160,7 +160,7 @@ def supervise(
         waiting: A warm worker to use; a cold one is started where there is none, or it has died.
         grace_s: Time for a worker that was asked to stop before it is killed, s.
     """
-    watch = Watch(folder, lock, waiting, grace_s)
+    watch = Supervision(folder, lock, waiting, grace_s)
     try:
         ending = watch.to_the_end()
     except (PipelineLabError, OSError) as error:
@@ -199,7 +199,7 @@ def find_time_limit(options: dict[str, Any]) -> TimeLimit:
 
 
 @dataclass
-class Watch:
+class Supervision:
     """One run under supervision."""
 
     folder: RunFolder

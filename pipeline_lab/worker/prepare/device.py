@@ -13,7 +13,7 @@ GPU_PART_MB = 1024
 
 
 @dataclass(frozen=True)
-class Device:
+class JobDevice:
     """Where the job trains.
 
     Attributes:
@@ -37,7 +37,7 @@ class Device:
         return held
 
 
-def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Device:
+def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> JobDevice:
     """Make the wished-for device the one that TensorFlow uses.
 
     Args:
@@ -56,12 +56,12 @@ def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Dev
     if wish == "cpu" or not gpus:
         tf.config.set_visible_devices([], "GPU")
         _divide(tf.config.list_physical_devices("CPU"), replicas)
-        return Device("CPU", is_gpu=False, gpus=[])
+        return JobDevice("CPU", is_gpu=False, gpus=[])
     if not _divide(gpus, replicas, GPU_PART_MB):
         for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
     descriptions = describe_gpus()
-    return Device(f"GPU 0: {descriptions[0]['name']}", is_gpu=True, gpus=descriptions)
+    return JobDevice(f"GPU 0: {descriptions[0]['name']}", is_gpu=True, gpus=descriptions)
 
 
 def _divide(devices: list[Any], replicas: int, memory_mb: int | None = None) -> bool:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipeline_lab.errors import DataError, OwnCodeError
+from pipeline_lab.errors import DataError, UserCodeError
 from pipeline_lab.pipeline.source import needs_probe
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.note.failures import report_failure
-from pipeline_lab.worker.prepare.user_code import OwnPipeline, import_pipeline, open_own, source_to_run
-from pipeline_lab.worker.prepare.user_errors import errors_told, hard_exits_told
+from pipeline_lab.worker.prepare.user_code import UserPipeline, import_pipeline, open_user_code, source_to_run
+from pipeline_lab.worker.prepare.user_errors import explaining_errors, explaining_hard_exits
 from pipeline_lab.worker.workloads.data_and_step import count_views, prepare_files
 from pipeline_lab.workloads.module import ModuleWorkload
 
@@ -30,7 +30,7 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
     """Import the run's ``pipeline.py``; while the block runs, errors of a user's module are told as such.
 
     Raises:
-        OwnCodeError: The user's module failed, inside the block or at its opening.
+        UserCodeError: The user's module failed, inside the block or at its opening.
     """
     workload = job.options.workload
     if not isinstance(workload, ModuleWorkload):
@@ -38,14 +38,14 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
         yield rendered
         return
 
-    def tell(error: OwnCodeError) -> None:
+    def tell(error: UserCodeError) -> None:
         report_failure(job.folder, job.log, error)
 
-    with hard_exits_told(job.stop.request):
-        own = open_own(job.folder.source, workload, tell)
+    with explaining_hard_exits(job.stop.request):
+        own = open_user_code(job.folder.source, workload, tell)
         own.check_loop(job.options.training)
         try:
-            with errors_told(own.home, own.maker):
+            with explaining_errors(own.home, own.maker):
                 yield own
         finally:
             own.first_batch.rest()  # a job that ended waits for no batch
@@ -55,10 +55,10 @@ def find_files(job: Job, pipeline: Pipeline) -> list[DataFile]:
     """Return the files that the job reads; those of the lab's own workloads are made on first use.
 
     Raises:
-        DataError, OwnCodeError: They are missing, damaged, or there is no room for them.
+        DataError, UserCodeError: They are missing, damaged, or there is no room for them.
         StopRequestedError: The job was stopped meanwhile.
     """
-    if isinstance(pipeline, OwnPipeline):
+    if isinstance(pipeline, UserPipeline):
         return pipeline.files
     workload = job.options.workload
     assert not isinstance(workload, ModuleWorkload)

@@ -27,13 +27,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.errors import OwnCodeError
+from pipeline_lab.errors import UserCodeError
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.launch.launchable import no_such_module
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.note.failures import below
-from pipeline_lab.worker.prepare.user_errors import FirstBatch, Tell, errors_told
+from pipeline_lab.worker.prepare.user_errors import FirstBatch, Tell, explaining_errors
 from pipeline_lab.workloads.module import ModuleWorkload
 
 
@@ -55,7 +55,7 @@ def source_to_run(folder: RunFolder) -> Path:
 
 
 @dataclass(frozen=True)
-class OwnPipeline:
+class UserPipeline:
     """What the user's function returned, behind the face of a rendered pipeline.
 
     Attributes:
@@ -76,13 +76,13 @@ class OwnPipeline:
         """Build the dataset anew.
 
         Raises:
-            OwnCodeError: It cannot be built, or is none.
+            UserCodeError: It cannot be built, or is none.
         """
         self.first_batch.expect(self.maker)
-        with errors_told(self.home):
+        with explaining_errors(self.home):
             dataset = self.build()
         if not isinstance(dataset, tf.data.Dataset):
-            raise OwnCodeError(f"{self.maker} returned {_kind(dataset)}; it should return a tf.data.Dataset.")
+            raise UserCodeError(f"{self.maker} returned {_kind(dataset)}; it should return a tf.data.Dataset.")
         return dataset
 
     @property
@@ -99,11 +99,11 @@ class OwnPipeline:
         """Refuse a loop that the workload has nothing for: only a model can train inside a graph.
 
         Raises:
-            OwnCodeError: It has none.
+            UserCodeError: It has none.
         """
         if training.loop != "custom" and getattr(self.workload, "model", None) is None:
             has = self.stepper if getattr(self.workload, "step", None) is not None else "neither model nor step"
-            raise OwnCodeError(
+            raise UserCodeError(
                 f"training.loop = {training.loop} trains a compiled Keras model, but the workload has {has}; give it a model, "
                 "or leave training.loop at custom."
             )
@@ -114,11 +114,11 @@ class OwnPipeline:
         paths = [Path(path).absolute() for path in getattr(self.workload, "files", ())]
         missing = [path for path in paths if not path.is_file()]
         if missing:
-            raise OwnCodeError(f"The workload names {missing[0]} among its files, but it is not there.")
+            raise UserCodeError(f"The workload names {missing[0]} among its files, but it is not there.")
         return [DataFile(str(path), None, path.stat().st_size) for path in paths]
 
 
-def open_own(source: Path, options: ModuleWorkload, tell: Tell) -> OwnPipeline:
+def open_user_code(source: Path, options: ModuleWorkload, tell: Tell) -> UserPipeline:
     """Import the user's module, call their function, and check what comes back.
 
     Args:
@@ -127,21 +127,21 @@ def open_own(source: Path, options: ModuleWorkload, tell: Tell) -> OwnPipeline:
         tell: Leaves in the run why it ends when no batch ever comes.
 
     Raises:
-        OwnCodeError: The sentence says what is wrong and where.
+        UserCodeError: The sentence says what is wrong and where.
     """
     start = Path(options.folder or Path.cwd()).resolve()
     if options.folder:
         sys.path.insert(0, options.folder)
-    with errors_told(start):
+    with explaining_errors(start):
         module = _import(options.module, start)
     home = _home(module) or start
     _check_origin(module, start)
     function = _find_function(module, options, home)
-    with errors_told(home):
+    with explaining_errors(home):
         _check_arguments(function, {**_preset(module, options), **options.arguments}, options.function, home)
         rendered: Any = import_pipeline(source)
     _check_workload(rendered.WORKLOAD, f"{options.function}{_place_of(function, home)}")
-    return OwnPipeline(
+    return UserPipeline(
         home,
         rendered.WORKLOAD,
         FirstBatch(options.first_batch_s, home, tell),
@@ -156,7 +156,7 @@ def _import(name: str, start: Path) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise
-        raise OwnCodeError(no_such_module(name, start)) from None
+        raise UserCodeError(no_such_module(name, start)) from None
 
 
 def _home(module: ModuleType) -> Path | None:
@@ -183,7 +183,7 @@ def _check_origin(module: ModuleType, start: Path) -> None:
     candidates = [path for path in (wanted.with_suffix(".py"), wanted / "__init__.py") if path.is_file()]
     found = getattr(module, "__file__", None)
     if candidates and found and Path(found).resolve() not in candidates:
-        raise OwnCodeError(
+        raise UserCodeError(
             f"{module.__name__} was imported from {found} already, not from {start}; race arms of one folder."
         )
 
@@ -192,7 +192,7 @@ def _find_function(module: ModuleType, options: ModuleWorkload, home: Path) -> C
     function = getattr(module, options.function, None)
     if not callable(function):
         file = below(module.__file__ or "", home) or module.__name__
-        raise OwnCodeError(f"{file} has no function or class {options.function}; name one that makes the workload.")
+        raise UserCodeError(f"{file} has no function or class {options.function}; name one that makes the workload.")
     result: Callable[..., Any] = function
     return result
 
@@ -204,7 +204,7 @@ def _preset(module: ModuleType, options: ModuleWorkload) -> Mapping[str, Any]:
     preset = presets.get(options.preset) if isinstance(presets, Mapping) else None
     if not isinstance(preset, Mapping):
         known = ", ".join(map(str, presets)) if isinstance(presets, Mapping) and presets else "none"
-        raise OwnCodeError(
+        raise UserCodeError(
             f"{options.module} has no preset {options.preset!r} (it has {known}); its PRESETS should hold arguments by "
             "the preset's name."
         )
@@ -218,22 +218,22 @@ def _check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any],
     except TypeError as error:
         taken = ", ".join(signature.parameters) or "nothing"
         place = _place_of(function, home)
-        raise OwnCodeError(f"{name}{place} cannot be called so: {error}; it takes {taken}.") from None
+        raise UserCodeError(f"{name}{place} cannot be called so: {error}; it takes {taken}.") from None
 
 
 def _check_workload(workload: Any, maker: str) -> None:
     if not callable(getattr(workload, "make_dataset", None)):
-        raise OwnCodeError(
+        raise UserCodeError(
             f"{maker} returned {_kind(workload)}; it should return an object with a function make_dataset(), and with "
             "step(batch) or a compiled Keras model."
         )
     model, step = getattr(workload, "model", None), getattr(workload, "step", None)
     if model is not None and step is not None:
-        raise OwnCodeError(f"{maker} returned both model and step; leave one of them out.")
+        raise UserCodeError(f"{maker} returned both model and step; leave one of them out.")
     if step is not None and not callable(step):
-        raise OwnCodeError(f"{maker} returned {_kind(step)} as step; it should be a function that takes a batch.")
+        raise UserCodeError(f"{maker} returned {_kind(step)} as step; it should be a function that takes a batch.")
     if model is not None and not (isinstance(model, keras.Model) and model.compiled):
-        raise OwnCodeError(f"{maker} returned {_kind(model)} as model; it should be a compiled Keras model.")
+        raise UserCodeError(f"{maker} returned {_kind(model)} as model; it should be a compiled Keras model.")
 
 
 def _kind(value: Any) -> str:

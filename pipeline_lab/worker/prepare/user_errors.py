@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from pipeline_lab.errors import OwnCodeError, PipelineLabError
+from pipeline_lab.errors import PipelineLabError, UserCodeError
 from pipeline_lab.units import NS_PER_S, format_duration
 from pipeline_lab.worker.job import StopRequestedError
 from pipeline_lab.worker.note.failures import explain_user_error, is_disk_full, name_place, place_of_frame
 
 SUBJECT = "Your code"
-Tell = Callable[[OwnCodeError], None]
+Tell = Callable[[UserCodeError], None]
 
 
 _leave: Callable[[int], NoReturn] = os._exit
@@ -22,7 +22,7 @@ _leave: Callable[[int], NoReturn] = os._exit
 
 
 @contextlib.contextmanager
-def errors_told(home: Path, maker: str = "") -> Iterator[None]:
+def explaining_errors(home: Path, maker: str = "") -> Iterator[None]:
     """Turn whatever the block raises into a sentence that names the user's file and line.
 
     Args:
@@ -39,11 +39,11 @@ def errors_told(home: Path, maker: str = "") -> Iterator[None]:
         told = explain_user_error(error, home, SUBJECT)
         if maker and not name_place(error, home):
             told = f"{told.rstrip('.')}; look into {maker} and into the step."
-        raise OwnCodeError(told) from error
+        raise UserCodeError(told) from error
 
 
 @contextlib.contextmanager
-def hard_exits_told(stop: Callable[[], None]) -> Iterator[None]:
+def explaining_hard_exits(stop: Callable[[], None]) -> Iterator[None]:
     """Keep ``os._exit`` from ending the job without a word, while the block runs.
 
     It raises instead, so that everything recorded is written, and the job fails with a sentence that names the line.
@@ -53,14 +53,14 @@ def hard_exits_told(stop: Callable[[], None]) -> Iterator[None]:
         stop: Asks the job to end, for a call on a thread whose errors nobody would see.
     """
     process = os.getpid()
-    left: list[OwnCodeError] = []
+    left: list[UserCodeError] = []
 
     def leave_in_order(status: int) -> NoReturn:
         if os.getpid() != process:
             _leave(status)
         frame = sys._getframe(1)
         place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-        left.append(OwnCodeError(f"{SUBJECT} left by os._exit({status}) at {place}."))
+        left.append(UserCodeError(f"{SUBJECT} left by os._exit({status}) at {place}."))
         stop()
         raise left[0]
 
@@ -118,7 +118,7 @@ class FirstBatch:
         place = self._place()
         where = f"Python stands at {place}" if place else f"no Python code of yours runs; look into {maker}"
         self._tell(
-            OwnCodeError(f"No batch came within {limit}: {where}. Raise workload.first_batch_s if it takes long.")
+            UserCodeError(f"No batch came within {limit}: {where}. Raise workload.first_batch_s if it takes long.")
         )
         _leave(1)
 

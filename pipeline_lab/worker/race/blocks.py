@@ -30,7 +30,7 @@ from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.resources import Gpu, ProcessorLoad
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.record.window_recorder import NO_WINDOW, WindowRecorder
-from pipeline_lab.worker.train.training_steps import Steps, Trainer
+from pipeline_lab.worker.train.training_steps import StepCalls, Trainer
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Arm:
         self,
         job: Job,
         trainer: Trainer,
-        steps: Steps,
+        steps: StepCalls,
         recorder: StepRecorder,
         batches: Iterator[Any],
         buffers: ReadyBatches,

@@ -15,17 +15,24 @@ from pipeline_lab.runs.run_tables import BLOCKS, TableWriter
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
-from pipeline_lab.worker.prepare.device import Device, choose_device
+from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import Pipeline, find_files, open_pipeline
-from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.race.blocks import Arm, LoadMeter, count_epoch_batches
-from pipeline_lab.worker.race.rounds import Race, RaceJob
+from pipeline_lab.worker.race.rounds import RaceJob, RaceRunner
 from pipeline_lab.worker.record.pipeline_model import may_change
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.session import carries_ids, damage_named, describe_run, keep, mark_running, note_missing_gpu
+from pipeline_lab.worker.session import (
+    carries_ids,
+    describe_run,
+    explaining_damage,
+    keep,
+    mark_running,
+    note_missing_gpu,
+)
 from pipeline_lab.worker.train.loops import make_steps
 from pipeline_lab.worker.workloads.data_and_step import find_tables, make_trainer
 
@@ -118,7 +125,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         pipelines = [_open(job, stack) for job in jobs]
         files = [_prepare(job, pipeline) for job, pipeline in zip(jobs, pipelines, strict=True)]
         for job, part in zip(jobs, files, strict=True):
-            stack.enter_context(damage_named(job.options.workload, part, stop))
+            stack.enter_context(explaining_damage(job.options.workload, part, stop))
         _enter("building", log, stop)
         arms = [
             _build(job, pipeline, part, device, stack, str(folder.scratch / f"cache-{number}"))
@@ -126,14 +133,14 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
         ]
         _enter("warmup", log, stop)
         for name, job, arm, pipeline, part in zip(options.arm_names, jobs, arms, pipelines, files, strict=True):
-            if isinstance(pipeline, OwnPipeline):
+            if isinstance(pipeline, UserPipeline):
                 pipeline.first_batch.expect(pipeline.maker)
             _warm_up(name, job, arm, part, options.warmup_seconds)
         mark_running(folder)
         table = stack.enter_context(contextlib.closing(TableWriter(folder.blocks, BLOCKS)))
         stack.enter_context(sample_resources(folder.resources, clock, lambda _: False, Gpu(is_gpu=device.is_gpu)))
         _enter("racing", log, stop)
-        Race(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
+        RaceRunner(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
         if not stop.is_set:
             _record_windows(jobs, arms, log, stop)
 
@@ -175,7 +182,7 @@ def _prepare(job: Job, pipeline: Pipeline) -> list[DataFile]:
 
 
 def _build(
-    job: Job, pipeline: Pipeline, files: list[DataFile], device: Device, stack: contextlib.ExitStack, cache: str
+    job: Job, pipeline: Pipeline, files: list[DataFile], device: JobDevice, stack: contextlib.ExitStack, cache: str
 ) -> Arm:
     """Build pipeline and model; arms with one seed begin with the same weights."""
     keras.utils.set_random_seed(job.options.training.seed)
@@ -194,7 +201,7 @@ def _build(
     )
     iterator = iter(trainer.distribute(dataset))
     keep(iterator)
-    if isinstance(pipeline, OwnPipeline):
+    if isinstance(pipeline, UserPipeline):
         pipeline.first_batch.rest()
     return Arm(job, trainer, make_steps(job, trainer), recorder, iterator, Buffers(iterator))
 

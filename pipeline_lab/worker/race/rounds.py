@@ -27,7 +27,7 @@ class RaceJob:
     table: TableWriter
 
 
-class Race:
+class RaceRunner:
     """Runs rounds over arms that are warm.
 
     Every block begins right after a rest, the first of a round too: what is worked out between two rounds is worked out

@@ -11,7 +11,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
-from pipeline_lab.worker.train.training_steps import Steps, TakenStep
+from pipeline_lab.worker.train.training_steps import StepCalls, TakenStep
 
 PROGRESS_PERIOD_NS = NS_PER_S // 2
 PROGRESS_SHARE = 200
@@ -192,7 +192,7 @@ class Loop(Protocol):
     def run(self, dataset: Any, follow: Follow) -> None: ...
 
 
-class OwnLoop:
+class PlainLoop:
     """Calls the steps itself.
 
     Args:
@@ -200,7 +200,7 @@ class OwnLoop:
         steps: What a call is.
     """
 
-    def __init__(self, course: Course, steps: Steps) -> None:
+    def __init__(self, course: Course, steps: StepCalls) -> None:
         self._course, self._steps = course, steps
 
     def run(self, dataset: Any, follow: Follow) -> None:

@@ -13,8 +13,8 @@ from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.step_recorder import ELEMENTS, LENGTH, count_elements
-from pipeline_lab.worker.train.course import Course, Follow, Loop, OwnLoop
-from pipeline_lab.worker.train.training_steps import Batch, PythonSteps, Steps, TakenStep, Trainer
+from pipeline_lab.worker.train.course import Course, Follow, Loop, PlainLoop
+from pipeline_lab.worker.train.training_steps import Batch, PythonSteps, StepCalls, TakenStep, Trainer
 
 RECORDED = {"id": tf.int64, "label": tf.int64, LENGTH: tf.int64, ELEMENTS: tf.int64, "name": tf.string}
 """Entries of a batch that are recorded, and as what."""
@@ -233,7 +233,7 @@ class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no ty
         self._course.finish_call(taken)
 
 
-def make_steps(job: Job, trainer: Trainer) -> Steps:
+def make_steps(job: Job, trainer: Trainer) -> StepCalls:
     """Return how steps are called where no ``fit`` calls them: in races and for the calibration too."""
     training = job.options.training
     if training.loop == "in_graph" or training.steps_per_call > 1:
@@ -241,13 +241,13 @@ def make_steps(job: Job, trainer: Trainer) -> Steps:
     return PythonSteps(trainer, job.clock)
 
 
-def make_loop(job: Job, trainer: Trainer, steps: Steps, course: Course) -> Loop:
+def make_loop(job: Job, trainer: Trainer, steps: StepCalls, course: Course) -> Loop:
     """Return the job's loop."""
     training = job.options.training
     if training.loop == "keras_fit":
         notes = _make_notes(job, trainer)
         return FitLoop(course, notes, job.clock, training.steps_per_call, is_mirrored=training.replicas > 1)
-    return OwnLoop(course, steps)
+    return PlainLoop(course, steps)
 
 
 def _make_notes(job: Job, trainer: Trainer) -> StepNotes:

@@ -86,7 +86,7 @@ class TakenStep:
         return self.arrived_ns - self.start_ns
 
 
-class Steps(Protocol):
+class StepCalls(Protocol):
     """Takes training steps."""
 
     @property

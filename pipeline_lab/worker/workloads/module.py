@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.errors import OwnCodeError
+from pipeline_lab.errors import UserCodeError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.worker.prepare.user_code import OwnPipeline
+from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.train.training_steps import OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.workloads.module import ModuleWorkload
 
 
-class OwnTrainer(OneDeviceTrainer):
+class UserTrainer(OneDeviceTrainer):
     """Calls the user's step, or trains their model as ``fit`` does: loss and metrics of each batch by itself."""
 
-    def __init__(self, pipeline: OwnPipeline) -> None:
+    def __init__(self, pipeline: UserPipeline) -> None:
         self._pipeline, self._first_batch = pipeline, pipeline.first_batch
         self._model: Any = getattr(pipeline.workload, "model", None)  # of Keras, which has no types
         self._variables = list(getattr(pipeline.workload, "variables", ()))
@@ -48,7 +48,7 @@ class OwnTrainer(OneDeviceTrainer):
         """Read loss and accuracy out of what the step returned.
 
         Raises:
-            OwnCodeError: They are no numbers.
+            UserCodeError: They are no numbers.
         """
         self._first_batch.came()
         if isinstance(result, Mapping):
@@ -76,7 +76,7 @@ class OwnTrainer(OneDeviceTrainer):
         try:
             return float(np.mean(np.asarray(value, dtype=np.float64)))
         except (TypeError, ValueError):
-            raise OwnCodeError(
+            raise UserCodeError(
                 f"{self._pipeline.stepper} returned an object of type {type(value).__name__}; it should return a loss, "
                 "(loss, accuracy), a mapping with these names, or None."
             ) from None
@@ -97,7 +97,7 @@ class ModuleDataAndStep(DataAndStep[ModuleWorkload]):
 
     def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
         del options, is_gpu, tables
-        return OwnTrainer(pipeline)
+        return UserTrainer(pipeline)
 
 
 DATA_AND_STEP = ModuleDataAndStep

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.errors import OwnCodeError
+from pipeline_lab.errors import UserCodeError
 from pipeline_lab.options.run_options import RunOptions, own_options, read_options
 from pipeline_lab.runs.run_documents import read_files, read_written
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.worker.prepare import user_errors
-from pipeline_lab.worker.prepare.user_errors import FirstBatch, errors_told, hard_exits_told
+from pipeline_lab.worker.prepare.user_errors import FirstBatch, explaining_errors, explaining_hard_exits
 
 STEP = """
 import tensorflow as tf
@@ -232,7 +232,7 @@ def test_an_arm_whose_turn_comes_later_is_waited_for_from_then_on(tmp_path, monk
 
 
 def test_a_first_batch_that_came_ends_nothing(tmp_path):
-    said: list[OwnCodeError] = []
+    said: list[UserCodeError] = []
     watch = FirstBatch(0.01, tmp_path, said.append)
     watch.came()
     watch.expect("")
@@ -241,7 +241,7 @@ def test_a_first_batch_that_came_ends_nothing(tmp_path):
 
 def test_a_thread_that_leaves_stops_the_job_with_its_line():
     asked, before = [], os._exit
-    with pytest.raises(OwnCodeError, match=r"left by os._exit\(0\) at test_user_code.py, line "):
+    with pytest.raises(UserCodeError, match=r"left by os._exit\(0\) at test_user_code.py, line "):
         _leave_on_a_thread(lambda: asked.append(True))
     assert asked == [True]
     assert os._exit is before
@@ -249,15 +249,15 @@ def test_a_thread_that_leaves_stops_the_job_with_its_line():
 
 def _leave_on_a_thread(stop: Callable[[], None]) -> None:
     def leave() -> None:
-        with contextlib.suppress(OwnCodeError):
+        with contextlib.suppress(UserCodeError):
             os._exit(0)
 
-    with hard_exits_told(stop):
+    with explaining_hard_exits(stop):
         thread = threading.Thread(target=leave)
         thread.start()
         thread.join()
 
 
 def test_what_is_no_fault_of_the_code_passes(tmp_path):
-    with pytest.raises(MemoryError), errors_told(tmp_path):
+    with pytest.raises(MemoryError), explaining_errors(tmp_path):
         raise MemoryError

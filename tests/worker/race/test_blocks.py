@@ -21,7 +21,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.race import blocks
 from pipeline_lab.worker.race import rounds as race
 from pipeline_lab.worker.race.blocks import LEAD_STEPS, Arm, BlockLoad, LoadMeter, count_epoch_batches
-from pipeline_lab.worker.race.rounds import Race, RaceJob
+from pipeline_lab.worker.race.rounds import RaceJob, RaceRunner
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.train.training_steps import PythonSteps, TakenStep
 from tests.support.presets import SYNTHETIC
@@ -252,7 +252,7 @@ def _race(make_lane: MakeLane, **options: Any) -> tuple[Job, RaceOptions]:
 def _run(options: RaceOptions, lanes: list[Lane]) -> Job:
     job = lanes[0].job
     with contextlib.closing(TableWriter(job.folder.blocks, BLOCKS)) as table:
-        Race(RaceJob(options, job.log, job.stop, table), [lane.arm for lane in lanes], CalmMeter()).run()
+        RaceRunner(RaceJob(options, job.log, job.stop, table), [lane.arm for lane in lanes], CalmMeter()).run()
     return job
 
 

@@ -14,7 +14,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.train.course import Course, OwnLoop
+from pipeline_lab.worker.train.course import Course, PlainLoop
 from pipeline_lab.worker.train.training_steps import PythonSteps
 from pipeline_lab.worker.workloads.data_files import record_id
 from tests.support.presets import SYNTHETIC
@@ -54,7 +54,7 @@ def _train(job: Job, batches: Iterator[Any], *, is_gpu: bool = False) -> FakeTra
 
 
 def _run(job: Job, trainer: FakeTrainer, windows: StepWindows, recorder: StepRecorder, batches: Iterator[Any]) -> None:
-    OwnLoop(Course(job, windows, recorder, no_marker), PythonSteps(trainer, job.clock)).run(batches, lambda _: None)
+    PlainLoop(Course(job, windows, recorder, no_marker), PythonSteps(trainer, job.clock)).run(batches, lambda _: None)
 
 
 @pytest.mark.parametrize("is_gpu", [False, True])
@@ -149,7 +149,7 @@ def test_training_gives_way_to_evaluations_and_goes_on(tmp_path: Path, evaluatio
         time.sleep(0.02)
 
     course = Course(job, windows, recorder, no_marker, evaluate=evaluate)
-    loop, lives = OwnLoop(course, PythonSteps(trainer, job.clock)), 1
+    loop, lives = PlainLoop(course, PythonSteps(trainer, job.clock)), 1
     loop.run(_batches(), lambda _: None)
     while course.needs_new_pipeline:
         course.take_new_pipeline()
