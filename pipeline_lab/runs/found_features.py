@@ -3,7 +3,7 @@
 Messages are ``Example {Features features = 1}``, ``Features {map<string, Feature> feature = 1}`` and ``Feature`` with one
 of the lists ``bytes_list = 1``, ``float_list = 2``, ``int64_list = 3``, each ``{repeated value = 1}``, packed for numbers.
 
-What a user's TFRecord files hold: read from their first records, and compared with what is expected of each.
+The features of a user's TFRecord files are read from their first records and compared with the expected ones.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ FLOAT_BYTES = 4
 
 
 class NoExampleError(ValueError):
-    """A record is no Example."""
+    """A record is not an Example."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _feature(message: "memoryview | bytes | int") -> FoundFeature:
 
 
 def _count(kind: Kind, value: "memoryview | int") -> int:
-    """Return how many values one field holds: a list of numbers is packed into a single one."""
+    """Return how many values one field holds; a packed list of numbers is one field."""
     if isinstance(value, int) or kind == "bytes":
         return 1
     if kind == "float32":
@@ -132,15 +132,15 @@ def _varint(view: memoryview, position: int) -> tuple[int, int]:
 
 
 LOOKED_AT = 50
-"""Records of each file that are looked at."""
+"""Records that are read of each file."""
 MAX_FILES = 10
 MAX_MATCHES = 10_000
-"""Files that a pattern may name before the search for those that are looked at ends."""
+"""Matches after which the search ends."""
 LABEL = "label"
 
 
 def matching_files(pattern: str, most: int | None = None) -> list[Path]:
-    """Return the files that a pattern names, in the order of their names.
+    """Return the files that match a pattern, sorted by name.
 
     Args:
         pattern: A glob.
@@ -161,20 +161,20 @@ def matching_files(pattern: str, most: int | None = None) -> list[Path]:
 
 
 def check_depth(pattern: str) -> None:
-    """Refuse a pattern that looks into every folder below another, which may take for ever.
+    """Refuse a pattern that searches every folder below another, which may never end.
 
     Raises:
         DataError: It does.
     """
     if "**" in pattern:
         raise DataError(
-            f"The pattern {pattern!r} holds '**', which would search every folder below; write '*' for each folder in "
-            "between, such as /data/*/train-*.tfrecord."
+            f"The pattern {pattern!r} contains '**', which searches every folder below; write '*' for each folder "
+            "instead, such as /data/*/train-*.tfrecord."
         )
 
 
 def infer_features(pattern: str, check: Callable[[Path], None] | None = None) -> tuple[RecordFeature, ...]:
-    """Say what the files of a pattern hold, from the first records of the first files.
+    """Return the features of the files of a pattern, from the first records of the first files.
 
     A feature that some record lacks, or has more values of than another, is one of varying length.
 
@@ -196,7 +196,7 @@ def infer_features(pattern: str, check: Callable[[Path], None] | None = None) ->
         for number, record in enumerate(itertools.islice(read_records(path), LOOKED_AT))
     ]
     if not records:
-        raise DataError(f"The files that match {pattern!r} hold no record.")
+        raise DataError(f"The files that match {pattern!r} contain no record.")
     names = dict.fromkeys(name for _, _, found in records for name in found)
     features = tuple(feature for name in names if (feature := _infer(name, records)) is not None)
     _check_writable(features)
@@ -204,7 +204,7 @@ def infer_features(pattern: str, check: Callable[[Path], None] | None = None) ->
 
 
 def suggest_options(pattern: str) -> RunOptions:
-    """Return options that read the files of a pattern and train on what they hold; a feature `label` is the label.
+    """Return options that read the files of a pattern and train on their features; a feature `label` is the label.
 
     Raises:
         DataError: As :func:`infer_features`.
@@ -237,12 +237,12 @@ def suggest_label(features: Sequence[RecordFeature]) -> str | None:
 def find_misfitting_record(
     path: Path, expected: Sequence[RecordFeature], remedy: str, check: Callable[[], None] = lambda: None
 ) -> DataError | None:
-    """Name the first record of a file that does not hold what is expected of each.
+    """Return an error that names the first record of a file without the expected features.
 
     Args:
         path: The file.
-        expected: What each record must hold.
-        remedy: What can be done about it, as the end of a sentence.
+        expected: Features of each record.
+        remedy: What to do about it, as the end of a sentence.
         check: Called before each record; raises to end the search.
     """
     for number, record in enumerate(read_records(path)):
@@ -265,27 +265,27 @@ def _infer(name: str, records: Sequence[tuple[Path, int, dict[str, FoundFeature]
         counts.add(feature.count)
         if kind is not None and feature.kind not in (kind, None):
             raise DataError(
-                f"The feature {name!r} is {feature.kind} in record {number} of {path}, but {kind} in those before; write "
-                "it with one type."
+                f"The feature {name!r} is {feature.kind} in record {number} of {path}, but {kind} in earlier ones; write it "
+                "with one type."
             )
         kind = kind or feature.kind
     return None if kind is None else RecordFeature(name, kind, counts.pop() if len(counts) == 1 else None)
 
 
 def _check_writable(features: Sequence[RecordFeature]) -> None:
-    """Refuse features that would not be read back from their text as they are."""
+    """Refuse features that cannot be written as text and read back."""
     if len(features) > MAX_FEATURES:
         raise DataError(
-            f"The records hold {len(features)} features, more than {MAX_FEATURES}; name those that you need in "
-            "workload.features yourself."
+            f"The records have {len(features)} features, more than {MAX_FEATURES}; list the ones you need in "
+            "workload.features."
         )
     for feature in features:
         with contextlib.suppress(ValueError):
             if parse_features(str(feature)) == (feature,):
                 continue
         raise DataError(
-            f"The feature {feature.name!r} has a name that workload.features cannot be written with; leave out commas and "
-            "blanks at its ends where the records are written, or bring a module that reads your records."
+            f"The feature name {feature.name!r} cannot be written in workload.features; write records without commas and "
+            "outer blanks in names, or use a module that reads your records."
         )
 
 
@@ -294,18 +294,18 @@ def _features_of(path: Path, number: int, record: bytes) -> dict[str, FoundFeatu
         return find_features(record)
     except NoExampleError:
         raise DataError(
-            f"Record {number} of {path} is no tf.train.Example; write Examples, or bring a module that reads your records."
+            f"Record {number} of {path} is not a tf.train.Example; write Examples, or use a module that reads your records."
         ) from None
 
 
 def _trouble(feature: RecordFeature, found: FoundFeature | None) -> str | None:
-    """Say what is wrong with a feature of a record."""
+    """Describe what is wrong with a feature of a record."""
     if feature.length is None and (found is None or found.kind is None):
         return None
     if found is None:
         return f"has no feature {feature.name!r}, which every record must hold"
     if found.kind is not None and found.kind != feature.kind:
-        return f"holds the feature {feature.name!r} as {found.kind}, not as {feature.kind}"
+        return f"has the feature {feature.name!r} as {found.kind}, not as {feature.kind}"
     if feature.length is not None and found.count != feature.length:
-        return f"holds {found.count} values of the feature {feature.name!r}, not {feature.length}"
+        return f"has {found.count} values of the feature {feature.name!r}, not {feature.length}"
     return None

@@ -1,4 +1,4 @@
-"""What of the machine this process may use: affinity and control groups allow less than there is."""
+"""Cores and memory that this process may use: affinity and control groups can allow less than the machine has."""
 
 import math
 import os
@@ -12,18 +12,18 @@ UNLIMITED_BYTES = 1 << 60
 
 
 def core_numbers() -> list[int]:
-    """Return the cores that affinity allows; all of them where the system ties no process to cores, as on macOS."""
+    """Return the cores that affinity allows; all of them where the system has no affinity, as on macOS."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def keep_to_cores(cores: Sequence[int]) -> None:
-    """Tie this process to some cores, where the system can do that."""
+    """Restrict this process to some cores, where the system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
 
 
 def usable_cores(cgroup: Path = CGROUP) -> float:
-    """Return the cores that affinity and cgroup allow; a quota may allow part of one."""
+    """Return the cores that affinity and cgroup allow; a quota may allow a fraction."""
     affinity = float(len(core_numbers()))
     quotas = [quota for text in _limits(cgroup, "cpu.max") if (quota := _cpu_quota(text)) is not None]
     period_us, quota_us = _v1_number(cgroup / "cpu/cpu.cfs_period_us"), _v1_number(cgroup / "cpu/cpu.cfs_quota_us")

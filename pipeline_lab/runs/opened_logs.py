@@ -1,7 +1,7 @@
-"""Logs that somebody opened: a run around files that another job recorded.
+"""Opened logs: runs around files that another job recorded.
 
-A log arrives in a folder of its own beside the runs and becomes a run by a rename, so that there is never half of one.
-It is unkept at first: unless somebody keeps it, it goes a day later.
+A log arrives in a separate folder and becomes a run by one rename, so a run is never incomplete. Unless the user keeps
+it, it is deleted a day later.
 """
 
 import contextlib
@@ -21,25 +21,25 @@ from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_rec
 
 TAG = "log"
 UNKEPT_S = 24 * 3600.0
-"""How long a log stays that nobody keeps, and an arrival that never ended."""
+"""How long unkept logs and unfinished arrivals stay."""
 BLOCK = 16 << 20
-"""Bytes that are copied at a time."""
+"""Bytes per copied block."""
 Copied = Callable[[int, int], None]
-"""Told how many bytes have been copied, and how many there are."""
+"""Called with the bytes copied so far and in all."""
 _DEEPEST, _LONGEST = 12, 120
 _LOOSE = PurePosixPath("plugins", "profile", "opened")
 PART_OF_A_LOG = re.compile(
-    r".*((xplane|input_pipeline|overview_page)\.pb|\.trace|trace\.json)(\.gz)?"  # any job's
-    r"|run\.json|files\.json|events\.jsonl|pipeline\.py|.*\.arrows"  # a run's of ours
+    r".*((xplane|input_pipeline|overview_page)\.pb|\.trace|trace\.json)(\.gz)?"  # any job
+    r"|run\.json|files\.json|events\.jsonl|pipeline\.py|.*\.arrows"  # a run of Pipeline Lab
 )
-"""Names of files that can belong to a log; browsers read the pattern too."""
+"""Names of files that can belong to a log; browsers use the pattern too."""
 _EVENTS_FILE = re.compile(r".*\.tfevents\..*")
 
 
 def place(name: str) -> PurePosixPath:
-    """Return where a file of that name goes inside an arrival; no name leads out of it.
+    """Return the path of a file inside an arrival; no name leads out of it.
 
-    Folders keep their names, because sessions are named by them. A loose trace goes where TensorBoard looks for one.
+    Folders keep their names, which name sessions. A loose trace goes where TensorBoard looks for one.
     """
     parts = [re.sub(r"[^A-Za-z0-9._@+=-]", "_", part).lstrip(".") for part in re.split(r"[/\\]", name)]
     kept = [part[-_LONGEST:] for part in parts if part][-_DEEPEST:] or ["log"]
@@ -48,7 +48,7 @@ def place(name: str) -> PurePosixPath:
 
 
 def new_arrival(store: RunStore) -> Path:
-    """Make a folder for a log that is about to come; what nobody kept or finished goes first.
+    """Make a folder for a new arrival; stale logs and arrivals are deleted first.
 
     Raises:
         StoreError: The store is locked, or cannot be written.
@@ -64,17 +64,17 @@ def new_arrival(store: RunStore) -> Path:
 
 
 def bring(path: Path, arrival: Path, copied: Copied | None = None) -> None:
-    """Put a log of this machine into an arrival: linked where it lies on the same disk, else copied.
+    """Put a local log into an arrival: linked if on the same disk, else copied.
 
-    Of a folder only what can belong to a log comes, so that checkpoints beside it stay where they are.
+    Of a folder, only files that can belong to a log are taken, not checkpoints beside them.
 
     Args:
         path: The log.
-        arrival: Where it goes.
-        copied: Told of every block that was copied; whatever it raises ends the copying.
+        arrival: Its folder.
+        copied: Called after every block; an exception ends the copying.
 
     Raises:
-        StoreError: There is nothing to bring, it cannot be read, or the disk is full.
+        StoreError: There is no log, it cannot be read, or the disk is full.
     """
     try:
         files = [path] if path.is_file() else _log_files(path)
@@ -86,13 +86,13 @@ def bring(path: Path, arrival: Path, copied: Copied | None = None) -> None:
                 if copied is not None:
                     copied(done, total)
     except OSError as error:
-        raise StoreError(f"{error.filename or path} cannot be brought into the store: {error.strerror}.") from None
+        raise StoreError(f"{error.filename or path} cannot be copied into the store: {error.strerror}.") from None
     if not files:
         raise StoreError(f"{path} holds no profile log; name a trace file, a log directory, an archive or a run.")
 
 
 def adopt(store: RunStore, arrival: Path, name: str) -> RunFolder:
-    """Make a run of what has arrived.
+    """Turn an arrival into a run.
 
     Raises:
         StoreError: The store cannot be written.
@@ -107,11 +107,11 @@ def adopt(store: RunStore, arrival: Path, name: str) -> RunFolder:
 
 
 def note_reading(folder: RunFolder, problem: str) -> None:
-    """Note in an opened log's record whether it could be read; nothing happens to runs that were recorded here.
+    """Record whether an opened log could be read; runs that were recorded here are not changed.
 
     Args:
         folder: The run.
-        problem: Why it could not, as a sentence; empty if it could.
+        problem: Why not, as a sentence; empty if it could.
     """
     state = RunState.FAILED if problem else RunState.DONE
     if folder.opened.is_dir() and read_record(folder).status.state is not state:
@@ -144,7 +144,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _log_files(folder: Path) -> list[Path]:
-    """Return the plain files of a log, no links; of a log without any its events files, which explain what it is."""
+    """Return the plain files of a log, no links; without any, its events files, which explain what it is."""
     files = [file for file in files_below(folder, StoreError) if not file.is_symlink()]
     return [file for file in files if PART_OF_A_LOG.fullmatch(file.name)] or [
         file for file in files if _EVENTS_FILE.fullmatch(file.name)
@@ -152,13 +152,13 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def _take(file: Path, target: Path) -> Iterator[int]:
-    """Link or copy a file; yields the length of each block that was copied."""
+    """Link or copy a file; yields the length of each copied block."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(file, target)
-    except FileExistsError:  # copying would write through the link into the user's own file
+    except FileExistsError:  # copying would write through the link into the user's file
         raise StoreError(
-            f"{file} has the same name as another file of the log once {target.name!r} is plain."
+            f"{file} and another file of the log get the same name {target.name!r}; rename one of them."
         ) from None
     except OSError:  # another disk, or one without links
         with file.open("rb") as source, target.open("wb") as out:

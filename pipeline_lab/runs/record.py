@@ -1,4 +1,4 @@
-"""What a run is: the document ``run.json``, and who watches over it.
+"""What a run is: the document ``run.json``, and the process that supervises it.
 
 ``SCHEMA_VERSION`` history: 1, the first one.
 """
@@ -20,34 +20,34 @@ SCHEMA_VERSION = 1
 
 
 class RunKind(StrEnum):
-    """What a run folder holds, told by the options that it was made with."""
+    """What a run folder holds; follows from its options."""
 
     LOG = "log"
-    """Something that was recorded or opened, not launched: it has no options."""
+    """Recorded or opened, not launched: it has no options."""
     RUN = "run"
     """One job."""
     RACE = "race"
     TUNE = "tune"
-    """A search for a better pipeline; its trials are runs and races of their own."""
+    """A search for a better pipeline; its trials are separate runs and races."""
 
     @property
     def holds_several(self) -> bool:
-        """Whether it compares several jobs and is none itself."""
+        """Whether it compares several jobs."""
         return self in (RunKind.RACE, RunKind.TUNE)
 
 
 class RunState(StrEnum):
-    """Where a run is in its life."""
+    """State of a run."""
 
     QUEUED = "queued"
-    """Waits for the device."""
+    """Waits for its turn."""
     STARTING = "starting"
     """The worker loads TensorFlow, data and model."""
     RUNNING = "running"
     """The worker trains."""
     DONE = "done"
     FAILED = "failed"
-    """The worker ended with an error; `reason` says which."""
+    """The worker ended with an error, given in `reason`."""
     CANCELLED = "cancelled"
     LOST = "lost"
     """The supervisor vanished (power cut, kill -9) before it could write an end."""
@@ -59,13 +59,12 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class Process:
-    """A process named so that a recycled pid is not mistaken for it.
+    """A process, identified so that a recycled pid is not mistaken for it.
 
     Attributes:
         pid: Process id.
         created_s: Start time, seconds since the epoch, as psutil reports it.
-        host, boot, numbering: Its machine's name, the machine's start, and what its pids count in; empty in older
-            records, and where the system does not say.
+        host, boot, numbering: Host name, boot id and pid namespace; empty in older records and where unknown.
     """
 
     pid: int
@@ -77,13 +76,13 @@ class Process:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The state of a run and how it came to it.
+    """The state of a run.
 
     Attributes:
         state: See :class:`RunState`.
-        reason: One sentence on how it ended when that was not as planned, else empty.
-        created_s, started_s, ended_s: Seconds since the epoch; None while it has not happened.
-        supervisor: The process that owns the worker, while there is one.
+        reason: One sentence if it did not end as planned, else empty.
+        created_s, started_s, ended_s: Seconds since the epoch; None before it happens.
+        supervisor: The process that owns the worker, while it runs.
         exit_code: The worker's exit code; negative for a signal; None while it lives.
     """
 
@@ -105,10 +104,10 @@ class RunRecord:
 
     Attributes:
         id: Folder name inside the store.
-        name: What people call it; may be changed.
+        name: Display name; may be changed.
         status: State and times.
-        options: The options document as it was given, or None for a run that was not launched by us.
-        environment: What it ran on: versions, host, cores, memory, GPUs; empty until the worker wrote it.
+        options: The options document, or None for a run that Pipeline Lab did not launch.
+        environment: Versions, host, cores, memory and GPUs; empty until the worker writes it.
         tags: The user's words, each at most 40 characters.
         notes: The user's text.
     """
@@ -124,7 +123,7 @@ class RunRecord:
 
     @property
     def kind(self) -> RunKind:
-        """Say what the folder holds; options without a ``kind`` are those of one job."""
+        """What the folder holds; options without a ``kind`` are those of one job."""
         return RunKind.LOG if self.options is None else RunKind(self.options.get("kind", RunKind.RUN))
 
     def to_json(self) -> str:
@@ -135,7 +134,7 @@ class RunRecord:
         """Read a record.
 
         Raises:
-            StoreError: The text is no run record, or one of a newer Pipeline Lab.
+            StoreError: The text is not a run record, or is from a newer Pipeline Lab.
         """
         try:
             document = json.loads(text)
@@ -172,16 +171,16 @@ class RunRecord:
                 notes=str(document.get("notes", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(f"run.json is damaged ({error}); the run's traces can still be analysed.") from None
+            raise StoreError(f"run.json is damaged ({error}); the run's traces can still be analyzed.") from None
 
 
 SILENT_S = 86_400.0
-"""A run of another machine that has written nothing for so long is taken for lost; its pid means nothing here.
+"""A run of another machine that has written nothing for this long counts as lost; its pid means nothing here.
 
-Long on purpose: a run that waits for its turn, or a search that waits for a race, writes nothing either.
+Long on purpose: a queued run, or a search that waits for a race, writes nothing either.
 """
 
-GONE = "The process that watched over this run is gone (killed, or the machine restarted)."
+GONE = "The process that supervised this run is gone (killed, or the machine restarted)."
 SILENT = "This run belongs to another machine or container, and has written nothing for a day."
 
 
@@ -191,7 +190,7 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process) -> bool:
-    """Say whether exactly that process of this machine still runs."""
+    """Say whether exactly that process still runs on this machine."""
     try:
         found = psutil.Process(process.pid)
         return abs(found.create_time() - process.created_s) < 1 and found.status() != psutil.STATUS_ZOMBIE
@@ -200,11 +199,11 @@ def is_alive(process: Process) -> bool:
 
 
 def explain_loss(process: Process, folder: Path) -> str:
-    """Say why a run is lost; empty while it may be going on.
+    """Say why a run is lost; empty while it may be running.
 
     Args:
-        process: Who watches over it; one that was written down without its machine counts as one of this machine.
-        folder: Where the run lies.
+        process: Its supervisor; without a host, it counts as one of this machine.
+        folder: The run folder.
     """
     is_same_host = process.host in ("", os.uname().nodename)
     if is_same_host and process.boot not in ("", _boot()):
@@ -215,18 +214,18 @@ def explain_loss(process: Process, folder: Path) -> str:
 
 
 def _last_sign_s(folder: Path) -> float:
-    """Return when a run wrote into its files last, seconds since the epoch; its load is noted twice a second."""
+    """Return when a run last wrote to its files, seconds since the epoch; it records its load twice a second."""
     written_s = 0.0
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
-                if entry.is_file():  # the folders hold what analyses write, too
+                if entry.is_file():  # analyses write into the folders, too
                     written_s = max(written_s, entry.stat().st_mtime)
     return written_s
 
 
 def _boot() -> str:
-    """Name this start of the machine; empty where the system does not say."""
+    """Return the boot id; empty where unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -234,7 +233,7 @@ def _boot() -> str:
 
 
 def _numbering() -> str:
-    """Name what the pids of this process count in: containers have one of their own; empty where the system does not say."""
+    """Return the pid namespace, which differs between containers; empty where unknown."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:

@@ -1,6 +1,6 @@
-"""Runs that somebody's own job records into, rather than a worker of ours: how they begin and are joined.
+"""Runs that the user's own job records into: how its processes begin and join them.
 
-The recording process is the run's supervisor, so a job that is killed leaves a run that reads as lost.
+The recording process is the run's supervisor, so a killed job leaves a run that reads as lost.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_proces
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
 JOIN_S = 60.0
-"""How long a process waits for the first one of its job to begin the run."""
+"""How long a process waits for the first process of its job to begin the run."""
 
 
 def begin(store: RunStore, name: str, *, tags: tuple[str, ...], environment: dict[str, Any] | None = None) -> RunFolder:
@@ -30,7 +30,7 @@ def begin(store: RunStore, name: str, *, tags: tuple[str, ...], environment: dic
 
 
 def announce(store: RunStore, job: str, folder: RunFolder) -> None:
-    """Let the other processes of a job find the run; ``job`` is what they all know it by.
+    """Let the other processes of a job find the run; ``job`` is the key that they share.
 
     Raises:
         StoreError: The store cannot be written.
@@ -46,12 +46,12 @@ def announce(store: RunStore, job: str, folder: RunFolder) -> None:
 
 
 def join(store: RunStore, job: str, patience_s: float = JOIN_S) -> RunFolder | None:
-    """Return the run that the first process of a job announced; None if none is going by the end of the patience."""
+    """Return the run that the first process of a job announced; None if none is live within the patience."""
     place, deadline_s = _meeting_place(store, job), time.monotonic() + patience_s
     while True:
         with contextlib.suppress(OSError, StoreError):
             folder = store.folder(place.read_text(encoding="utf-8").strip())
-            if read_record(folder).status.state.is_live:  # one whose first process was killed reads as lost
+            if read_record(folder).status.state.is_live:  # lost, if its first process was killed
                 return folder
         if time.monotonic() >= deadline_s:
             return None

@@ -14,9 +14,9 @@ class DataFile:
     """One file that the job reads.
 
     Attributes:
-        path: Where it lies.
-        records: Records in it, each view counted where the pipeline makes several of one; None if they were not counted.
-        size_bytes: Its length; 0 for a generator, of which nothing lies on disk.
+        path: Its path.
+        records: Its records, times the views that the pipeline makes of each; None if not counted.
+        size_bytes: Its length; 0 for a generator.
     """
 
     path: str
@@ -25,13 +25,13 @@ class DataFile:
 
 
 def write_files(path: Path, files: Sequence[DataFile], tables: Sequence[DataFile] = ()) -> None:
-    """Write which files of records the job reads, and which tables beside them."""
+    """Write the record files and the tables that the job reads."""
     lists = {"files": [asdict(file) for file in files], "tables": [asdict(table) for table in tables]}
     path.write_text(json.dumps({"schema_version": 1, **lists}, indent=1))
 
 
 def read_files(path: Path) -> list[DataFile]:
-    """Return the data files of a run; none when the run did not get as far.
+    """Return the data files of a run; none if the run did not get this far.
 
     Raises:
         StoreError: The document is damaged.
@@ -41,7 +41,7 @@ def read_files(path: Path) -> list[DataFile]:
 
 
 def read_data_tables(path: Path) -> list[DataFile]:
-    """Return the tables that lie beside the data files of a run.
+    """Return the tables that a run reads beside its data files.
 
     Raises:
         StoreError: The document is damaged.
@@ -76,12 +76,12 @@ class WrittenStage:
     """One dataset of the graph.
 
     Attributes:
-        name: TensorFlow's own, such as ``ParallelMapDatasetV2:2``; traces give the same. Empty for a dataset that a
-            function makes, such as the files of an interleave.
+        name: As in traces, such as ``ParallelMapDatasetV2:2``; empty for a dataset made by a function, such as the files
+            of an interleave.
         op: Such as ``ParallelMapDatasetV2``.
         function: The user's function, such as ``map_parse``; None without one.
-        arguments: Numbers and texts that it was given, by TensorFlow's names: ``buffer_size``, ``batch_size``, ….
-        inputs: Indices of the stages it takes elements from, those that its function makes last.
+        arguments: Constant arguments by TensorFlow's names: ``buffer_size``, ``batch_size``, ….
+        inputs: Indices of its input stages, those made by its function last.
     """
 
     name: str
@@ -93,7 +93,7 @@ class WrittenStage:
 
 @dataclass(frozen=True)
 class WrittenPipeline:
-    """All stages, the one that the step asks first.
+    """All stages, the outermost first.
 
     Attributes:
         pool_threads: Threads that run user functions.
@@ -108,7 +108,7 @@ def write_written(path: Path, written: WrittenPipeline) -> None:
 
 
 def read_written(path: Path) -> WrittenPipeline | None:
-    """Return the pipeline as written; None if the run has no such document, or a damaged one."""
+    """Return the pipeline as written; None if the document is missing or damaged."""
     try:
         document: dict[str, Any] = json.loads(path.read_text())
         stages = [WrittenStage(**{**stage, "inputs": tuple(stage["inputs"])}) for stage in document["stages"]]

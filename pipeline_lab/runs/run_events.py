@@ -1,4 +1,4 @@
-"""What the worker tells its readers while it works: one JSON line per event in ``events.jsonl``.
+"""Events that the worker reports while it works: one JSON line each in ``events.jsonl``.
 
 The file is append-only. A reader keeps its offset and ignores a torn last line, so it can follow a live run and open
 one whose worker was killed in the middle of a line. Unknown kinds are skipped: a newer worker may write more.
@@ -32,7 +32,7 @@ class PhaseEvent(Event):
 
 @dataclass(frozen=True)
 class ProgressEvent(Event):
-    """Training steps so far; ``total`` is None when the job runs for a time. Warm-up steps are not counted."""
+    """Training steps so far, without the warm-up; ``total_steps`` is None when the job runs for a time."""
 
     kind = "progress"
     steps: int
@@ -43,7 +43,7 @@ class ProgressEvent(Event):
 
 @dataclass(frozen=True)
 class DataProgressEvent(Event):
-    """Files written so far while the lab makes its own data."""
+    """Files written so far while data is generated."""
 
     kind = "data_progress"
     files: int
@@ -52,7 +52,7 @@ class DataProgressEvent(Event):
 
 @dataclass(frozen=True)
 class CaptureProgressEvent(Event):
-    """Windows so far that were asked for from a job that is not ours."""
+    """Windows requested so far from a job that Pipeline Lab did not launch."""
 
     kind = "capture_progress"
     windows: int
@@ -61,10 +61,10 @@ class CaptureProgressEvent(Event):
 
 @dataclass(frozen=True)
 class CalibrationEvent(Event):
-    """The step alone on a held batch (G) and the pipeline alone (D), ns per step; None where it was not measured.
+    """The compute-only step (G) and the input-only time per batch (D), ns; None where it was not measured.
 
-    ``…_cpu_ns`` is the processor time of the whole process meanwhile, ns per step. ``page_cache`` is ``warm`` or ``cold``,
-    None where a cold one was asked for and the system did not comply.
+    ``…_cpu_ns`` is the CPU time of the process, ns per step. ``page_cache`` is ``warm`` or ``cold``, None where a cold one
+    was requested and the system did not comply.
     """
 
     kind = "calibration"
@@ -80,10 +80,10 @@ class CalibrationEvent(Event):
 
 @dataclass(frozen=True)
 class EvaluationEvent(Event):
-    """An evaluation pass is over; times in ns since the epoch.
+    """An evaluation pass has ended; times in ns since the epoch.
 
-    ``number`` counts passes from 0, ``steps`` the steps taken by then, those of the warm-up included. ``loss`` and
-    ``accuracy`` (0 to 1) are means over ``batches``, None where the workload has none, or none that is finite.
+    ``number`` counts passes from 0, ``steps`` the steps before it, warm-up included. ``loss`` and ``accuracy`` (0 to 1) are
+    means over ``batches``, None where the workload has none or the mean is not finite.
     """
 
     kind = "evaluation"
@@ -101,9 +101,9 @@ class EvaluationEvent(Event):
 class WindowEvent(Event):
     """One profile window is on disk.
 
-    Times are ns since the epoch. ``start_cost_ns`` is how long the training thread was held to open the window,
-    ``stop_cost_ns`` to close it; the steps are None where nobody counted them,
-    costs and memory where the window was asked for from outside the job; the flush itself (``stopped_ns`` to ``flushed_ns``) runs beside the training.
+    Times are ns since the epoch. ``start_cost_ns`` and ``stop_cost_ns`` say how long opening and closing the window held
+    the training thread; the flush (``stopped_ns`` to ``flushed_ns``) runs beside the training. Steps are None where they
+    were not counted, costs and memory where the window was requested from outside the job.
     """
 
     kind = "window"
@@ -130,7 +130,7 @@ class WindowEvent(Event):
 
 @dataclass(frozen=True)
 class RaceEvent(Event):
-    """How a race stands after a round.
+    """Results of a race after a round.
 
     ``standings`` holds one entry per candidate: ``arm``, ``pairs``, ``ratio``, ``low``, ``high`` (None while nothing is
     excluded) and ``outcome``.
@@ -147,7 +147,7 @@ class RaceEvent(Event):
 
 @dataclass(frozen=True)
 class NoteEvent(Event):
-    """Something that a reader of the run should know, as one sentence."""
+    """A remark for readers of the run, one sentence."""
 
     kind = "note"
     sentence: str
@@ -155,7 +155,7 @@ class NoteEvent(Event):
 
 @dataclass(frozen=True)
 class FailureEvent(Event):
-    """The worker met an error: one sentence for people, the traceback for a bug report."""
+    """The worker failed: one sentence for users, the traceback for a bug report."""
 
     kind = "failure"
     sentence: str
@@ -185,7 +185,7 @@ def format_event(event: Event) -> str:
 
 
 def parse_event(line: str | bytes) -> Event | None:
-    """Read one line; None if it is torn, or of a kind that this version does not know."""
+    """Read one line; None if it is torn, or of an unknown kind."""
     try:
         document: dict[str, Any] = json.loads(line)
         kind = KINDS[document.pop("kind")]
@@ -196,14 +196,14 @@ def parse_event(line: str | bytes) -> Event | None:
 
 
 class EventReader:
-    """Follow ``events.jsonl``: each call returns what came since the last one."""
+    """Follow ``events.jsonl``: each call returns the events since the last one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def read(self) -> list[Event]:
-        """Return the events whose lines are complete and were not returned before."""
+        """Return the complete events since the last call."""
         return list(self._new_events())
 
     def _new_events(self) -> Iterator[Event]:
@@ -231,7 +231,7 @@ _WORDS = {
     "importing": "loading TensorFlow",
     "data": "preparing data",
     "building": "building pipeline and model",
-    "calibrating": "timing the step and the pipeline alone",
+    "calibrating": "timing the compute-only step and the input-only pipeline",
     "warmup": "warming up",
     "training": "training",
     "evaluating": "evaluating",
@@ -244,5 +244,5 @@ _WORDS = {
 
 
 def describe_phase(phase: str) -> str:
-    """Say what a run does in a phase; one that this version does not know is named as it is."""
+    """Describe a phase in words; an unknown one is returned as it is."""
     return _WORDS.get(phase, phase)

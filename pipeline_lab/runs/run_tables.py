@@ -1,7 +1,7 @@
 """Append-only tables of a run: Arrow IPC streams that can be read while they grow.
 
-A stream is a chain of record batches. The writer appends whole batches; a reader takes every batch that is complete
-and ignores a torn end, so a killed worker costs at most its last batch.
+A stream is a chain of record batches. The writer appends whole batches; a reader takes the complete ones and ignores a
+torn end, so a killed worker loses at most its last batch.
 """
 
 import threading
@@ -15,9 +15,9 @@ STEPS = pa.schema(
     [
         ("step", pa.int32()),  # 0, 1, 2, … over the whole run, warm-up included
         ("warmup", pa.bool_()),
-        ("start_ns", pa.int64()),  # epoch; the request for the batch
-        ("wait_ns", pa.int64()),  # until the batch was there
-        ("end_ns", pa.int64()),  # epoch; the step's result was there (Python between steps comes after it)
+        ("start_ns", pa.int64()),  # epoch; the batch was requested
+        ("wait_ns", pa.int64()),  # until the batch arrived
+        ("end_ns", pa.int64()),  # epoch; the step's result was there
         ("loss", pa.float32()),
         ("accuracy", pa.float32()),  # NaN where the workload has none
         ("window", pa.int16()),  # number of the profile window that was open, -1 for none
@@ -25,20 +25,20 @@ STEPS = pa.schema(
         (
             "away_ns",
             pa.int64(),
-        ),  # spent on an evaluation, and on building the pipeline anew, between step before and this
+        ),  # evaluation and rebuilding of the pipeline since the last step
     ]
 )
 """One row per training step."""
 
 SAMPLES = pa.schema([("step", pa.int32()), ("file", pa.int32()), ("record", pa.int32())])
-"""One row per example that reached the model: index into ``files.json`` and record number inside the file."""
+"""One row per example that reached the model: index into ``files.json`` and record number in the file."""
 
 EVALUATED = pa.schema(
     [
         ("pass", pa.int32()),  # 0, 1, 2, …
         ("file", pa.int32()),
         ("record", pa.int32()),
-        ("name", pa.string()),  # of the example, null where it has none
+        ("name", pa.string()),  # null where the example has none
     ]
 )
 """One row per example of an evaluation pass."""
@@ -51,10 +51,10 @@ PADDING = pa.schema(
         ("step", pa.int32()),
         ("examples", pa.int32()),  # in the batch
         ("elements", pa.int64()),  # that the step was sent, padding included (frames of audio)
-        ("padding", pa.int64()),  # of them, added to make the examples as long as each other
+        ("padding", pa.int64()),  # of them, added as padding
     ]
 )
-"""One row per step of a workload whose examples differ in length and carry it."""
+"""One row per step of a workload whose examples carry their length."""
 
 RESOURCES = pa.schema(
     [
@@ -64,13 +64,13 @@ RESOURCES = pa.schema(
         (
             "other_cpu_percent",
             pa.float32(),
-        ),  # everybody else on the machine, save what the job started; 100 is one core
+        ),  # other programs, without child processes; 100 is one core
         ("gpu_memory_bytes", pa.int64()),  # null without a GPU
         ("gpu_percent", pa.float32()),  # null without a GPU
         ("flushing", pa.bool_()),  # a profile window is being written
         ("gpu_clock_mhz", pa.int32()),  # null without a GPU
-        ("gpu_slowed", pa.bool_()),  # heat or power hold the GPU back; null without one
-        ("children_cpu_percent", pa.float32()),  # processes that this one started; 100 is one core
+        ("gpu_slowed", pa.bool_()),  # clocks lowered by heat or power; null without a GPU
+        ("children_cpu_percent", pa.float32()),  # child processes; 100 is one core
     ]
 )
 """One row per half second or so."""
@@ -78,14 +78,14 @@ RESOURCES = pa.schema(
 MODEL = pa.schema(
     [
         ("time_ns", pa.int64()),  # epoch
-        ("node", pa.int32()),  # one iterator; a new epoch or file gets a new one
-        ("parent", pa.int32()),  # the node that asks this one for elements, -1 for the one that the step asks
-        ("place", pa.int16()),  # among the parent's inputs; 0 is what an interleave reads its arguments from
+        ("node", pa.int32()),  # an iterator; a new epoch or file has a new one
+        ("parent", pa.int32()),  # the consumer of this node, -1 for the outermost
+        ("place", pa.int16()),  # index among the parent's inputs; 0 holds the arguments of an interleave
         ("name", pa.string()),  # as in the trace: ParallelMapV2, BatchV2, …
         ("node_class", pa.int16()),  # NodeClass of TensorFlow's model.proto
-        ("ratio", pa.float64()),  # elements asked of the inputs for each one produced; 0 where it is not fixed
-        ("elements", pa.int64()),  # produced so far, like all counts of a node since it was made
-        ("processing_ns", pa.int64()),  # thread time spent in this node itself
+        ("ratio", pa.float64()),  # input elements per output element; 0 where not fixed
+        ("elements", pa.int64()),  # produced since the node was made, like all its counts
+        ("processing_ns", pa.int64()),  # thread time in this node, without its inputs
         ("bytes_consumed", pa.int64()),
         ("bytes_produced", pa.int64()),
         ("buffered_elements", pa.int64()),  # now
@@ -95,36 +95,36 @@ MODEL = pa.schema(
         ("cycle_length", pa.float32()),  # inputs read in turn; null for stages without
         ("buffer_limit", pa.float32()),  # elements, now; null for stages without
         ("buffer_tuned", pa.bool_()),  # the autotuner may change it
-        ("cpu_budget", pa.int32()),  # cores that the autotuner plans with
-        ("ram_budget_bytes", pa.int64()),  # memory that it allows for buffers
+        ("cpu_budget", pa.int32()),  # cores that the autotuner may use
+        ("ram_budget_bytes", pa.int64()),  # memory that it may use for buffers
     ]
 )
-"""One row per node of tf.data's own model and sample; the samples are a second apart, closer in a young run."""
+"""One row per node of tf.data's performance model and sample; samples are a second apart, closer in a young run."""
 
 BLOCKS = pa.schema(
     [
         ("round", pa.int32()),
         ("arm", pa.int8()),
-        ("position", pa.int8()),  # place in the round's order
-        ("start_ns", pa.int64()),  # epoch; the request for the first measured batch
+        ("position", pa.int8()),  # in the order of the round
+        ("start_ns", pa.int64()),  # epoch; the first measured batch was requested
         ("first_step", pa.int64()),  # of the arm's steps table; the block's measured steps follow each other
         ("steps", pa.int32()),
         ("wall_ns", pa.int64()),  # from that request to the result of the last measured step
         ("wait_ns", pa.int64()),  # for batches, summed over the measured steps
-        ("cpu_ns", pa.int64()),  # processor time of this process meanwhile
-        ("other_load_percent", pa.float32()),  # what others used of the cores meanwhile, 0 to 100
-        ("throttled", pa.bool_()),  # the GPU slowed itself down, by heat or by lack of power
-        ("drained_batches", pa.int32()),  # buffered while the other arms ran, thrown away before the block
+        ("cpu_ns", pa.int64()),  # CPU time of this process
+        ("other_load_percent", pa.float32()),  # share of the cores that other programs used, 0 to 100
+        ("throttled", pa.bool_()),  # clocks lowered by heat or power
+        ("drained_batches", pa.int32()),  # buffered while the other arms ran, dropped before the block
     ]
 )
 """One row per block of a race."""
 
 LATER = ("away_ns", "gpu_clock_mhz", "gpu_slowed", "children_cpu_percent")
-"""Columns that came later; a table that was written without one is read with nulls in its place."""
+"""Columns added later; an older table reads as null in them."""
 
 
 NAMES = pa.schema([("step", pa.int32()), ("name", pa.string())])
-"""One row per example that reached the model and has a name of its own, in the order of :data:`SAMPLES`."""
+"""One row per named example that reached the model, in the order of :data:`SAMPLES`."""
 
 
 OUTPUTS = pa.schema(
@@ -136,14 +136,11 @@ OUTPUTS = pa.schema(
         ("outputs", pa.list_(pa.float32())),  # logits, one per class; a single score where there are two
     ]
 )
-"""One row per example of the step whose outputs were to be kept."""
+"""One row per example of the step whose outputs are kept."""
 
 
 class TableWriter:
-    """Append rows to an Arrow stream; rows are buffered and written as batches.
-
-    Safe to use from several threads. Every batch is flushed to the operating system when it is written.
-    """
+    """Append rows to an Arrow stream, buffered into batches that are flushed when written. Thread-safe."""
 
     def __init__(self, path: Path, schema: pa.Schema, seconds_per_batch: float = 0.5, rows_per_batch: int = 16_384):
         self._schema = schema
@@ -212,12 +209,12 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _read_whole(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read a stream in one call, which takes half of the time that its batches take one by one."""
+    """Read a stream in one call, in half the time of reading batch by batch."""
     with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
         if not all(_holds(stream.schema, field) for field in schema):
             return pa.Table.from_batches([], schema)  # `empty_table` imports pandas
         found = stream.read_all()
-        found.validate(full=True)  # an offset that leads out of a batch would end the process
+        found.validate(full=True)  # an offset outside the batch would crash the process
         return _fit(found.combine_chunks(), schema)
 
 
@@ -236,12 +233,12 @@ def _read_what_is_complete(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _holds(found: pa.Schema, field: pa.Field) -> bool:
-    """Say whether a column is there, once and of its type, or came later than the table."""
+    """Say whether a column exists once with its type, or was added after the table was written."""
     return len(found.get_all_field_indices(field.name)) <= 1 and (field in found or field.name in LATER)
 
 
 def _fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Bring the columns into their order and add those that the table lacks, all null."""
+    """Put the columns in order and add missing ones as nulls."""
     columns = [
         table.column(field.name) if field.name in table.schema.names else pa.nulls(table.num_rows, field.type)
         for field in schema

@@ -1,7 +1,4 @@
-"""Presets of the user's own: options under a name, kept with the runs of a store.
-
-They stand beside the bundled presets wherever one is named, and never in front of them.
-"""
+"""Presets that the user saved: named options, kept with the runs of a store. They never replace bundled presets."""
 
 import contextlib
 import re
@@ -16,7 +13,7 @@ BUNDLED = frozenset(preset.name for preset in PRESETS)
 
 
 def save_preset(store: RunStore, name: str, options: RunOptions) -> None:
-    """Keep options under a name, in place of what had that name.
+    """Save options under a name; an earlier preset of that name is replaced.
 
     Raises:
         OptionsError: The name is not allowed, or belongs to a bundled preset.
@@ -25,7 +22,7 @@ def save_preset(store: RunStore, name: str, options: RunOptions) -> None:
     store.check_unlocked()
     if not NAME.fullmatch(name):
         raise OptionsError(
-            f"{name[:80]!r} cannot name a preset; use up to 64 small letters, digits and hyphens, such as my-images."
+            f"{name[:80]!r} cannot name a preset; use up to 64 lowercase letters, digits and hyphens, such as my-images."
         )
     if name in BUNDLED:
         raise OptionsError(f"{name} is a bundled preset; choose another name.")
@@ -33,24 +30,24 @@ def save_preset(store: RunStore, name: str, options: RunOptions) -> None:
         store.presets.mkdir(parents=True, exist_ok=True)
         write_whole(store.presets / f"{name}.json", options.model_copy(update={"name": name}).to_json())
     except OSError as error:
-        raise StoreError(f"Cannot keep preset {name} in {store.root}: {error.strerror}.") from None
+        raise StoreError(f"Cannot save preset {name} in {store.root}: {error.strerror}.") from None
 
 
 def remove_preset(store: RunStore, name: str) -> None:
-    """Forget a preset.
+    """Delete a saved preset.
 
     Raises:
-        OptionsError: There is none of the user's own with that name.
+        OptionsError: There is none with that name.
         StoreError: The store is locked.
     """
     store.check_unlocked()
     if name not in {preset.name for preset in saved_presets(store)}:
-        raise OptionsError(f"There is no preset of your own named {name[:80]!r}; bundled ones cannot be removed.")
+        raise OptionsError(f"There is no saved preset named {name[:80]!r}; bundled presets cannot be removed.")
     (store.presets / f"{name}.json").unlink(missing_ok=True)
 
 
 def saved_presets(store: RunStore) -> list[Preset]:
-    """Return the user's own presets by name; files that hold no valid options are left out."""
+    """Return the saved presets by name; files without valid options are left out."""
     found = []
     for file in sorted(store.presets.glob("*.json")):
         if NAME.fullmatch(file.stem) and file.stem not in BUNDLED:
@@ -60,18 +57,18 @@ def saved_presets(store: RunStore) -> list[Preset]:
 
 
 def preset_groups(store: RunStore) -> list[PresetGroup]:
-    """Return the bundled presets by what they are about, and the user's own behind them."""
+    """Return the bundled presets in their groups, then the saved ones."""
     own = saved_presets(store)
     return [*PRESET_GROUPS, *([PresetGroup("Your own", "What have I kept?", tuple(own))] if own else [])]
 
 
 def all_presets(store: RunStore) -> list[Preset]:
-    """Return the bundled presets and the user's own behind them."""
+    """Return the bundled presets, then the saved ones."""
     return [preset for group in preset_groups(store) for preset in group.presets]
 
 
 def find_any_preset(store: RunStore, name: str) -> Preset:
-    """Return the bundled preset of that name, or the user's own.
+    """Return the bundled or saved preset of that name.
 
     Raises:
         OptionsError: There is none.

@@ -1,4 +1,4 @@
-"""How a race stands, from its blocks so far; the worker asks after every round, readers ask once more at the end."""
+"""Interim results of a race, from its blocks so far; the worker uses them after every round, readers at the end."""
 
 import math
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from pipeline_lab.statistics.sequential import SequentialPlan, SequentialResult,
 FloatArray = NDArray[np.float64]
 
 ROUNDS_PER_PAIR = 1.5
-"""Rounds that were disturbed are run again, up to this many times the planned number in all."""
+"""Disturbed rounds are repeated, up to this multiple of the planned number in all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """The complete rounds of a race, in the order in which they ran.
+    """The complete rounds of a race, in order.
 
     Attributes:
         step_ns: Mean time of a measured step, shape (rounds, arms).
-        load_percent: What other programs used of the cores meanwhile, NaN if unknown, infinite where the device
-            slowed itself down, shape (rounds, arms).
+        load_percent: Share of the cores that other programs used; NaN if unknown, infinite where the device lowered its
+            clocks; shape (rounds, arms).
     """
 
     step_ns: FloatArray
@@ -38,20 +38,20 @@ class Rounds:
 
     @property
     def throttled(self) -> int:
-        """Rounds in which the device slowed itself down because of heat or power."""
+        """Rounds in which the device lowered its clocks because of heat or power."""
         return int(np.isinf(self.load_percent).any(axis=1).sum())
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known about one candidate.
+    """Interim result of one candidate.
 
     Attributes:
         arm: Number of the candidate; the baseline is 0.
         result: Its ratio to the baseline, None before the first look.
-        outcome: The word for it.
-        gate: Whether it is slower than the limit, None where no limit was set.
-        is_over: More rounds are not needed for this candidate.
+        outcome: Its classification.
+        gate: Whether it is slower than the limit; None without a limit.
+        is_over: It needs no more rounds.
     """
 
     arm: int
@@ -62,7 +62,7 @@ class Standing:
 
 
 def read_rounds(blocks: pa.Table, arms: int) -> Rounds:
-    """Arrange a table of blocks (``BLOCKS``) by round; a round that was cut short is left out."""
+    """Arrange a table of blocks (``BLOCKS``) by round; an incomplete round is left out."""
     rounds, places, counts = np.unique(blocks["round"].to_numpy(), return_inverse=True, return_counts=True)
     step_ns, load = (np.full((rounds.size, arms), np.nan) for _ in range(2))
     arm = blocks["arm"].to_numpy()
@@ -74,7 +74,7 @@ def read_rounds(blocks: pa.Table, arms: int) -> Rounds:
 
 
 def plan_race(options: RaceOptions) -> SequentialPlan:
-    """Return the looks of a race; several candidates share the error that is allowed."""
+    """Return the looks of a race; several candidates share the permitted error rate."""
     return SequentialPlan(max_pairs=options.pairs, alpha=options.alpha / (len(options.arms) - 1))
 
 
@@ -83,7 +83,7 @@ def max_rounds(options: RaceOptions) -> int:
 
 
 def compared_ns(step_ns: FloatArray, options: RaceOptions) -> FloatArray:
-    """Return what is compared of steps, ns: their time, or the time per example where the arms' batch sizes differ.
+    """Return the compared times, ns: per step, or per example where the batch sizes of the arms differ.
 
     Args:
         step_ns: Mean time of a step, shape (rounds, arms).

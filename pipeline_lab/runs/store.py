@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SAMPLES_NAME = "samples"
 BEGIN_S = 300.0
-"""A run that nobody watches over so long after it was made never will be; on a busy machine the start alone takes a minute."""
+"""A run without a supervisor this long after its creation is lost; on a busy machine the start alone takes a minute."""
 RESERVE_BYTES = 64 * 1024
 
 
@@ -60,38 +60,38 @@ class RunFolder:
     steps = _Inside("steps.arrows")
     samples = _Inside("samples.arrows")
     evaluated = _Inside("evaluated.arrows")
-    """The examples of the evaluation passes."""
+    """Examples of the evaluation passes."""
     outputs = _Inside("outputs.arrows")
-    """What the model made of each example of a chosen step."""
+    """Model outputs for each example of one chosen step."""
     names = _Inside("names.arrows")
-    """The names that the examples carry, where they have any."""
+    """Names of the examples, where they have any."""
     labels = _Inside("labels.arrows")
     padding = _Inside("padding.arrows")
     """How much of each batch is padding, where examples differ in length."""
     resources = _Inside("resources.arrows")
     model = _Inside("model.arrows")
-    """What tf.data's own model says about the training pipeline."""
+    """Samples of tf.data's performance model of the training pipeline."""
     written = _Inside("written.json")
     """The stages of the pipeline as it was written."""
     files = _Inside("files.json")
     blocks = _Inside("blocks.arrows")
     """The blocks of a race."""
     trials = _Inside("trials.jsonl")
-    """The runs and races of a search, each with how it ended."""
+    """Runs and races of a search, each with its outcome."""
     history = _Inside("history.jsonl")
-    """What a search did and why, step by step."""
+    """Steps of a search, with reasons."""
     log = _Inside("worker.log")
-    """What the worker wrote to its standard streams."""
+    """Standard output and error of the worker."""
     cancel_flag = _Inside("cancel")
     reserve = _Inside(".reserve")
     """Disk space that is given up so that the end of a run can be written to a full disk."""
     opened = _Inside("opened")
     """The log that this run was opened from, as it came; only in runs that were not recorded here."""
     unkept = _Inside(".unkept")
-    """Lies in an opened run until somebody decides to keep it."""
+    """Marks an opened log that the user has not kept yet."""
     lock = _Inside(".lock")
     scratch = _Inside(".scratch")
-    """For files in the making (a window being flushed, a cache); may be deleted when the run is over."""
+    """Temporary files, such as a window being flushed or a cache; may be deleted after the run."""
     profile = _Inside("plugins", "profile")
     analysis = _Inside("analysis")
     """Cached results; may be deleted."""
@@ -101,11 +101,11 @@ class RunFolder:
         return self.path.name
 
     def arm(self, number: int) -> "RunFolder":
-        """Return the part of a race that belongs to one arm: its sources, files, steps, samples, model and scratch."""
+        """Return the part of a race that belongs to one arm."""
         return RunFolder(self.path / "arms" / str(number))
 
     def process(self, rank: int) -> "RunFolder":
-        """Return the part of a run that one of several processes wrote: its events and tables; the first one's is the run."""
+        """Return the part of a run that another process than the first wrote: its events and tables."""
         return RunFolder(self.path / "processes" / str(rank))
 
     def window(self, name: str) -> Path:
@@ -121,8 +121,8 @@ class RunFolder:
 class RunStore:
     """All runs of one folder.
 
-    Runs are listed newest first. The bundled samples, if given, are listed with them and are read-only. Where ``locked``
-    says why, in a sentence, all of it is: runs are neither added nor changed.
+    Runs are listed newest first; the bundled samples, if given, come last and are read-only. A store with a reason in
+    ``locked`` is read-only as a whole.
     """
 
     def __init__(self, root: Path, samples: Path | None = None, locked: str = "") -> None:
@@ -131,7 +131,7 @@ class RunStore:
         self.locked = locked
 
     def check_unlocked(self) -> None:
-        """Refuse to go on with what changes the store.
+        """Refuse to change a locked store.
 
         Raises:
             StoreError: The store is locked.
@@ -141,27 +141,29 @@ class RunStore:
 
     @property
     def arrivals(self) -> Path:
-        """Where logs lie while they arrive; on the disk of the runs, so that they become one by a rename."""
+        """Where uploads are received; on the disk of the runs, so that one rename makes them a run."""
         return self.root / ".arrivals"
 
     @property
     def presets(self) -> Path:
-        """Where the user's own presets lie, one file of options each."""
+        """Folder of saved presets, one file of options each."""
         return self.root / ".presets"
 
     def folder(self, run_id: str) -> RunFolder:
         """Return the folder of a run.
 
         Raises:
-            StoreError: There is no such run, or the id is no plain folder name.
+            StoreError: There is no such run, or the id is not a plain folder name.
         """
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", run_id):
-            raise StoreError(f"{run_id[:80]!r} is no run id; the page Runs and `pipeline-lab runs list` show them.")
+            raise StoreError(
+                f"{run_id[:80]!r} is not a run id; `pipeline-lab runs list` and the Runs page show the ids."
+            )
         for root in filter(None, (self.root, self.samples)):
             if (root / run_id / "run.json").is_file():
                 return RunFolder(root / run_id)
         raise StoreError(
-            f"There is no run {run_id!r} in {self.root}; the page Runs and `pipeline-lab runs list` show those there are."
+            f"There is no run {run_id!r} in {self.root}; `pipeline-lab runs list` and the Runs page show the runs."
         )
 
     def read(self, run_id: str) -> RunRecord:
@@ -257,7 +259,7 @@ class RunStore:
         """
         folder = self._own(run_id, "deleted")
         if _is_live(folder):
-            raise StoreError(f"Run {run_id} is still going; cancel it first.")
+            raise StoreError(f"Run {run_id} is still running; cancel it first.")
         doomed = self.root / f".deleted-{run_id}-{secrets.token_hex(4)}"
         try:
             folder.path.rename(doomed)
@@ -276,7 +278,7 @@ class RunStore:
 def open_store(root: Path | None = None, *, locked: str = "") -> RunStore:
     """Open the store that the user means, locked if a reason is given.
 
-    That is, in this order: ``root``, ``PIPELINE_LAB_STORE``, ``./profiles`` where it exists, the user's data folder.
+    The first of: ``root``, ``PIPELINE_LAB_STORE``, ``./profiles`` where it exists, the user's data folder.
     The bundled samples are listed with it.
     """
     named = root or (Path(value) if (value := os.environ.get("PIPELINE_LAB_STORE")) else None)
@@ -297,7 +299,7 @@ def find_store(root: Path | None = None) -> RunStore:
 
 
 def samples_folder() -> Path | None:
-    """Return where the bundled sample runs lie, in a checkout or in an installed package."""
+    """Return the folder of the bundled sample runs, in a checkout or in an installed package."""
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / "samples", package.parent / "profiles" / SAMPLES_NAME):
         if candidate.is_dir():
@@ -306,7 +308,7 @@ def samples_folder() -> Path | None:
 
 
 def read_record(folder: RunFolder) -> RunRecord:
-    """Read ``run.json``; a live state whose supervisor is gone is reported as lost.
+    """Read ``run.json``; a live run whose supervisor is gone reads as lost.
 
     Raises:
         StoreError: There is no record, or it is damaged.
@@ -316,7 +318,7 @@ def read_record(folder: RunFolder) -> RunRecord:
         document = _parse_record(folder.record, (found.st_ino, found.st_size, found.st_mtime_ns))
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"Cannot read {folder.record}: {error}.") from None
-    record = replace(document, id=folder.id)  # a run that was copied or renamed by hand is the folder it lies in
+    record = replace(document, id=folder.id)  # also for a run that was copied or renamed by hand
     if record.status.state.is_live and (reason := _find_loss(folder, record.status)):
         return replace(record, status=record.status.change(RunState.LOST, reason=reason))
     return record
@@ -324,7 +326,7 @@ def read_record(folder: RunFolder) -> RunRecord:
 
 @lru_cache(maxsize=10_000)
 def _parse_record(path: Path, _version: tuple[int, int, int]) -> RunRecord:
-    """Read a record once for as long as its file is the same, so that long lists of runs open at once."""
+    """Read a record again only when its file changes, so that long lists of runs open at once."""
     return RunRecord.from_json(path.read_text(encoding="utf-8"))
 
 
@@ -382,7 +384,7 @@ def end_run(folder: RunFolder, state: RunState, reason: str = "", exit_code: int
 
 
 def _find_loss(folder: RunFolder, status: RunStatus) -> str:
-    """Say why a run that has not ended is lost; empty while it may be going on."""
+    """Say why a run that has not ended is lost; empty while it may be running."""
     if status.supervisor is None:
         return GONE if time.time() - status.created_s > BEGIN_S else ""
     return explain_loss(status.supervisor, folder.path)
@@ -391,7 +393,7 @@ def _find_loss(folder: RunFolder, status: RunStatus) -> str:
 def _is_live(folder: RunFolder) -> bool:
     try:
         return read_record(folder).status.state.is_live
-    except StoreError:  # a damaged record: nothing can be said of it but that it is in the way
+    except StoreError:  # a damaged record
         return False
 
 
@@ -418,7 +420,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 LONGEST_NAME = 200
-"""Of a longer word nobody takes a part for a run's id."""
+"""Longer text is not a mistyped run id."""
 
 
 def name_of(path: Path) -> str:
@@ -446,12 +448,12 @@ def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -
         offer = did_you_mean(name, (run.id for run in opened.runs())) if len(name) < LONGEST_NAME else ""
         raise TraceReadError(
             f"There is no file or folder {name[:LONGEST_NAME]!r}, and no run of that id in {opened.root}; "
-            f"the page Runs and `pipeline-lab runs list` show the runs.{offer}"
+            f"`pipeline-lab runs list` and the Runs page show the runs.{offer}"
         ) from None
 
 
 def check_is_one(path: Path) -> None:
-    """Refuse the folder of a race or a search, which is no single job.
+    """Refuse the folder of a race or a search.
 
     Raises:
         ComparisonError: It is one.
@@ -462,10 +464,10 @@ def check_is_one(path: Path) -> None:
         raise ComparisonError(refuse_race(folder.id))
     if kind is RunKind.TUNE:
         raise ComparisonError(
-            f"{folder.id} is a search, whose trials are runs and races of their own: `pipeline-lab report {folder.id}` "
-            "names them."
+            f"{folder.id} is a search, whose trials are separate runs and races: `pipeline-lab report {folder.id}` "
+            "lists them."
         )
 
 
 def refuse_race(race_id: str) -> str:
-    return f"{race_id} is a race and holds its own comparison: `pipeline-lab report {race_id}`."
+    return f"{race_id} is a race, which contains its comparison: `pipeline-lab report {race_id}`."

@@ -37,7 +37,7 @@ def count_records(path: Path) -> int:
 
 
 def read_records(path: Path) -> Iterator[bytes]:
-    """Yield the records of a file, their checksums not looked at.
+    """Yield the records of a file without checking the checksums of the data.
 
     Raises:
         DataError: The file is missing, or damaged; the text names the record.
@@ -87,14 +87,14 @@ def _count(path: Path, content: mmap.mmap) -> int:
 
 
 def _ending(path: Path, record: int) -> str:
-    return f"{path} ends in the middle of record {record}; it was not written to its end."
+    return f"{path} ends in the middle of record {record}; it is incomplete."
 
 
 def _damage(path: Path, record: int, content: mmap.mmap | bytes) -> str:
     if content[:2] == _GZIP_MAGIC:
         return f"{path} is compressed; decompress it first, with `gunzip` for instance."
     if record == 0:
-        return f"{path} is no TFRecord file, or damaged from its first record on; check the pattern."
+        return f"{path} is not a TFRecord file, or its first record is damaged; check the pattern."
     return f"{path} is damaged at record {record}; write it again, or leave it out of the pattern."
 
 

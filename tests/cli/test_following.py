@@ -55,8 +55,11 @@ def test_the_place_in_the_queue_is_told_once() -> None:
 
 
 def test_a_phase_has_the_words_that_the_app_has() -> None:
-    assert shown(update(PhaseEvent("calibrating")), terminal=False) == "timing the step and the pipeline alone\n"
-    assert summarise([PhaseEvent("calibrating")]).text == "Timing the step and the pipeline alone"
+    assert (
+        shown(update(PhaseEvent("calibrating")), terminal=False)
+        == "timing the compute-only step and the input-only pipeline\n"
+    )
+    assert summarise([PhaseEvent("calibrating")]).text == "Timing the compute-only step and the input-only pipeline"
 
 
 def test_an_unknown_phase_shows_as_it_is() -> None:

@@ -90,7 +90,7 @@ def test_a_live_run_is_not_deleted(lab: Lab) -> None:
     lab.wait_until_working(folder)
     ended = call("runs", "rm", folder.id, "--store", lab.store.root)
     assert ended.exit_code == 1
-    assert "still going; cancel it first" in ended.stderr
+    assert "still running; cancel it first" in ended.stderr
     assert lab.store.read(folder.id).status.state is RunState.RUNNING
     cancel(folder)
     wait(folder)

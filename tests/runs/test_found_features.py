@@ -67,13 +67,13 @@ def test_options_are_suggested_that_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a,b", "a:int64,b", " a"])
 def test_a_name_that_options_cannot_be_written_with_is_refused(tmp_path: Path, name: str) -> None:
     write_records(tmp_path / "a", [example(**{name: int64s(1)})])
-    with pytest.raises(DataError, match=f"The feature {name!r} has a name that"):
+    with pytest.raises(DataError, match=f"The feature name {name!r} cannot be written"):
         suggest_options(str(tmp_path / "*"))
 
 
 def test_more_features_than_options_may_name_are_refused(tmp_path: Path) -> None:
     write_records(tmp_path / "a", [example(**{f"f{number}": int64s(1) for number in range(201)})])
-    with pytest.raises(DataError, match="The records hold 201 features, more than 200; name those"):
+    with pytest.raises(DataError, match="The records have 201 features, more than 200; list the ones"):
         suggest_options(str(tmp_path / "*"))
 
 
@@ -85,7 +85,7 @@ def test_names_too_long_for_options_are_refused_in_a_sentence(tmp_path: Path) ->
 
 def test_types_that_disagree_are_told_with_their_record(tmp_path: Path) -> None:
     write_records(tmp_path / "a", [example(x=int64s(1)), example(x=floats(1))])
-    with pytest.raises(DataError, match=r"The feature 'x' is float32 in record 1 of .*a, but int64 in those before"):
+    with pytest.raises(DataError, match=r"The feature 'x' is float32 in record 1 of .*a, but int64 in earlier ones"):
         infer_features(str(tmp_path / "*"))
 
 
@@ -93,10 +93,10 @@ def test_files_without_examples_say_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No file matches"):
         infer_features(str(tmp_path / "*"))
     write_records(tmp_path / "a", [])
-    with pytest.raises(DataError, match=r"The files that match .* hold no record"):
+    with pytest.raises(DataError, match=r"The files that match .* contain no record"):
         infer_features(str(tmp_path / "*"))
     write_records(tmp_path / "a", [WHOLE, b"\xff" * 20])
-    with pytest.raises(DataError, match=r"Record 1 of .*a is no tf.train.Example"):
+    with pytest.raises(DataError, match=r"Record 1 of .*a is not a tf.train.Example"):
         infer_features(str(tmp_path / "*"))
 
 
@@ -104,9 +104,9 @@ def test_files_without_examples_say_so(tmp_path: Path) -> None:
     ("record", "trouble"),
     [
         (example(vector=floats(1, 2)), "has no feature 'label', which every record must hold"),
-        (example(label=floats(1), vector=floats(1, 2)), "holds the feature 'label' as float32, not as int64"),
-        (example(label=int64s(1), vector=floats(1)), "holds 1 values of the feature 'vector', not 2"),
-        (b"\xff" * 20, "is no tf.train.Example"),
+        (example(label=floats(1), vector=floats(1, 2)), "has the feature 'label' as float32, not as int64"),
+        (example(label=int64s(1), vector=floats(1)), "has 1 values of the feature 'vector', not 2"),
+        (b"\xff" * 20, "is not a tf.train.Example"),
     ],
 )
 def test_the_record_that_does_not_fit_is_named(tmp_path: Path, record: bytes, trouble: str) -> None:

@@ -52,7 +52,7 @@ def test_a_newer_schema_is_refused_with_advice() -> None:
     "text", ["", "[]", "{}", "null", document(status={"state": "dancing"}), document(status=3), document()[:40]]
 )
 def test_a_damaged_record_says_so(text: str) -> None:
-    with pytest.raises(StoreError, match=r"run\.json is damaged .* can still be analysed"):
+    with pytest.raises(StoreError, match=r"run\.json is damaged .* can still be analyzed"):
         RunRecord.from_json(text)
 
 

@@ -25,7 +25,7 @@ def test_keeping_again_replaces_and_removing_forgets(store):
     assert find_any_preset(store, "mine").options.pipeline == BASELINE.options.pipeline
     remove_preset(store, "mine")
     assert saved_presets(store) == []
-    with pytest.raises(OptionsError, match="no preset of your own"):
+    with pytest.raises(OptionsError, match="no saved preset"):
         remove_preset(store, "mine")
 
 

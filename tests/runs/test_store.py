@@ -56,7 +56,7 @@ def test_an_id_is_safe_readable_and_unique(store: RunStore) -> None:
 
 @pytest.mark.parametrize("run_id", ["", ".", "..", "../x", "a/b", "/etc", ".hidden", "x" * 201, "a\0b"])
 def test_an_id_that_could_leave_the_store_is_refused(store: RunStore, run_id: str) -> None:
-    with pytest.raises(StoreError, match="is no run id"):
+    with pytest.raises(StoreError, match="is not a run id"):
         store.folder(run_id)
 
 
@@ -126,7 +126,7 @@ def test_a_run_that_is_over_can_be_deleted(store: RunStore) -> None:
 
 def test_a_live_run_cannot_be_deleted(store: RunStore) -> None:
     folder = create(store)
-    with pytest.raises(StoreError, match=r"still going; cancel it first"):
+    with pytest.raises(StoreError, match=r"still running; cancel it first"):
         store.remove(folder.id)
 
 
@@ -168,7 +168,7 @@ def test_a_run_of_another_machine_is_judged_by_what_it_writes(store: RunStore, e
         folder, lambda record: replace(record, status=record.status.change(RunState.RUNNING, supervisor=owner))
     )
     assert read_record(folder).status.state is RunState.RUNNING
-    with pytest.raises(StoreError, match=r"still going; cancel it first"):
+    with pytest.raises(StoreError, match=r"still running; cancel it first"):
         store.remove(folder.id)
     folder.analysis.mkdir()  # a reader's, and no sign of life
     for file in folder.path.iterdir():

@@ -33,7 +33,7 @@ def test_records_are_read_in_their_order(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a ends in the middle of record 2"):
         list(read_records(path))
     path.write_bytes(b"not a TFRecord file")
-    with pytest.raises(DataError, match="is no TFRecord file"):
+    with pytest.raises(DataError, match="is not a TFRecord file"):
         list(read_records(path))
 
 
@@ -69,7 +69,7 @@ def test_a_damaged_length_is_named_with_its_record(tmp_path: Path) -> None:
 
 def test_something_else_is_no_tfrecord_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,c\n" * 10)
-    with pytest.raises(DataError, match=r"a\.csv is no TFRecord file"):
+    with pytest.raises(DataError, match=r"a\.csv is not a TFRecord file"):
         count_records(tmp_path / "a.csv")
 
 

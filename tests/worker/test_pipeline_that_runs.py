@@ -305,7 +305,7 @@ def test_a_record_whose_content_is_damaged_is_named(ask_tensorflow: Ask, tmp_pat
         ({"picture": "jpeg", "label": 3}, "A record has no feature 'image' of type string"),
         ({"image": "jpeg", "label": 3.5}, "The feature 'label' of a record is of type float, not int64"),
         ({"image": "no image", "label": 3}, "An image of the data cannot be decoded"),
-        ({}, "A record is no tf.train.Example"),
+        ({}, "A record is not a tf.train.Example"),
     ],
     ids=["sound", "label", "name", "type", "image", "garbage"],
 )

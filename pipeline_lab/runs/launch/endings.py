@@ -1,4 +1,4 @@
-"""How a run ended, in words: from what the worker wrote, from its exit code, from its log."""
+"""Explain how a run ended, from the worker's events, exit code and log."""
 
 import shutil
 import signal
@@ -16,12 +16,12 @@ _DISK_FULL = "The disk that holds the run is full; free some space, or choose an
 
 @dataclass(frozen=True)
 class Ending:
-    """The last words on a run.
+    """How a run ended.
 
     Attributes:
         state: done, failed or cancelled.
-        reason: One sentence, empty for a run that ended as planned.
-        exit_code: The worker's; None if it was never started.
+        reason: One sentence; empty for a run that ended as planned.
+        exit_code: Of the worker; None if it never started.
     """
 
     state: RunState
@@ -30,7 +30,7 @@ class Ending:
 
 
 def explain_exit(folder: RunFolder, exit_code: int, oom_kills_before: int | None) -> Ending:
-    """Say how a worker ended that nobody asked to stop.
+    """Explain the end of a worker that was not asked to stop.
 
     Args:
         folder: The run.
@@ -43,7 +43,7 @@ def explain_exit(folder: RunFolder, exit_code: int, oom_kills_before: int | None
 
 
 def explain_stop(folder: RunFolder, kind: RunKind, exit_code: int | None, *, flushed: bool) -> Ending:
-    """Say what is kept of a run or race that was cancelled while it worked."""
+    """Say what is kept of a run or race that was cancelled while it ran."""
     is_race = kind is RunKind.RACE
     reason = f"Cancelled {_rounds_done(folder) if is_race else _steps_done(folder)}; what was recorded is kept."
     if not flushed:
@@ -53,7 +53,7 @@ def explain_stop(folder: RunFolder, kind: RunKind, exit_code: int | None, *, flu
 
 
 def count_oom_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
-    """Return how many processes the kernel has killed for want of memory since it started; None if it does not say."""
+    """Return how many processes the kernel has killed for lack of memory since boot; None if unknown."""
     try:
         words = dict(line.split(maxsplit=1) for line in counters.read_text().splitlines())
         return int(words["oom_kill"])
@@ -80,9 +80,9 @@ def _reason(folder: RunFolder, exit_code: int, oom_kills_before: int | None) -> 
         return _DISK_FULL
     if exit_code == -signal.SIGKILL:
         return _killed(oom_kills_before)
-    where = f"all of its output is in {folder.log.name} of the run."
+    where = f"see {folder.log.name} in the run folder."
     if exit_code < 0:
-        checks = [line for line in log if "Check failed" in line]  # what TensorFlow says before it aborts
+        checks = [line for line in log if "Check failed" in line]  # printed by TensorFlow before it aborts
         return f"The worker crashed ({_signal_name(-exit_code)}){_quote(checks)}; {where}"
     return f"The worker ended with exit code {exit_code}{_quote(log)}; {where}"
 
@@ -107,7 +107,7 @@ def _signal_name(number: int) -> str:
 
 
 def _last_lines(log: Path) -> list[str]:
-    """Return the lines at the end of a log that say anything."""
+    """Return the non-empty lines at the end of a log."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))

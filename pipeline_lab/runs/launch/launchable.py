@@ -1,4 +1,4 @@
-"""Whether a job can start at all, as far as that shows without loading TensorFlow or the user's code."""
+"""Checks before a job starts, without loading TensorFlow or the user's code."""
 
 import importlib
 import importlib.util
@@ -13,7 +13,7 @@ from pipeline_lab.workloads.module import ModuleWorkload
 
 
 def check_room(options: RunOptions) -> None:
-    """Refuse a job that cannot fit into this machine's memory.
+    """Refuse a job that does not fit into this machine's memory.
 
     Raises:
         OptionsError: Its table is larger.
@@ -24,11 +24,11 @@ def check_room(options: RunOptions) -> None:
 
 
 def check_launchable(options: RunOptions) -> None:
-    """Refuse a job that is bound to fail.
+    """Refuse a job that is sure to fail.
 
     Raises:
-        OptionsError: It cannot fit into this machine's memory, its module is not there, or its files are named by a
-            pattern that would search without end.
+        OptionsError: It does not fit into memory, its module does not exist, or the pattern of its files would search
+            without end.
     """
     check_room(options)
     workload = options.workload
@@ -44,24 +44,24 @@ def check_launchable(options: RunOptions) -> None:
 
 
 def no_such_module(name: str, start: Path) -> str:
-    """Say that Python does not find a module.
+    """Return the sentence for a module that Python does not find.
 
     Args:
-        name: Of the module.
-        start: The folder in which Python looks first.
+        name: The module.
+        start: The folder that Python searches first.
     """
     return (
-        f"There is no module {name} in {start}, nor among the installed packages; write package.module:function, "
+        f"There is no module {name} in {start}, nor among the installed packages; write package.module:function "
         "and start where Python finds it."
     )
 
 
 def _is_there(package: str, start: Path) -> bool:
-    """Say whether Python finds a top-level module or package; nothing of it is run."""
+    """Say whether Python finds a top-level module or package, without running it."""
     importlib.invalidate_caches()
     if PathFinder.find_spec(package, [str(start)]) is not None:
         return True
     try:
         return importlib.util.find_spec(package) is not None
-    except ValueError:  # it was made by hand and cannot say where it is from
+    except ValueError:  # created at run time, without a spec
         return True

@@ -1,4 +1,4 @@
-"""Start, follow and cancel runs: the one way into a job, for the app, the command line and scripts. No TensorFlow."""
+"""Start, follow and cancel runs, for the app, the command line and scripts. No TensorFlow."""
 
 import time
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ FOLLOW_S = 0.25
 
 @dataclass(frozen=True)
 class Update:
-    """What there is to know about a run at one moment.
+    """The state of a run at one moment.
 
     Attributes:
         record: Its record; a run whose supervisor vanished reads as lost.
-        events: What the worker wrote since the update before.
-        runs_before: Runs that come first while it is queued, else None.
+        events: New since the last update.
+        runs_before: Runs ahead of it while it is queued, else None.
     """
 
     record: RunRecord
@@ -40,15 +40,15 @@ class Update:
 
 
 def launch(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
-    """Start a job or a race and return at once; it goes on when the caller ends.
+    """Start a job or a race and return at once; it continues when the caller ends.
 
     Raises:
-        OptionsError: A job is bound to fail; see :func:`~pipeline_lab.runs.launch.launchable.check_launchable`.
+        OptionsError: A job is sure to fail; see :func:`~pipeline_lab.runs.launch.launchable.check_launchable`.
         StoreError: The store cannot be written, or no process can be started.
     """
     for job in (options,) if isinstance(options, RunOptions) else options.arms:
         check_launchable(job)
-    runtime_folder()  # its trouble is the caller's to see, before there is a run
+    runtime_folder()  # fails here, before there is a run
     folder = create_run(store, options)
     if not hand_over(folder.path):
         start_process(folder, module_command("pipeline_lab.runs.launch.supervisor", str(folder.path)))
@@ -56,7 +56,7 @@ def launch(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
 
 
 def create_run(store: RunStore, options: "RunOptions | RaceOptions") -> RunFolder:
-    """Write the folder of a run or a race as its worker finds it.
+    """Write the folder of a run or a race for its worker.
 
     Raises:
         StoreError: The store cannot be written.
@@ -81,7 +81,7 @@ def _write_probed(folder: RunFolder, options: RunOptions) -> None:
 
 
 def cancel(folder: RunFolder) -> None:
-    """Ask a run to end; it keeps what it recorded. Does nothing for a run that is over.
+    """Ask a run to stop and keep what it recorded; does nothing for a run that is over.
 
     Raises:
         StoreError: The run's folder cannot be written.
@@ -95,15 +95,15 @@ def cancel(folder: RunFolder) -> None:
 
 
 def position(folder: RunFolder) -> int | None:
-    """Return how many runs come before a queued one; None if it is not queued."""
+    """Return how many runs are ahead of a queued one; None if it is not queued."""
     return runs_before(folder.id)
 
 
 def follow(folder: RunFolder, interval_s: float = FOLLOW_S) -> Iterator[Update]:
-    """Yield what happens to a run, at once and then at each interval; the last update holds its end."""
+    """Yield updates of a run, at once and then at each interval, until it is over."""
     reader = EventReader(folder.events)
     while True:
-        record = read_record(folder)  # before the events, so that those of an ended run are complete
+        record = read_record(folder)  # first, so that the events of an ended run are complete
         waits = record.status.state is RunState.QUEUED
         yield Update(record, tuple(reader.read()), runs_before(folder.id) if waits else None)
         if not record.status.state.is_live:

@@ -1,8 +1,8 @@
-"""One measurement at a time on a machine: tickets keep the order, one lock keeps the device.
+"""One measurement at a time on a machine: tickets keep the order, one lock guards the device.
 
 Every waiting or running supervisor holds a ticket, a file that sorts by the time it was drawn and that its owner keeps
-locked. The kernel drops the lock when the owner dies, so a dead ticket is one that can be locked. The measurement lock
-itself is inherited by the worker and so is held until supervisor and worker are both gone.
+locked. The kernel releases the lock when the owner dies, so a ticket that can be locked is dead. The worker inherits the
+measurement lock, which is held until supervisor and worker are both gone.
 """
 
 import contextlib
@@ -26,18 +26,18 @@ class MeasurementLock:
         return self._file.fileno()
 
     def acquire(self) -> bool:
-        """Take the lock if it is free; true if it is ours now."""
+        """Take the lock if it is free; true on success."""
         return _lock(self._file, fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Give it back, for the worker too."""
+        """Release it, for the worker too."""
         if not self._file.closed:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
 
 
 class Turn:
-    """A run's place in the line, from its making to ``close``.
+    """A run's place in the queue, until ``close``.
 
     Raises:
         StoreError: No ticket can be drawn because the disk is full or the folder is not writable.
@@ -49,7 +49,7 @@ class Turn:
         self._path = folder / f"{time.time_ns():020d}-{run_id}"
         try:
             self._file = draft.open("w")
-            fcntl.flock(self._file, fcntl.LOCK_EX)  # before anybody can see it and take it for dead
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # before anybody can see it and consider it dead
             draft.rename(self._path)
         except OSError as error:
             raise StoreError(f"Cannot queue the run in {folder}: {error.strerror}.") from None
@@ -59,29 +59,29 @@ class Turn:
         return sum(name < self._path.name for name in _tickets())
 
     def has_come(self, lock: MeasurementLock) -> bool:
-        """Say whether nobody is before us and the lock is ours now."""
+        """Take the lock if this run is the first in the queue; true if it has it now."""
         return self.runs_before == 0 and lock.acquire()
 
     def close(self) -> None:
-        """Leave the line."""
+        """Leave the queue."""
         self._path.unlink(missing_ok=True)
         self._file.close()
 
 
 def runs_before(run_id: str) -> int | None:
-    """Return how many runs come before this one; None if it is not in the line."""
+    """Return how many runs are ahead of this one; None if it is not queued."""
     names = _tickets()
     own = next((name for name in names if name.partition("-")[2] == run_id), None)
     return None if own is None else names.index(own)
 
 
 def is_measuring() -> bool:
-    """Say whether a measurement runs or waits on this machine."""
+    """Say whether a measurement runs or is queued on this machine."""
     return bool(_tickets())
 
 
 def _tickets() -> list[str]:
-    """Return the names of the tickets whose owners live, in order; those of dead owners are thrown away."""
+    """Return the names of the tickets whose owners are alive, in order; dead tickets are deleted."""
     living = []
     for path in sorted(_queue_folder().glob("[0-9]*-*")):
         if _is_held(path):

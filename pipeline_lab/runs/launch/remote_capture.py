@@ -1,4 +1,4 @@
-"""Start the capture of a job that runs already: a process of its own records windows from it into a run. No TensorFlow."""
+"""Start the capture of a running job: a separate process records windows from it into a run. No TensorFlow."""
 
 import ipaddress
 import re
@@ -25,7 +25,7 @@ class RemoteCapture:
         windows: How many.
 
     Raises:
-        OptionsError: The address is none, or the windows do not fit.
+        OptionsError: The address is not valid, or the windows do not fit.
     """
 
     address: str
@@ -37,7 +37,7 @@ class RemoteCapture:
         host, _, port = self.address.rpartition(":")
         is_host = _NAME.fullmatch(host) or (host.startswith("[") and host.endswith("]") and _is_ip(host[1:-1]))
         if not is_host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise OptionsError(f"{self.address[:100]!r} is no address; write HOST:PORT, such as localhost:6009.")
+            raise OptionsError(f"{self.address[:100]!r} is not an address; write HOST:PORT, such as localhost:6009.")
         if not 0.05 <= self.length_s <= 600:
             raise OptionsError(f"A window of {self.length_s:g} s is out of range; choose 0.05 to 600 s.")
         if not 1 <= self.windows <= 100_000:
@@ -49,7 +49,7 @@ class RemoteCapture:
 
 
 def launch_capture(store: RunStore, capture: RemoteCapture) -> RunFolder:
-    """Start to record and return at once; it goes on when the caller ends, and is cancelled like any run.
+    """Start recording and return at once; the run continues when the caller ends, and is cancelled like any run.
 
     Raises:
         StoreError: The store cannot be written, or no process can be started.

@@ -1,4 +1,4 @@
-"""What a user's processes on one machine share: the queue, the spare worker's socket, and how we start processes."""
+"""What a user's processes on one machine share: the folder for queue and sockets, and how processes start."""
 
 import ctypes
 import os
@@ -21,13 +21,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def runtime_folder() -> Path:
-    """Return the user's private folder for locks and sockets, making it where needed.
+    """Return the user's private folder for locks and sockets; create it if needed.
 
     It does not follow ``XDG_RUNTIME_DIR`` or ``TMPDIR``: those differ between a desktop, a cron job and a service, and
     two queues would let two measurements share the machine.
 
     Raises:
-        StoreError: It cannot be made, or somebody else made it.
+        StoreError: It cannot be created, or another user created it.
     """
     user = os.getuid()
     named = os.environ.get("PIPELINE_LAB_RUNTIME")
@@ -37,32 +37,32 @@ def runtime_folder() -> Path:
         found = folder.lstat()
     except OSError as error:
         raise StoreError(
-            f"Cannot make {folder} for locks ({error.strerror}); name another folder in PIPELINE_LAB_RUNTIME."
+            f"Cannot create {folder} for locks ({error.strerror}); name another folder in PIPELINE_LAB_RUNTIME."
         ) from None
     if found.st_uid != user or found.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
         raise StoreError(
             f"{folder} must be a folder that only you can open, because runs are handed over in it; "
-            "remove it, or name another one in PIPELINE_LAB_RUNTIME."
+            "delete it, or name another one in PIPELINE_LAB_RUNTIME."
         )
     return folder
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """Return the command line that runs one of our modules with this Python."""
+    """Return the command line that runs a module of the package with this Python."""
     return [sys.executable, "-m", module, *arguments]
 
 
 def worker_command(*arguments: str) -> list[str]:
-    """Return the worker's command line; ``PIPELINE_LAB_WORKER`` puts another program in its place (a wrapper, say)."""
+    """Return the worker's command line; ``PIPELINE_LAB_WORKER`` replaces the program, by a wrapper for instance."""
     if named := os.environ.get("PIPELINE_LAB_WORKER"):
         return [*shlex.split(named), *arguments]
     return module_command(module_of(Program.WORKER), *arguments)
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment for our own processes, which must find the package from any working directory.
+    """Return the environment for child processes, which must find the package from any working directory.
 
-    An installed package needs no help; a checkout that was put on ``sys.path`` by its app.py does.
+    An installed package needs no help; a checkout that app.py put on ``sys.path`` does.
     """
     environment = dict(os.environ)
     if str(PACKAGE_ROOT) not in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
@@ -72,7 +72,7 @@ def child_environment() -> dict[str, str]:
 
 
 def start_detached(command: list[str], log: IO[bytes] | int = subprocess.DEVNULL) -> None:
-    """Start a process that outlives us and is never our zombie: a shell starts it in a session of its own and leaves.
+    """Start a process that outlives this one and leaves no zombie: a shell starts it in a new session and exits.
 
     Raises:
         OSError: There is no shell, or the machine is out of processes.
@@ -89,7 +89,7 @@ def start_detached(command: list[str], log: IO[bytes] | int = subprocess.DEVNULL
 
 
 def start_process(folder: RunFolder, command: list[str]) -> None:
-    """Start the process that brings a run to its end; where none can be started, the run says so.
+    """Start the process that supervises a run; if that fails, the run fails.
 
     Raises:
         StoreError: No process can be started.
@@ -98,15 +98,14 @@ def start_process(folder: RunFolder, command: list[str]) -> None:
         with folder.log.open("ab") as log:
             start_detached(command, log)
     except OSError as error:
-        end_run(folder, RunState.FAILED, f"No process could be started for it: {error.strerror}.")
+        end_run(folder, RunState.FAILED, f"Its process could not be started: {error.strerror}.")
         raise StoreError(f"Cannot start a process for the run {folder.id}: {error.strerror}.") from None
 
 
 def die_with_parent() -> Callable[[], None]:
-    """Return what a child must call before it starts its program, so that it is killed when this process ends.
+    """Return a function for a child to call before it starts its program, so that it is killed when this process ends.
 
-    The kernel ties it to the thread that starts the child: call from the main thread. Linux only; elsewhere the
-    function does nothing.
+    The kernel binds it to the thread that starts the child: call from the main thread. Does nothing except on Linux.
     """
     parent = os.getpid()
     library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None

@@ -1,8 +1,8 @@
-"""The warm spare worker as others see it: ask for it over a socket, give it a run, or start one.
+"""The client side of the warm spare worker: ask for it over a socket, hand it a run, or start one.
 
-A spare is a supervisor whose worker has TensorFlow loaded and waits. It serves one run, and only one whose surroundings
-are those it was started in: the same Python, package, environment, working directory and cores. It answers one line of
-JSON with another and lives in the user's private folder.
+A spare is a supervisor whose worker has loaded TensorFlow and waits. It serves one run, and only in the environment that
+it was started in: the same Python, package, variables, working directory and cores. It answers one line of JSON with
+another, on a socket in the user's private folder.
 """
 
 import contextlib
@@ -36,17 +36,17 @@ _RELEVANT = (
     "TF_",
     "XLA",
 )
-"""Environment variables that start with one of these change what a job does."""
+"""Prefixes of environment variables that change what a job does."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a spare is asked.
+    """A request to a spare.
 
     Attributes:
-        fingerprint: The caller's surroundings; the spare leaves when they are not its own.
-        run: Path of the run to take, or None to ask whether it is there.
-        owner: The app that wants a spare from now on, or None to leave that as it is.
+        fingerprint: The caller's environment; the spare exits if its own differs.
+        run: Path of the run to take, or None to ask whether the spare exists.
+        owner: The app that owns the spare from now on, or None for no change.
     """
 
     fingerprint: str
@@ -61,28 +61,28 @@ class Request:
         """Read a request.
 
         Raises:
-            ValueError: The line is none.
+            ValueError: The line is not a request.
         """
         try:
             document = json.loads(line)
             owner = document.pop("owner")
             return cls(**document, owner=Process(**owner) if owner else None)
         except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"no request: {error}") from None
+            raise ValueError(f"not a request: {error}") from None
 
 
 def hand_over(run: Path) -> bool:
-    """Give a run to the warm spare; false if there is none that fits."""
+    """Hand a run to the warm spare; false if none fits."""
     return _ask(Request(fingerprint(), run=str(run))) == "taken"
 
 
 def ensure_spare(owner: Process) -> None:
-    """See to it that a spare is there or on its way, unless a measurement runs that its start would disturb.
+    """Make sure that a spare exists or is starting, unless its start would disturb a measurement.
 
-    Cheap enough for every page; a spare whose surroundings have changed leaves now and is replaced by the next call.
+    Cheap enough for every page. A spare with an outdated environment exits now and is replaced by the next call.
 
     Args:
-        owner: The app; the spare leaves with it.
+        owner: The app; the spare exits with it.
     """
     own = fingerprint()
     if _ask(Request(own, owner=owner)) is None and not is_measuring():
@@ -91,7 +91,7 @@ def ensure_spare(owner: Process) -> None:
 
 
 def fingerprint() -> str:
-    """Sum up what a worker that is started now would see."""
+    """Return a hash of the environment that a worker started now would see."""
     code = sorted((str(path), path.stat().st_mtime_ns) for path in (PACKAGE_ROOT / "pipeline_lab").rglob("*.py"))
     libraries = Path(sysconfig.get_path("purelib")).stat().st_mtime_ns
     environment = sorted((name, value) for name, value in os.environ.items() if name.startswith(_RELEVANT))
@@ -106,7 +106,7 @@ def socket_path() -> Path:
 
 @contextlib.contextmanager
 def short_address(path: Path) -> Iterator[str]:
-    """Name a socket so that it fits into the 107 bytes that the system allows, however deep its folder lies."""
+    """Return an address of a socket that fits into the 107 bytes that the system allows, however long its path."""
     if len(os.fsencode(path)) <= 100 or sys.platform != "linux":
         yield str(path)
         return
@@ -118,7 +118,7 @@ def short_address(path: Path) -> Iterator[str]:
 
 
 def _ask(request: Request) -> str | None:
-    """Return the spare's answer (taken, here, leaving), or None if there is no spare or it does not answer."""
+    """Return the spare's answer (taken, here, leaving), or None without an answer."""
     with socket.socket(socket.AF_UNIX) as channel:
         channel.settimeout(TIMEOUT_S)
         try:

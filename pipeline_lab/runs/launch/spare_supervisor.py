@@ -1,8 +1,8 @@
-"""A supervisor that holds a warmed worker and waits for its one run.
+"""A supervisor that holds a warm worker and waits for one run.
 
 ``python -m pipeline_lab.runs.launch.spare_supervisor <owner's pid> <its start time> <fingerprint>``, started by
-:func:`pipeline_lab.runs.launch.spare.ensure_spare`. It leaves when its owner is gone, its worker has died, or its
-surroundings are no longer those that a caller needs; and while it is still loading, when a measurement starts.
+:func:`pipeline_lab.runs.launch.spare.ensure_spare`. It exits when its owner is gone, its worker has died, or a
+caller needs another environment; and while it is still loading, when a measurement starts.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from pipeline_lab.runs.record import Process, is_alive
 from pipeline_lab.runs.store import RunFolder
 
 _LOOK_S = 1.0
-"""How often it looks whether its owner is still there."""
+"""How often it checks its owner."""
 _REQUEST_BYTES = 64 * 1024
 
 
@@ -36,14 +36,14 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A run that this process has claimed, and the worker for it."""
+    """A run that this process has claimed, and its worker."""
 
     folder: RunFolder
     worker: WorkerProcess
 
 
 def _serve(owner: Process, fingerprint: str, lock: MeasurementLock) -> Assignment | None:
-    """Hold a warm worker until a run comes for it; None if there is nothing more to wait for."""
+    """Hold a warm worker until it gets a run; None if there is nothing more to wait for."""
     with (runtime_folder() / "spare.lock").open("a") as single, socket.socket(socket.AF_UNIX) as listener:
         try:
             fcntl.flock(single, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,7 +67,7 @@ def _serve(owner: Process, fingerprint: str, lock: MeasurementLock) -> Assignmen
 
 @dataclass
 class Spare:
-    """The waiting itself."""
+    """Waits for a run."""
 
     owner: Process
     fingerprint: str
@@ -77,7 +77,7 @@ class Spare:
     leaving: bool = False
 
     def wait_for_run(self) -> RunFolder | None:
-        """Answer requests until one brings a run; None when there is a reason to leave."""
+        """Answer requests until one brings a run; None when there is a reason to exit."""
         while not self._should_leave():
             asked, ready = self._listen()
             self.is_warm = self.is_warm or ready
@@ -86,13 +86,13 @@ class Spare:
         return None
 
     def _listen(self) -> tuple[bool, bool]:
-        """Wait a moment; say whether somebody asks, and whether the worker has just become ready."""
+        """Wait a moment; say whether there is a request, and whether the worker has become ready."""
         caller, worker = self.listener.fileno(), self.worker.says.fileno()
         heard, _, _ = select.select([caller] if self.is_warm else [caller, worker], [], [], _LOOK_S)
         return caller in heard, worker in heard
 
     def _should_leave(self) -> bool:
-        """Say whether the owner, the worker or the fit is gone, or the loading would disturb a measurement."""
+        """Say whether owner, worker or matching environment is gone, or loading would disturb a measurement."""
         if self.leaving or self.worker.exit_code() is not None or not is_alive(self.owner):
             return True
         return not self.is_warm and is_measuring()
@@ -107,7 +107,7 @@ class Spare:
                 answer, folder = self._decide(request)
             except (OSError, ValueError):
                 return None
-            with contextlib.suppress(OSError):  # a caller that has gone reads from run.json that we own the run
+            with contextlib.suppress(OSError):  # run.json tells a lost caller who owns the run
                 channel.sendall(answer.encode() + b"\n")
             return folder
 

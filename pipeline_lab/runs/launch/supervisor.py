@@ -1,9 +1,7 @@
-"""The worker as its supervisor holds it: start it cold or warm, hand it its run, end it and whatever it started.
+"""The process that supervises one worker: waits for its turn, starts it, watches it, and records how it ended.
 
-The process that owns one worker: waits for its turn, starts it, watches it, and writes down how it ended.
-
-``python -m pipeline_lab.runs.launch.supervisor <run folder>``; the launcher starts it detached, so that it outlives the app.
-It imports little, for it stands between a click and the first step. The kernel kills the worker when the supervisor
+``python -m pipeline_lab.runs.launch.supervisor <run folder>``; the launcher starts it detached, so that it outlives the
+app. It imports little, because it runs between a click and the first step. The kernel kills the worker when the supervisor
 dies; a run whose supervisor is gone reads as lost.
 """
 
@@ -31,13 +29,13 @@ POLL_S = 0.1
 
 @dataclass
 class WorkerProcess:
-    """A worker in a session of its own, which the kernel kills when the supervisor dies."""
+    """A worker in its own session, which the kernel kills when the supervisor dies."""
 
     process: subprocess.Popen[bytes]
 
     @classmethod
     def start_cold(cls, folder: RunFolder, lock: MeasurementLock) -> "WorkerProcess":
-        """Start a worker on one run; what it prints goes to the run's log."""
+        """Start a worker on one run; its output goes to the run's log."""
         with folder.log.open("ab") as log:
             return cls(_start([str(folder.path)], lock, stdin=subprocess.DEVNULL, output=log))
 
@@ -49,12 +47,12 @@ class WorkerProcess:
 
     @property
     def says(self) -> IO[bytes]:
-        """What a waiting worker prints; something to read means that it is ready."""
+        """Output of a waiting worker; any output means that it is ready."""
         assert self.process.stdout is not None
         return self.process.stdout
 
     def hand_over(self, folder: RunFolder) -> bool:
-        """Give a waiting worker its run; false if it is dead."""
+        """Hand a waiting worker its run; false if it is dead."""
         if self.exit_code() is not None or self.process.stdin is None:
             return False
         try:
@@ -65,9 +63,9 @@ class WorkerProcess:
         return True
 
     def exit_code(self) -> int | None:
-        """Return how the worker ended, negative for a signal; None while it lives.
+        """Return the exit code, negative for a signal; None while the worker is alive.
 
-        Processes that it left behind are killed before it is reaped, while its process group cannot be anybody else's.
+        Its leftover processes are killed before it is reaped, while nobody else can have its process group.
         """
         if self.process.returncode is None:
             if os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -77,7 +75,7 @@ class WorkerProcess:
         return self.process.returncode
 
     def stop(self, grace_s: float) -> bool:
-        """Ask the worker to stop and flush, and kill it when it does not; true if it went on its own."""
+        """Ask the worker to stop and flush, and kill it if it does not; true if it stopped."""
         if self.exit_code() is None:
             self.process.send_signal(signal.SIGTERM)
         deadline_s = time.monotonic() + grace_s
@@ -89,13 +87,13 @@ class WorkerProcess:
         return True
 
     def kill(self) -> None:
-        """End the worker and everything it started, and close the pipes to it."""
+        """Kill the worker and everything it started, and close its pipes."""
         if self.process.returncode is None:
             self._signal_group()
             self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # what was not read cannot be flushed
+                with contextlib.suppress(OSError):  # unread data cannot be flushed
                     pipe.close()
 
     def _signal_group(self) -> None:
@@ -114,12 +112,12 @@ def _start(
         env=child_environment() | {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"},
         start_new_session=True,
         pass_fds=(lock.fileno(),),
-        preexec_fn=die_with_parent(),  # the supervisor has one thread, so this is safe
+        preexec_fn=die_with_parent(),  # safe, because the supervisor has one thread
     )
 
 
 GRACE_S = 8.0
-"""Time for the worker to write its open profile window after it was asked to stop."""
+"""Time for the worker to write its open profile window after a request to stop."""
 _QUEUE_POLL_S = 0.2
 _DEFAULT_TIMEOUT_S = 3600.0
 
@@ -135,7 +133,7 @@ def main() -> None:
 
 
 def claim(folder: RunFolder) -> bool:
-    """Put this process down as the run's supervisor; false if the run has one, or is over."""
+    """Register this process as the run's supervisor; false if the run has one or is over."""
     claimed = False
 
     def enter(record: RunRecord) -> RunRecord:
@@ -152,13 +150,13 @@ def claim(folder: RunFolder) -> bool:
 def supervise(
     folder: RunFolder, lock: MeasurementLock, waiting: WorkerProcess | None = None, grace_s: float = GRACE_S
 ) -> None:
-    """Bring a claimed run to its end, whatever it is, and write it down.
+    """Bring a claimed run to its end, and record it.
 
     Args:
         folder: The run.
         lock: The measurement lock, not yet taken.
-        waiting: A warm worker to use; a cold one is started where there is none, or it has died.
-        grace_s: Time for a worker that was asked to stop before it is killed, s.
+        waiting: A warm worker; without one, or if it has died, a cold one is started.
+        grace_s: Time between the request to stop and the kill, s.
     """
     watch = Supervision(folder, lock, waiting, grace_s)
     try:
@@ -172,11 +170,11 @@ def supervise(
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """When a job is ended that does not end by itself.
+    """When a job that does not end is stopped.
 
     Attributes:
-        seconds: So long after its worker was started.
-        option: What to raise to let it go on.
+        seconds: After the start of its worker.
+        option: What to raise to allow more.
     """
 
     seconds: float
@@ -184,10 +182,10 @@ class TimeLimit:
 
 
 def find_time_limit(options: dict[str, Any]) -> TimeLimit:
-    """Return the limit of a run or of a race: the time that it was asked to take, and ``timeout_s`` for all else.
+    """Return the limit of a run or a race: its requested time plus ``timeout_s``.
 
     Args:
-        options: Its options document; what is missing has its default.
+        options: Its options document; missing options have their defaults.
     """
     if "arms" in options:
         asked_s = options.get("max_seconds", 0.0) + len(options["arms"]) * options.get("warmup_seconds", 0.0)
@@ -248,7 +246,7 @@ class Supervision:
         return self.worker
 
     def _should_stop(self) -> bool:
-        """Say whether somebody cancelled the run, ended the supervisor, or deleted the folder."""
+        """Say whether the run was cancelled, the supervisor ended, or the folder deleted."""
         return self.terminated or self.folder.cancel_flag.exists() or not self.folder.record.exists()
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
@@ -260,13 +258,13 @@ def _start_now(record: RunRecord) -> RunRecord:
 
 
 def _unwatchable(error: Exception) -> Ending:
-    return Ending(RunState.FAILED, f"The run could not be watched: {str(error).rstrip('.')}.")
+    return Ending(RunState.FAILED, f"The run could not be supervised: {str(error).rstrip('.')}.")
 
 
 def _too_long(limit: TimeLimit) -> str:
     return (
-        f"The job took longer than its time limit of {limit.seconds:g} s and was ended; what was recorded is kept. "
-        f"Raise {limit.option} to let it go on."
+        f"The job exceeded its time limit of {limit.seconds:g} s and was stopped; what was recorded is kept. "
+        f"Raise {limit.option} to allow more."
     )
 
 

@@ -35,7 +35,7 @@ def test_a_folder_that_others_can_open_or_replace_is_refused(tmp_path: Path, mon
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PIPELINE_LAB_RUNTIME", str(tmp_path / "file" / "below"))
-    with pytest.raises(StoreError, match=r"Cannot make .* name another folder in PIPELINE_LAB_RUNTIME"):
+    with pytest.raises(StoreError, match=r"Cannot create .* name another folder in PIPELINE_LAB_RUNTIME"):
         runtime_folder()
 
 

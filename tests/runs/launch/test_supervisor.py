@@ -62,7 +62,7 @@ def test_the_workers_own_sentence_is_the_reason(lab: Lab) -> None:
     ("behaviour", "exit_code", "words"),
     [
         ("crash", 3, "exit code 3 after “ValueError: shapes (3,) and (4,) do not match”; all of its output"),
-        ("abort", -signal.SIGSEGV, "crashed (SIGSEGV); all of its output is in worker.log"),
+        ("abort", -signal.SIGSEGV, "crashed (SIGSEGV); see worker.log in the run folder"),
         ("no-room", 1, "The disk that holds the run is full; free some space"),
     ],
 )

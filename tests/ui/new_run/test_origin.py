@@ -88,7 +88,7 @@ def test_a_name_that_cannot_be_kept_says_why(open_page):
     app = open_page("new_run")
     app.text_input(key="preset-name").set_value("No Good")
     app.button(key="save-preset").click().run()
-    assert "small letters" in texts(app)
+    assert "lowercase letters" in texts(app)
 
 
 def test_options_come_from_a_file(open_page):
