@@ -40,7 +40,9 @@ TABLE_OF_400_MB = [("workload.vector_size", "1000"), ("workload.examples_per_fil
 def test_a_table_larger_than_memory_is_refused_before_there_is_a_run(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launchable, "usable_memory_bytes", lambda: 300_000_000)
     options = set_options(FEATURES_LOOKUP.options, [*TABLE_OF_400_MB, ("workload.layout", "variable")])
-    with pytest.raises(OptionsError, match=r"^The table of vectors takes 400 MB, but a job may use 300 MB of memory"):
+    with pytest.raises(
+        OptionsError, match=r"^The table of vectors takes 400 MB, but this job may use 300 MB of memory"
+    ):
         launch(lab.store, options)
     assert lab.store.runs() == []
 
