@@ -1,7 +1,9 @@
 """What the report tests report on: a run, a comparison, and names that wish readers ill."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ from pipeline_lab.analysis.verdict.verdict import Evidence, Finding, Suggestion
 from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.comparison.recorded_runs import RecordedRun, compare_runs
 from pipeline_lab.report.comparison_report import ComparisonReport
+from pipeline_lab.report.content import Subject
+from pipeline_lab.report.formats import find_format
 from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport
 from pipeline_lab.runs.store import RunStore
@@ -19,6 +23,12 @@ from tests.support.recorded import recorded
 
 RIGHT_TO_LEFT = "\u202eevil\u202c שלום مرحبا"
 HOSTILE = f"</script><script>window.broken=1</script><img src=x onerror=window.broken=1>\"'`|{RIGHT_TO_LEFT}\x00\ud800"
+
+
+@cache
+def rendered(format_name: str, make: Callable[[], Subject]) -> bytes:
+    """Return the one file that a format makes of what a function of this module returns; each is drawn once."""
+    return find_format(format_name).render(make())
 
 
 def run_report(**changes: object) -> RunReport:
@@ -41,8 +51,16 @@ def race_report() -> RaceReport:
     return RaceReport(replace(race, id="20260101-120000-words-ab12", created_s=1_767_268_800.0))
 
 
+def many_report() -> ComparisonReport:
+    return comparison_report(19)
+
+
 def bare_report() -> RunReport:
     return RunReport(RecordedRun("bare", results.bare_diagnosis()))
+
+
+def hostile_report() -> RunReport:
+    return RunReport(hostile_run())
 
 
 def hostile_run(long: int = 1) -> RecordedRun:
