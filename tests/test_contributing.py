@@ -1,0 +1,80 @@
+"""CONTRIBUTING.md holds: its toy examples are added to a copy of the package by exactly its steps, and appear."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "CONTRIBUTING.md"
+SHOWN = Path(__file__).with_name("contributing")
+"""For each kind a script that asserts where its toy appears; it runs on the changed copy."""
+KINDS = sorted(path.stem for path in SHOWN.glob("*.py"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of code of the guide: the file, where in it (empty for a new file), and the lines."""
+
+    path: str
+    place: str
+    text: str
+
+
+def blocks_of(kind: str) -> Iterator[Block]:
+    """Yield the code of the guide's section about a kind, in its order."""
+    guide = GUIDE.read_text(encoding="utf-8")
+    section = re.search(rf"^### {kind.replace('_', ' ').capitalize()}$(.*?)(?=^##)", guide + "\n## ", re.M | re.S)
+    assert section, f"CONTRIBUTING.md has no section about {kind}"
+    for text in re.findall(r"^```python\n(.*?)^```", section[1], re.M | re.S):
+        first, _, rest = text.partition("\n")
+        path, _, place = first.removeprefix("# ").partition(", ")
+        yield Block(path, place, rest)
+
+
+def add(block: Block, root: Path) -> None:
+    """Do what a block says: write a new file, or insert its lines where its first line names."""
+    path = root / block.path
+    if not block.place:
+        assert not path.exists(), f"{block.path} is there already"
+        path.write_text(block.text, encoding="utf-8")
+        return
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if block.place == "among the imports":
+        above = max(n for n, line in enumerate(lines) if re.match(r"(from|import) |\)$", line) and n < 80)
+    else:
+        name = block.place.removeprefix("in ")
+        above = next(n for n, line in enumerate(lines) if re.match(rf"{name}\b", line))
+        while not lines[above].rstrip().endswith(("(", "[", "{", ":")):
+            above += 1
+    lines.insert(above + 1, block.text)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the package and add every toy of the guide."""
+    root = tmp_path_factory.mktemp("grown")
+    leave_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "pipeline_lab", root / "pipeline_lab", ignore=leave_out)
+    shutil.copytree(ROOT / "profiles" / "samples", root / "profiles" / "samples", ignore=leave_out)
+    for kind in KINDS:
+        for block in blocks_of(kind):
+            add(block, root)
+    return root
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_added_by_the_guide_appears(kind: str, grown: Path) -> None:
+    own = {**os.environ, "PYTHONPATH": str(grown), "PIPELINE_LAB_STORE": str(grown / "profiles")}
+    script = (SHOWN / f"{kind}.py").read_text(encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=grown, env=own, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
