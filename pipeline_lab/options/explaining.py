@@ -14,7 +14,7 @@ from pipeline_lab.errors import closest
 
 
 @dataclass(frozen=True)
-class Place:
+class FieldPlace:
     """Where a problem lies in a document.
 
     Attributes:
@@ -28,7 +28,7 @@ class Place:
     limits: tuple[Any, ...] = ()
 
 
-def find_place(model: type[BaseModel], location: Sequence[str | int]) -> Place:
+def find_place(model: type[BaseModel], location: Sequence[str | int]) -> FieldPlace:
     """Follow the location of a problem through the fields of a model.
 
     Args:
@@ -52,7 +52,7 @@ def find_place(model: type[BaseModel], location: Sequence[str | int]) -> Place:
         else:  # one of several alternatives: all of them are what may stand here
             break
         limits += more
-    return Place(".".join(path), type_, limits)
+    return FieldPlace(".".join(path), type_, limits)
 
 
 def describe(type_: Any, limits: Sequence[Any] = ()) -> str:
@@ -220,7 +220,7 @@ def _names_below(holder: str, known: list[str]) -> list[str]:
     return sorted({one.removeprefix(begin).partition(".")[0] for one in known if one.startswith(begin)})
 
 
-def _unknown_kind(problem: ErrorDetails, place: Place) -> str:
+def _unknown_kind(problem: ErrorDetails, place: FieldPlace) -> str:
     context = problem["ctx"]
     path = f"{place.path}.{context['discriminator'].strip(chr(39))}"
     if "tag" not in context:
@@ -231,7 +231,7 @@ def _unknown_kind(problem: ErrorDetails, place: Place) -> str:
     return f"{path} cannot be {_shown(context['tag'])}; {rest}"
 
 
-def _wrong_value(problem: ErrorDetails, place: Place) -> str:
+def _wrong_value(problem: ErrorDetails, place: FieldPlace) -> str:
     got = problem.get("input")
     expected = describe(place.type_, place.limits)
     if isinstance(got, list | tuple | dict) and problem["type"] in ("too_short", "too_long"):

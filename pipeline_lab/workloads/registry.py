@@ -1,6 +1,6 @@
 """Every workload. A new one is imported and listed here; forms, documents and the worker find it by its kind."""
 
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
@@ -14,22 +14,26 @@ from pipeline_lab.workloads.sparse import SparseWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from pipeline_lab.workloads.workload import Workload
 
-_Any = (
-    ImagesWorkload
-    | AudioWorkload
-    | SparseWorkload
-    | FeaturesWorkload
-    | RecordsWorkload
-    | GeneratorWorkload
-    | SyntheticWorkload
-    | ModuleWorkload
+DECLARED: tuple[type[Workload], ...] = (
+    ImagesWorkload,
+    AudioWorkload,
+    SparseWorkload,
+    FeaturesWorkload,
+    RecordsWorkload,
+    GeneratorWorkload,
+    SyntheticWorkload,
+    ModuleWorkload,
 )
+"""In the order in which forms offer them."""
 
-AnyWorkload = Annotated[_Any, Field(discriminator="kind")]
-"""What a document names by its ``kind``."""
+WORKLOADS: dict[str, type[Workload]] = {each.model_fields["kind"].default: each for each in DECLARED}
+"""Every workload by its kind."""
 
-WORKLOADS: dict[str, type[Workload]] = {each.model_fields["kind"].default: each for each in get_args(_Any)}
-"""Every workload by its kind, in the order in which forms offer them."""
+if TYPE_CHECKING:
+    AnyWorkload = Workload
+else:
+    AnyWorkload = Annotated[Union[DECLARED], Field(discriminator="kind")]  # noqa: UP007 (made of a list)
+"""A workload in a document, known by its kind."""
 
-FUNCTION_STAGES = frozenset(stage for workload in WORKLOADS.values() for stage in workload.own_stages)
+FUNCTION_STAGES = frozenset(stage for workload in DECLARED for stage in workload.own_stages)
 """Stages that call a function of the workload."""
