@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import pipeline_lab
-from pipeline_lab.analysis.diagnosis.document import write_document
 from pipeline_lab.cli.reference import list_commands, list_options
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run_options import set_options
@@ -142,7 +141,7 @@ def test_output_that_pages_quote_is_what_the_commands_print(tmp_path: Path) -> N
 
 def test_every_key_of_the_json_document_is_defined() -> None:
     text = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
-    assert sorted(key for key in keys_of(write_document(diagnosis())) if f"`{key}`" not in text) == []
+    assert sorted(key for key in keys_of(diagnosis().to_json()) if f"`{key}`" not in text) == []
 
 
 def keys_of(value: object) -> set[str]:

@@ -1,34 +1,46 @@
-"""What was measured on one run or log, and what was concluded from it."""
+"""What was measured on one run or log, and what was concluded from it.
 
-from dataclasses import dataclass
-from typing import Any
+Each field of :class:`Results` names the declaration of its analysis; that registers it. The fold fills it, the storage
+keeps it and the JSON document holds it without any of them naming it.
+"""
 
-from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input.input_stalls import InputStalls
-from pipeline_lab.analysis.input.live_model import LiveModel
-from pipeline_lab.analysis.machine.allocators import Allocators
-from pipeline_lab.analysis.machine.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.machine.job_load import JobLoad
-from pipeline_lab.analysis.machine.process_memory import Memory
-from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.sampling.evaluation import Evaluation
-from pipeline_lab.analysis.sampling.file_sampling import FileSampling
-from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.sampling.padding import Padding
-from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
-from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.steps.retracing import Retraces
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.steps.step_phases import PhaseTimes, StepPhases
-from pipeline_lab.analysis.steps.stragglers import Hosts
-from pipeline_lab.analysis.tf_data.tf_data import TfData
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from pipeline_lab.analysis.declaration import Analysis, Document, to_ms
+from pipeline_lab.analysis.idle.idle_gaps import IDLE_GAPS, IdleGaps
+from pipeline_lab.analysis.input.input_stalls import INPUT_STALLS, InputStalls
+from pipeline_lab.analysis.input.live_model import LIVE_MODEL, LiveModel
+from pipeline_lab.analysis.machine.allocators import ALLOCATORS, Allocators
+from pipeline_lab.analysis.machine.gpu_clocks import GPU_CLOCKS, GpuClocks
+from pipeline_lab.analysis.machine.job_load import JOB_LOAD, JobLoad
+from pipeline_lab.analysis.machine.process_memory import MEMORY, Memory
+from pipeline_lab.analysis.machine.profiler_cost import PROFILER_COST, ProfilerCost
+from pipeline_lab.analysis.sampling.evaluation import EVALUATION, Evaluation
+from pipeline_lab.analysis.sampling.file_sampling import FILE_SAMPLING, FileSampling
+from pipeline_lab.analysis.sampling.kept_outputs import KEPT_OUTPUTS, KeptOutputs
+from pipeline_lab.analysis.sampling.padding import PADDING, Padding
+from pipeline_lab.analysis.steps.calibration import CALIBRATION, Calibration
+from pipeline_lab.analysis.steps.job_steps import JOB_STEPS, JobSteps
+from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_STEPS, OutlierSteps
+from pipeline_lab.analysis.steps.recorded_steps import STEPS, Steps
+from pipeline_lab.analysis.steps.retracing import RETRACES, Retraces
+from pipeline_lab.analysis.steps.step_breakdown import STEP_BREAKDOWN, StepBreakdown
+from pipeline_lab.analysis.steps.step_phases import STEP_PHASES, PhaseTimes, StepPhases, phase_to_json
+from pipeline_lab.analysis.steps.stragglers import HOSTS, Hosts
+from pipeline_lab.analysis.tf_data.tf_data import TF_DATA, TfData
+from pipeline_lab.analysis.tf_data.written_words import WRITTEN
 from pipeline_lab.analysis.verdict.verdict import Finding, Verdict
 from pipeline_lab.display import Displayed
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
+
+SCHEMA_VERSION = 1
+"""Of the JSON document. History: 1, the first one; parts were added to it since."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +69,24 @@ class Source:
     unseen_device: bool = False
     unreadable: tuple[str, ...] = ()
 
+    def to_json(self) -> Document:
+        lost = self.salvaged
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "hosts": list(self.hosts),
+            "windows": self.windows,
+            "bytes": self.size_bytes,
+            "events": self.events,
+            "salvaged": lost
+            and {"bytes_lost": lost.bytes_lost, "events_kept": lost.events_kept, "reason": lost.reason},
+            "unreadable": list(self.unreadable),
+        }
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Results:
-    """All analyses of one run or log.
+    """All analyses of one run or log, in the order of the JSON document.
 
     Times in tables are ns on one axis whose zero is ``origin_epoch_ns`` (None when the capture has no absolute time).
     ``other_cpu_percent`` is what other processes took on average during the job, 100 for one core; None if unknown.
@@ -68,28 +94,28 @@ class Results:
 
     source: Source
     origin_epoch_ns: int | None
-    job_steps: JobSteps | Unavailable
-    steps: Steps | Unavailable
-    input_stalls: InputStalls | Unavailable
-    step_breakdown: StepBreakdown | Unavailable
-    retraces: Retraces | Unavailable
-    outlier_steps: OutlierSteps | Unavailable
-    step_phases: StepPhases | Unavailable
-    hosts: Hosts | Unavailable
-    calibration: Calibration | Unavailable
-    idle_gaps: IdleGaps | Unavailable
-    tf_data: TfData | Unavailable
-    file_sampling: FileSampling | Unavailable
-    padding: Padding | Unavailable
-    kept_outputs: KeptOutputs | Unavailable
-    evaluation: Evaluation | Unavailable
-    gpu_clocks: GpuClocks | Unavailable
-    memory: Memory | Unavailable
-    allocators: Allocators | Unavailable
-    profiler_cost: ProfilerCost | Unavailable
-    live_model: LiveModel | Unavailable
-    job_load: JobLoad | Unavailable
-    written: WrittenPipeline | Unavailable
+    job_steps: Annotated[JobSteps | Unavailable, JOB_STEPS]
+    steps: Annotated[Steps | Unavailable, STEPS]
+    input_stalls: Annotated[InputStalls | Unavailable, INPUT_STALLS]
+    step_breakdown: Annotated[StepBreakdown | Unavailable, STEP_BREAKDOWN]
+    step_phases: Annotated[StepPhases | Unavailable, STEP_PHASES]
+    outlier_steps: Annotated[OutlierSteps | Unavailable, OUTLIER_STEPS]
+    retraces: Annotated[Retraces | Unavailable, RETRACES]
+    hosts: Annotated[Hosts | Unavailable, HOSTS]
+    calibration: Annotated[Calibration | Unavailable, CALIBRATION]
+    idle_gaps: Annotated[IdleGaps | Unavailable, IDLE_GAPS]
+    tf_data: Annotated[TfData | Unavailable, TF_DATA]
+    written: Annotated[WrittenPipeline | Unavailable, WRITTEN]
+    file_sampling: Annotated[FileSampling | Unavailable, FILE_SAMPLING]
+    padding: Annotated[Padding | Unavailable, PADDING]
+    gpu_clocks: Annotated[GpuClocks | Unavailable, GPU_CLOCKS]
+    evaluation: Annotated[Evaluation | Unavailable, EVALUATION]
+    kept_outputs: Annotated[KeptOutputs | Unavailable, KEPT_OUTPUTS]
+    memory: Annotated[Memory | Unavailable, MEMORY]
+    allocators: Annotated[Allocators | Unavailable, ALLOCATORS]
+    profiler_cost: Annotated[ProfilerCost | Unavailable, PROFILER_COST]
+    live_model: Annotated[LiveModel | Unavailable, LIVE_MODEL]
+    job_load: Annotated[JobLoad | Unavailable, JOB_LOAD]
     other_cpu_percent: float | None = None
 
 
@@ -112,21 +138,63 @@ class LaterEpochs:
     job_load: JobLoad | Unavailable
     profiler_cost: ProfilerCost | Unavailable
 
+    @property
+    def results(self) -> dict[str, Any]:
+        """What stands for the whole job in a verdict about these epochs, by its name in :class:`Results`."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in analyses()}
+
+    def to_json(self) -> Document:
+        head = {
+            "first_step": self.first_step,
+            "start_ms": to_ms(self.start_ns),
+            "first_epoch": phase_to_json(self.first),
+        }
+        return head | {name: _write(analyses()[name], found) for name, found in self.results.items()}
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Diagnosis(Displayed, Results):
     """Everything that can be said about one run or log.
 
     The results are those of the whole job. The verdict, and all advice, are about the later epochs alone where there are
-    any of these; see ``analysis.later_epochs``.
+    any of these; see ``analysis.diagnosis.later_epochs``.
     """
 
     findings: tuple[Finding, ...]
     verdict: Verdict
     later_epochs: LaterEpochs | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that ``pipeline-lab analyze --json`` prints."""
-        from pipeline_lab.analysis.diagnosis.document import write_document
+    def to_json(self) -> Document:
+        """Return the document that ``pipeline-lab analyze --json`` prints: times in ms, shares in percent.
 
-        return write_document(self)
+        What was not measured stands as ``{"unavailable": reason}`` in its place.
+        """
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "source": self.source.to_json(),
+            **dict(self._parts()),
+            "other_cpu_percent": self.other_cpu_percent,
+            "later_epochs": self.later_epochs and self.later_epochs.to_json(),
+            "findings": [finding.to_json() for finding in self.findings],
+            "verdict": self.verdict.to_json(),
+        }
+
+    def _parts(self) -> Iterator[tuple[str, Document]]:
+        for name, analysis in analyses().items():
+            if analysis.to_json_with is not None:
+                yield analysis.json_name or name, analysis.to_json_with(self)
+            elif analysis.to_json is not None:
+                yield analysis.json_name or name, _write(analysis, getattr(self, name))
+
+
+@cache
+def analyses() -> Mapping[str, Analysis[Any]]:
+    """Return the declaration of every analysis by its name in :class:`Results`."""
+    hints = get_type_hints(Results, include_extras=True).items()
+    declared = {name: get_args(hint)[1] for name, hint in hints if get_origin(hint) is Annotated}
+    return MappingProxyType(declared)
+
+
+def _write(analysis: Analysis[Any], found: object) -> Document:
+    assert analysis.to_json is not None
+    return found.to_json() if isinstance(found, Unavailable) else analysis.to_json(found)

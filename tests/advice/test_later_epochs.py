@@ -13,8 +13,9 @@ from pipeline_lab.advice.advising import advise
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
-from pipeline_lab.analysis.diagnosis.later_epochs import judged, sampled_behind
+from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
+from pipeline_lab.analysis.input.live_model import sampled_behind
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.options.run_options import RunOptions

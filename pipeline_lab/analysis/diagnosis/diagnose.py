@@ -1,25 +1,35 @@
 """Diagnose whatever a path holds: a run folder, a log directory, a trace file, an archive.
 
 Traces are read one after another unless an executor divides them up, and of each only its parts are kept, so memory stays
-that of the traces that are being read.
+that of the traces that are being read. Of a run that goes on, :class:`RunFold` keeps what was analysed and adds new windows.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.diagnosis.conclusion import conclude, describe, without_job
-from pipeline_lab.analysis.diagnosis.fold import Spread, TraceParts, analyse_files, attempt, in_turn, place_on_axis
-from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log
-from pipeline_lab.analysis.diagnosis.stored_parts import NO_READS, read_stored
+from pipeline_lab.analysis.declaration import JobView
+from pipeline_lab.analysis.diagnosis.fold import (
+    Spread,
+    TraceParts,
+    analyse_files,
+    conclude,
+    describe,
+    in_turn,
+    measure_job,
+    place_on_axis,
+    read_stored,
+    without_job,
+)
+from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_files
+from pipeline_lab.analysis.diagnosis.later_epochs import measure_later
+from pipeline_lab.analysis.machine.job_load import other_cpu_percent
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.errors import TraceReadError, Unavailable
-from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.legacy.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
+from pipeline_lab.trace.trace_file import session_file
 
 
 def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:
@@ -47,8 +57,6 @@ def _diagnose_run(path: Path, progress: Progress | None, spread: Spread) -> Diag
     if log is not None:
         diagnosis = diagnose(log, progress=progress, spread=spread)
         return replace(diagnosis, source=replace(diagnosis.source, path=str(path)))
-    from pipeline_lab.analysis.diagnosis.run_fold import RunFold  # loads the models of a run's options
-
     run = RunFold(RunFolder(path))
     run.add_new(progress, spread)
     return run.diagnose()
@@ -57,13 +65,8 @@ def _diagnose_run(path: Path, progress: Progress | None, spread: Spread) -> Diag
 def _diagnose_log(source: TraceSource, progress: Progress | None, spread: Spread) -> Diagnosis:
     parts, unreadable = _read_parts(source, progress, spread)
     axis = place_on_axis(parts)
-    sampling = (
-        attempt(lambda: file_sampling.measure_sampling([], tables.empty(SAMPLES), axis.reads))
-        if source.files
-        else NO_READS
-    )
     described = describe(source.path, source.kind.value, axis, (*unreadable, *source.notes))
-    return conclude(described, axis, without_job(sampling))
+    return conclude(described, axis, without_job(axis.reads if source.files else None))
 
 
 def _read_stored_parts(derived: Sequence[Path]) -> tuple[list[TraceParts], list[str]]:
@@ -91,3 +94,50 @@ def _read_parts(source: TraceSource, progress: Progress | None, spread: Spread) 
     if not parts:
         raise TraceReadError(errors[0])
     return parts, errors
+
+
+class RunFold:
+    """The parts of a run's windows.
+
+    Args:
+        folder: The run.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._parts: dict[Path, TraceParts] = {}
+        self._unreadable: dict[Path, str] = {}
+
+    @property
+    def captures(self) -> int:
+        """Trace files that were analysed."""
+        return len(self._parts)
+
+    def missing(self) -> list[Path]:
+        """Return the trace files that were not analysed yet, oldest window first."""
+        return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]
+
+    def add_new(self, progress: Progress | None = None, spread: Spread = in_turn) -> bool:
+        """Analyse the windows that came since the last call; say whether there were any."""
+        missing = self.missing()
+        names = [path.parent.name for path in missing]
+        for path, found in zip(
+            missing, analyse_files(list(map(session_file, missing)), names, progress, spread), strict=True
+        ):
+            if isinstance(found, Unavailable):
+                self._unreadable[path] = found.reason
+            else:
+                self._parts[path] = found
+        return bool(missing)
+
+    def diagnose(self) -> Diagnosis:
+        """Put together what is known by now."""
+        from pipeline_lab.analysis.diagnosis.job_tables import read_job  # loads the models of a run's options
+
+        tables = read_job(self._folder)
+        axis = place_on_axis(list(self._parts.values()), tables.origin_epoch_ns)
+        source = describe(self._folder.path, "run", axis, tuple(self._unreadable.values()))
+        job = JobView(tables, axis.origin_epoch_ns or tables.origin_epoch_ns or 0, axis.reads, axis.steps)
+        found = measure_job(job)
+        other_percent = other_cpu_percent(tables.resources)
+        return conclude(source, axis, found, other_percent, measure_later(job, found["step_phases"]))

@@ -1,65 +1,37 @@
-"""The fold of a diagnosis: each trace becomes its parts, and parts are put on one axis and merged.
+"""The fold of a diagnosis: each trace becomes its parts, parts are put on one axis and merged, and the whole is judged.
 
 Parts are merged in the order of their times, whoever made them (this process, an executor's processes or machines) and
-whenever they came back.
+whenever they came back. Which analyses there are, and what each needs, is declared by them; see `declaration`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.declaration import Found, JobView, PerTrace, TraceView, attempt
+from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress
-from pipeline_lab.analysis.idle import idle_gaps
-from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
-from pipeline_lab.analysis.input import input_stalls
-from pipeline_lab.analysis.input.input_stalls import InputStalls
-from pipeline_lab.analysis.machine import allocators
-from pipeline_lab.analysis.machine.allocators import Allocators
-from pipeline_lab.analysis.sampling import file_reads
-from pipeline_lab.analysis.sampling.file_reads import FileReads
-from pipeline_lab.analysis.steps import recorded_steps, retracing, step_breakdown
+from pipeline_lab.analysis.diagnosis.later_epochs import ONLY_THE_FIRST, put_in
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Source, analyses
+from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.steps.retracing import Retraces
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.tf_data import traced_pipeline as pipeline_fold
-from pipeline_lab.analysis.tf_data.tf_data import TfData
-from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
+from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.verdict_rules import judge
+from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.trace_file import TraceFile
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+AnyResults = dict[str, Any]
+"""Results, or why they are missing, by their names in ``Results``."""
 
-
-class Capture(Protocol):
-    """What places a capture on the axis: its names, its window on its own axis, and when that axis begins."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def window(self) -> str: ...
-    @property
-    def origin_epoch_ns(self) -> int | None: ...
-    @property
-    def start_ns(self) -> int: ...
-    @property
-    def end_ns(self) -> int: ...
-
-
-Placed = TypeVar("Placed", bound=Capture)
-
-
-@dataclass(frozen=True)
-class Place(Generic[Placed]):
-    """Where a capture lies: the number of its window, and what is added to its times."""
-
-    capture: Placed
-    window: int
-    shift_ns: int
-
-
+NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."
 _DEVICE_THREAD = re.compile(r"tf_gpu_|.*(?:GPU|TPU):\d")
 
 
@@ -71,6 +43,8 @@ class TraceParts:
         name: Of the file, to put parts without a time in order.
         start_ns, end_ns: Its window on its own axis.
         unseen_device: Its host served a device that left no plane.
+        found: What each analysis of traces says.
+        reads: What it says about file readers.
     """
 
     name: str
@@ -83,21 +57,31 @@ class TraceParts:
     events: int
     salvage: Salvage | None
     unseen_device: bool
-    steps: Steps | Unavailable
-    input_stalls: InputStalls | Unavailable
-    step_breakdown: StepBreakdown | Unavailable
-    retraces: Retraces | Unavailable
-    idle_gaps: IdleGaps | Unavailable
-    tf_data: TfData | Unavailable
-    allocators: Allocators | Unavailable
+    found: AnyResults
     reads: FileReads
+
+    @property
+    def steps(self) -> Steps | None:
+        steps = self.found["steps"]
+        return steps if isinstance(steps, Steps) else None
+
+    def place(self, window: int, shift_ns: int) -> "TraceParts":
+        """Return the parts on the common axis, as those of that window."""
+        placed = {
+            name: result if isinstance(result, Unavailable) else tables.place(result, window, shift_ns)
+            for name, result in self.found.items()
+        }
+        return replace(self, start_ns=self.start_ns + shift_ns, end_ns=self.end_ns + shift_ns, found=placed)
 
 
 def analyse_trace(trace: Trace) -> TraceParts:
     """Run every analysis that looks at traces on one of them."""
-    activity = Activity(trace)
+    activity, found = Activity(trace), AnyResults()
+    view = TraceView(activity, Found(found))
+    for name, analysis in _per_trace():
+        found[name] = attempt(lambda analysis=analysis: analysis.analyse(view))  # type: ignore[misc]
     start_ns, end_ns = activity.extent
-    found = attempt(lambda: recorded_steps.find_steps(activity))
+    steps = found["steps"]
     return TraceParts(
         name=str(trace.path),
         host=trace.host,
@@ -109,134 +93,42 @@ def analyse_trace(trace: Trace) -> TraceParts:
         events=trace.event_count,
         salvage=trace.salvage,
         unseen_device=_serves_unseen_device(activity),
-        steps=found,
-        input_stalls=found
-        if isinstance(found, Unavailable)
-        else attempt(lambda: input_stalls.find_stalls(activity, found)),
-        step_breakdown=found if isinstance(found, Unavailable) else step_breakdown.divide_steps(activity, found),
-        retraces=found if isinstance(found, Unavailable) else retracing.find_retraces(activity, found),
-        idle_gaps=attempt(lambda: idle_gaps.find_gaps(activity)),
-        tf_data=attempt(
-            lambda: pipeline_fold.analyse_pipeline(activity, None if isinstance(found, Unavailable) else found)
-        ),
-        allocators=attempt(lambda: allocators.read_allocators(trace)),
-        reads=file_reads.count_reads(trace, None if isinstance(found, Unavailable) else found),
+        found=found,
+        reads=count_reads(trace, steps if isinstance(steps, Steps) else None),
     )
 
 
-def attempt(analysis: Callable[[], Result]) -> Result | Unavailable:
-    """Return what the analysis finds, or why it cannot."""
-    try:
-        return analysis()
-    except TraceIncompleteError as error:
-        return Unavailable(str(error))
-
-
-def fold(merge: Callable[[Sequence[Result]], Result], parts: Sequence[Result | Unavailable]) -> Result | Unavailable:
-    """Merge the parts that there are; without any, say why the first one is missing."""
-    found = [part for part in parts if not isinstance(part, Unavailable)]
-    if found or not parts:
-        return attempt(lambda: merge(found))
-    return next(part for part in parts if isinstance(part, Unavailable))
-
-
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """All parts on one time axis.
-
-    Attributes:
-        parts: In the order of time, with their windows numbered.
-        origin_epoch_ns: Zero of the axis; None where not all captures say when they were made.
-        windows: Number of windows.
-    """
-
-    parts: tuple[TraceParts, ...]
-    origin_epoch_ns: int | None
-    windows: int
-
-    @property
-    def reads(self) -> FileReads:
-        return file_reads.add_reads([part.reads for part in self.parts])
-
-    @property
-    def kept_apart(self) -> bool:
-        return self.origin_epoch_ns is None and len(self.parts) > 1
-
-
-def place_on_axis(parts: Sequence[TraceParts], origin_epoch_ns: int | None = None) -> Axis:
-    """Shift every part onto one axis; see :func:`find_places`."""
-    places, zero = find_places(parts, origin_epoch_ns)
-    placed = tuple(_place(place.capture, place.window, place.shift_ns) for place in places)
-    return Axis(placed, zero, len({place.window for place in places}))
-
-
-def find_places(
-    captures: Sequence[Placed], origin_epoch_ns: int | None = None
-) -> tuple[list[Place[Placed]], int | None]:
-    """Find where each capture lies on one axis, in the order of time, and the epoch of the axis' zero.
-
-    Where all captures have absolute times, the axis is theirs; otherwise they are laid one after another.
-
-    Args:
-        captures: In any order.
-        origin_epoch_ns: Zero of the axis; the earliest capture's origin if not given.
-    """
-    known = [one.origin_epoch_ns for one in captures if one.origin_epoch_ns is not None]
-    is_absolute = len(known) == len(captures)
-    zero = min(known, default=None) if origin_epoch_ns is None else origin_epoch_ns
-    if not is_absolute or zero is None:
-        in_a_row = sorted(captures, key=lambda one: (one.window, one.name))
-        return _lay_in_a_row(in_a_row), zero if not captures else None
-    ordered = sorted(captures, key=lambda one: ((one.origin_epoch_ns or 0) + one.start_ns, one.name))
-    numbers = _number_windows(ordered)
-    return [Place(one, numbers[_window_key(one)], (one.origin_epoch_ns or 0) - zero) for one in ordered], zero
-
-
-def _lay_in_a_row(ordered: Sequence[Placed]) -> list[Place[Placed]]:
-    numbers = _number_windows(ordered)
-    places, cursor = [], 0
-    for one in ordered:
-        places.append(Place(one, numbers[_window_key(one)], cursor - one.start_ns))
-        cursor += one.end_ns - one.start_ns
-    return places
-
-
-def _number_windows(ordered: Sequence[Capture]) -> dict[str, int]:
-    names = dict.fromkeys(_window_key(one) for one in ordered)
-    return {name: number for number, name in enumerate(names)}
-
-
-def _window_key(capture: Capture) -> str:
-    """Return what the hosts of one window share; a lone file is a window of its own."""
-    return capture.window or capture.name
-
-
-def _place(part: TraceParts, window: int, shift_ns: int) -> TraceParts:
-    return replace(
-        part,
-        start_ns=part.start_ns + shift_ns,
-        end_ns=part.end_ns + shift_ns,
-        steps=_placed(part.steps, window, shift_ns),
-        input_stalls=_placed(part.input_stalls, window, shift_ns),
-        step_breakdown=_placed(part.step_breakdown, window, shift_ns),
-        retraces=_placed(part.retraces, window, shift_ns),
-        idle_gaps=_placed(part.idle_gaps, window, shift_ns),
-        tf_data=_placed(part.tf_data, window, shift_ns),
-        allocators=_placed(part.allocators, window, shift_ns),
+def read_stored(profile: DerivedProfile) -> TraceParts:
+    """Turn what TensorFlow 2.2 to 2.8 stored beside a trace that is gone into parts; its steps have no times."""
+    return TraceParts(
+        name=str(profile.path),
+        host=profile.host,
+        window="",
+        origin_epoch_ns=None,
+        start_ns=0,
+        end_ns=int(profile.steps.total_ns.sum()),
+        size_bytes=profile.path.stat().st_size if profile.path.exists() else 0,
+        events=0,
+        salvage=None,
+        unseen_device=False,
+        found={name: _stored(analysis, profile) for name, analysis in _per_trace()},
+        reads=FileReads({}, {}),
     )
 
 
-def _placed(result: Result | Unavailable, window: int, shift_ns: int) -> Result | Unavailable:
-    return result if isinstance(result, Unavailable) else tables.place(result, window, shift_ns)
+def _stored(analysis: PerTrace[Any], profile: DerivedProfile) -> object:
+    stored = analysis.stored
+    return stored if isinstance(stored, Unavailable) else attempt(lambda: stored(profile))
+
+
+def _per_trace() -> Iterator[tuple[str, PerTrace[Any]]]:
+    return ((name, one.per_trace) for name, one in analyses().items() if one.per_trace is not None)
 
 
 def _serves_unseen_device(activity: Activity) -> bool:
     if activity.has_devices or activity.host is None:
         return False
     return any(_DEVICE_THREAD.match(line.name) for line in activity.host.lines)
-
-
-Item = TypeVar("Item")
 
 
 class Spread(Protocol):
@@ -283,3 +175,181 @@ def analyse_files(
         del waiting[place]
         tell()
     return [found[place] for place in range(len(files))]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """All parts on one time axis.
+
+    Attributes:
+        parts: In the order of time, with their windows numbered.
+        origin_epoch_ns: Zero of the axis; None where not all captures say when they were made.
+        windows: Number of windows.
+    """
+
+    parts: tuple[TraceParts, ...]
+    origin_epoch_ns: int | None
+    windows: int
+
+    @property
+    def reads(self) -> FileReads:
+        return add_reads([part.reads for part in self.parts])
+
+    @property
+    def steps(self) -> Steps | Unavailable:
+        """The steps of all windows."""
+        return merge_parts(self, self.parts, NO_TRACES, only=("steps",))["steps"]  # type: ignore[no-any-return]
+
+    @property
+    def kept_apart(self) -> bool:
+        return self.origin_epoch_ns is None and len(self.parts) > 1
+
+
+def place_on_axis(parts: Sequence[TraceParts], origin_epoch_ns: int | None = None) -> Axis:
+    """Shift every part onto one axis; see :func:`place_captures`."""
+    places, zero = place_captures(parts, origin_epoch_ns)
+    placed = tuple(place.capture.place(place.window, place.shift_ns) for place in places)
+    return Axis(placed, zero, len({place.window for place in places}))
+
+
+def merge_parts(axis: Axis, parts: Sequence[TraceParts], missing: str, only: Sequence[str] | None = None) -> AnyResults:
+    """Merge some of the captures of an axis, and add what follows from the merged results.
+
+    Args:
+        axis: Theirs.
+        parts: Some of its parts.
+        missing: Why there are none.
+        only: The results to merge; all if not given.
+    """
+    found = AnyResults()
+    for name, analysis in _per_trace():
+        if only is None or name in only:
+            found[name] = (
+                _merge(analysis, [part.found[name] for part in parts], axis) if parts else Unavailable(missing)
+            )
+    for name, one in analyses().items():
+        if only is None and one.of_results is not None and one.per_job is None:
+            found[name] = attempt(lambda one=one: one.of_results(Found(found)))  # type: ignore[misc]
+    return found
+
+
+def _merge(analysis: PerTrace[Any], parts: Sequence[object], axis: Axis) -> object:
+    """Merge the parts that there are; without any, say why the first one is missing."""
+    found = [part for part in parts if not isinstance(part, Unavailable)]
+    if not found:
+        return parts[0]
+    merged = attempt(lambda: analysis.merge(found))
+    if isinstance(merged, Unavailable) or analysis.between is None or axis.kept_apart:
+        return merged
+    return analysis.between(merged)
+
+
+def measure_job(job: JobView) -> AnyResults:
+    """Run every analysis that looks at what a job noted."""
+    return {
+        name: attempt(lambda measure=one.per_job.measure: measure(job))  # type: ignore[misc]
+        for name, one in analyses().items()
+        if one.per_job is not None
+    }
+
+
+def without_job(reads: FileReads | None) -> AnyResults:
+    """Return what there is for a log that no job of ours stands behind: what its traces say about files.
+
+    Args:
+        reads: None for a log whose traces are gone.
+    """
+
+    def measure(of_log: Callable[[FileReads | None], object] | None, missing: str) -> object:
+        return Unavailable(missing) if of_log is None else attempt(lambda: of_log(reads))
+
+    return {
+        name: measure(one.per_job.of_log, one.per_job.missing)
+        for name, one in analyses().items()
+        if one.per_job is not None
+    }
+
+
+def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()) -> Source:
+    """Say what was analysed."""
+    return Source(
+        path=str(path),
+        kind=kind,
+        hosts=tuple(sorted({part.host for part in axis.parts})),
+        windows=axis.windows,
+        size_bytes=sum(part.size_bytes for part in axis.parts),
+        events=sum(part.events for part in axis.parts),
+        salvaged=_add_salvage([part.salvage for part in axis.parts if part.salvage is not None]),
+        kept_apart=axis.kept_apart,
+        unseen_device=any(part.unseen_device for part in axis.parts),
+        unreadable=unreadable,
+    )
+
+
+def conclude(
+    source: Source,
+    axis: Axis,
+    job: AnyResults,
+    other_cpu_percent: float | None = None,
+    later: LaterEpochs | None = None,
+) -> Diagnosis:
+    """Put everything together and judge it.
+
+    Args:
+        source: What was analysed.
+        axis: The traces.
+        job: What the job noted.
+        other_cpu_percent: What other processes took meanwhile; see ``Results``.
+        later: Its later epochs, where they are to be judged by themselves.
+    """
+    traces = merge_parts(axis, axis.parts, NO_TRACES)
+    results = Results(
+        source=source,
+        origin_epoch_ns=axis.origin_epoch_ns,
+        other_cpu_percent=other_cpu_percent,
+        **traces,
+        **(job | _stand_ins(job, traces)),
+    )
+    found = {field.name: getattr(results, field.name) for field in fields(results)}
+    if later is None:
+        return Diagnosis(**found, findings=find_all_findings(results), verdict=judge(results))
+    ran = put_in(results, later)
+    behind = merge_parts(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
+    return Diagnosis(
+        **found,
+        findings=find_all_findings(ran),
+        verdict=judge(replace(ran, **behind), later.first),
+        later_epochs=later,
+    )
+
+
+def windows_after(parts: Sequence[TraceParts], start_ns: int) -> list[TraceParts]:
+    """Return the captures whose steps all lie after some moment; the first one's middle decides.
+
+    Step numbers would not do: markers need not count as the job does, and a rhythm of waits has no numbers.
+    """
+    return [part for part in parts if part.steps is not None and _first_middle(part.steps) >= start_ns]
+
+
+def _first_middle(steps: Steps) -> float:
+    return float(tables.intervals(steps.table).mean(axis=1).min())
+
+
+def _stand_ins(job: AnyResults, traces: AnyResults) -> AnyResults:
+    """Return what the traces give for analyses about which the job noted nothing."""
+    return {
+        name: attempt(lambda one=one: one.of_results(Found(traces)))  # type: ignore[misc]
+        for name, one in analyses().items()
+        if one.of_results is not None and one.per_job is not None and isinstance(job[name], Unavailable)
+    }
+
+
+def _add_salvage(losses: list[Salvage]) -> Salvage | None:
+    if not losses:
+        return None
+    more = f" {len(losses) - 1} more files are damaged too." if len(losses) > 1 else ""
+    return Salvage(
+        bytes_lost=sum(loss.bytes_lost for loss in losses),
+        events_kept=sum(loss.events_kept for loss in losses),
+        reason=losses[0].reason + more,
+    )

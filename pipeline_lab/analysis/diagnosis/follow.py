@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from pipeline_lab.analysis.diagnosis.run_fold import RunFold
+from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.runs.store import RunFolder, read_record

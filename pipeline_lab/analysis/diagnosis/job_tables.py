@@ -5,7 +5,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.sampling import evaluation
 from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -61,17 +60,6 @@ class JobTables:
     def held_out_files(self) -> list[DataFile]:
         """The files that only evaluations read."""
         return self.files[len(self.trained_files) :]
-
-    def evaluate(self, origin_ns: int) -> evaluation.Evaluation:
-        """Read the evaluation passes; see :func:`pipeline_lab.analysis.sampling.evaluation.read_evaluation`."""
-        return evaluation.read_evaluation(
-            self.events,
-            self.evaluated,
-            self.files,
-            origin_ns,
-            held_out=self.training.held_out_files,
-            is_rebuilt=self.training.evaluation == "rebuild",
-        )
 
     @property
     def origin_epoch_ns(self) -> int | None:

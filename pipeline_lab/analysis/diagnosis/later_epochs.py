@@ -5,23 +5,16 @@ same; they take the first epoch for warm-up, and of the windows only those that 
 job noted of them, so that what is suggested and predicted is about the same epochs as the verdict.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.input.live_model import LiveModel
-from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results
-from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.analysis.declaration import JobView, LaterView, attempt
+from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, analyses
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes, StepPhases
-from pipeline_lab.analysis.verdict.losses import MODERATE_PERCENT
-from pipeline_lab.errors import TraceIncompleteError, Unavailable
-
-if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import TraceParts  # loads the reader's compiled code
+from pipeline_lab.errors import Unavailable
 
 APART = 0.2
 """Share by which the median step of the later epochs differs from that of the first where they are judged apart.
@@ -44,10 +37,6 @@ ONLY_THE_FIRST = (
     "No profile window lies behind the first epoch, which is another matter than the later ones; record windows for longer, or "
     "more epochs."
 )
-NOT_SAMPLED = (
-    "tf.data's own model of the pipeline was not sampled twice behind the first epoch, which is another matter than the later "
-    "ones; record more epochs."
-)
 
 AnyResults = TypeVar("AnyResults", bound=Results)
 
@@ -65,14 +54,7 @@ def find_apart(phases: StepPhases) -> tuple[PhaseTimes, PhaseTimes] | None:
 
 def put_in(results: AnyResults, later: LaterEpochs) -> AnyResults:
     """Return results in which what the job noted of its later epochs stands for the whole job."""
-    return replace(
-        results,
-        job_steps=later.job_steps,
-        calibration=later.calibration,
-        live_model=later.live_model,
-        job_load=later.job_load,
-        profiler_cost=later.profiler_cost,
-    )
+    return replace(results, **later.results)
 
 
 def judged(diagnosis: Diagnosis) -> Diagnosis:
@@ -86,36 +68,24 @@ def as_warmup(steps: pa.Table, first_step: int) -> pa.Table:
     return tables.replace_column(steps, "warmup", (tables.bools(steps, "warmup") | before))
 
 
-def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:
-    """Take out the pipeline alone where it has changed since: it was timed from its beginning, as the first epoch runs.
+def measure_later(job: JobView, phases: StepPhases | Unavailable) -> LaterEpochs | None:
+    """Measure the later epochs by themselves, or return None if the first one is like them.
 
-    It has where the job waits for another share of its steps than it did, or steps are faster than the pipeline was.
+    Args:
+        job: What the job noted.
+        phases: The job's epochs.
     """
-    alone_ns = calibration.pipeline_only_ns
-    waits_alike = abs(first.wait_percent - later.wait_percent) < MODERATE_PERCENT
-    if alone_ns is None or (waits_alike and alone_ns <= calibration.step_ns):
-        return calibration
-    return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)
-
-
-def sampled_behind(model: LiveModel, start_ns: int) -> LiveModel:
-    """Return the model if it is about what came after some moment; with too few samples there it is about the whole run.
-
-    Raises:
-        TraceIncompleteError: It is not.
-    """
-    if model.start_ns < start_ns:
-        raise TraceIncompleteError(NOT_SAMPLED)
-    return model
-
-
-def windows_after(parts: Sequence["TraceParts"], start_ns: int) -> list["TraceParts"]:
-    """Return the captures whose steps all lie after some moment; the first one's middle decides.
-
-    Step numbers would not do: markers need not count as the job does, and a rhythm of waits has no numbers.
-    """
-    return [part for part in parts if not isinstance(part.steps, Unavailable) and _first_middle(part.steps) >= start_ns]
-
-
-def _first_middle(steps: Steps) -> float:
-    return float(tables.intervals(steps.table).mean(axis=1).min())
+    apart = None if isinstance(phases, Unavailable) else find_apart(phases)
+    if apart is None:
+        return None
+    first, later = apart
+    steps = as_warmup(job.tables.steps, later.first_step)
+    begun = tables.ints(steps, "step") >= later.first_step
+    view = LaterView(first, later, int(tables.ints(steps, "start_ns")[begun].min()) - job.origin_ns)
+    behind = replace(job, tables=replace(job.tables, steps=steps))
+    found = {
+        name: attempt(lambda per_job=one.per_job: per_job.later(per_job.measure(behind), view))  # type: ignore[misc]
+        for name, one in analyses().items()
+        if one.per_job is not None and one.per_job.later is not None
+    }
+    return LaterEpochs(first_step=later.first_step, start_ns=view.start_ns, first=first, **found)

@@ -15,14 +15,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import platformdirs
 
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_files, window_files
 from pipeline_lab.analysis.diagnosis.storage import read_result, write_json, write_result
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import files_below
 from pipeline_lab.runs.store import RunFolder, samples_folder
@@ -30,12 +29,13 @@ from pipeline_lab.runs.store import RunFolder, samples_folder
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.fold import Spread
 
+Result = TypeVar("Result")
+
 ANALYSIS_VERSION = 40
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"
 """Name of the file that holds a diagnosis."""
-_CROSS_CHECK = "xprof.json"
 _ERROR = "error.txt"
 _PROGRESS = "progress.json"
 _TIMELINE, _UNFINISHED = "timeline-", "making-"
@@ -115,22 +115,20 @@ class SavedDiagnosis:
             if old.name not in (tables.name, before):
                 shutil.rmtree(old, ignore_errors=True)
 
-    def load_cross_check(self) -> CrossCheck | None:
-        """Return the saved comparison with XProf if its inputs are still the same, else None."""
+    def load_beside(self, name: str, kind: type[Result]) -> Result | None:
+        """Return what was saved beside the diagnosis under a name if its inputs are still the same, else None."""
         wanted = fingerprint(self.path)
-        for folder, document in self._documents(_CROSS_CHECK):
+        for folder, document in self._documents(f"{name}.json"):
             if document.get("fingerprint") == wanted:
-                with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
-                    found = read_result(document["cross_check"], folder)
-                    if isinstance(found, CrossCheck):
-                        return found
+                with contextlib.suppress(ValueError, OSError, KeyError):
+                    return read_result(document["result"], folder, kind)
         return None
 
-    def save_cross_check(self, check: CrossCheck, inputs: str) -> None:
-        """Keep a comparison with XProf; ``inputs`` as for :meth:`save`."""
+    def save_beside(self, name: str, result: object, inputs: str) -> None:
+        """Keep something that was made of the same inputs; ``inputs`` as for :meth:`save`."""
         folder = self._writable()
-        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "cross_check": write_result(check, folder)}
-        write_json(folder / _CROSS_CHECK, document)
+        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "result": write_result(result, folder)}
+        write_json(folder / f"{name}.json", document)
         (folder / _ERROR).unlink(missing_ok=True)
 
     @property
@@ -191,9 +189,7 @@ class SavedDiagnosis:
         for folder, document in self._documents():
             if wanted is None or document.get("fingerprint") == wanted:
                 with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
-                    found = read_result(document["diagnosis"], folder / Path(document["tables"]).name)
-                    if isinstance(found, Diagnosis):
-                        return found
+                    return read_result(document["diagnosis"], folder / Path(document["tables"]).name, Diagnosis)
         return None
 
     def _documents(self, name: str = DOCUMENT) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -1,105 +1,24 @@
 """Write results to a folder and map them back: one JSON document, and an Arrow file for each table.
 
 Results are frozen dataclasses of plain values, enums and tables. The document keeps their structure and names the
-table files; readers map those, so a saved diagnosis opens in milliseconds whatever its size.
+table files; readers map those, so a saved diagnosis opens in milliseconds whatever its size. Which classes there are
+follows from the types of the fields of the outermost one.
 """
 
 import json
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 
-from pipeline_lab.analysis.causes import GapCause, VerdictClass
-from pipeline_lab.analysis.idle.idle_gaps import DeviceTime, IdleGaps, OperationTime
-from pipeline_lab.analysis.input.input_stalls import InputStalls
-from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
-from pipeline_lab.analysis.machine.allocators import Allocator, Allocators
-from pipeline_lab.analysis.machine.gpu_clocks import GpuClocks
-from pipeline_lab.analysis.machine.job_load import JobLoad
-from pipeline_lab.analysis.machine.process_memory import Memory
-from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Source
-from pipeline_lab.analysis.sampling.evaluation import Evaluation
-from pipeline_lab.analysis.sampling.file_sampling import FileSampling, SameSource
-from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.sampling.padding import Padding
-from pipeline_lab.analysis.sampling.sample_history import LabelMix
-from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
-from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.steps.retracing import Retraces
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
-from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes, StepPhases
-from pipeline_lab.analysis.steps.stragglers import Hosts
-from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Operation, PathShare, Stage, StageOrigin, Tally, TfData
-from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
-from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
-from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
-from pipeline_lab.statistics.mixing import Mixing
-from pipeline_lab.trace.schema import Salvage
-
-_CLASSES: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        Allocator,
-        Allocators,
-        Calibration,
-        CriticalPath,
-        CrossCheck,
-        DeviceTime,
-        Diagnosis,
-        Difference,
-        Evaluation,
-        Evidence,
-        FileSampling,
-        Finding,
-        GpuClocks,
-        IdleGaps,
-        InputStalls,
-        JobLoad,
-        JobSteps,
-        LabelMix,
-        LaterEpochs,
-        LiveModel,
-        Memory,
-        Mixing,
-        Operation,
-        OperationTime,
-        Padding,
-        KeptOutputs,
-        SameSource,
-        PathShare,
-        ProfilerCost,
-        Salvage,
-        Source,
-        Stage,
-        StageWork,
-        StepBreakdown,
-        Steps,
-        Suggestion,
-        Tally,
-        TfData,
-        Unavailable,
-        Hosts,
-        OutlierSteps,
-        PhaseTimes,
-        Retraces,
-        StepPhases,
-        Verdict,
-        WrittenPipeline,
-        WrittenStage,
-    )
-}
-_ENUMS: dict[str, type[StrEnum]] = {
-    kind.__name__: kind for kind in (Confidence, GapCause, Phase, StageOrigin, VerdictClass)
-}
+Result = TypeVar("Result")
+Kinds = Mapping[str, type[Any]]
 
 
 def write_result(result: Any, folder: Path) -> Any:
@@ -107,17 +26,46 @@ def write_result(result: Any, folder: Path) -> Any:
     return _Writer(folder).encode(result, "result")
 
 
-def read_result(value: Any, folder: Path) -> Any:
+def read_result(value: Any, folder: Path, kind: type[Result]) -> Result:
     """Build a result from its JSON value; its tables stay on the disk and are mapped.
 
     Raises:
-        ValueError: The value or a table is damaged, or names something that does not exist.
+        ValueError: The value or a table is damaged, names something that does not exist, or is of another kind.
         OSError: A table is missing.
     """
     try:
-        return _decode(value, folder)
+        found = _decode(value, folder, find_kinds(kind))  # type: ignore[arg-type]  # classes are hashable
     except (KeyError, TypeError, AttributeError, pa.ArrowException) as error:
         raise ValueError(f"damaged: {error}") from None
+    if not isinstance(found, kind):
+        raise ValueError(f"not a {kind.__name__}")
+    return found
+
+
+@cache
+def find_kinds(kind: type[Any]) -> Kinds:
+    """Return every dataclass and enum that a value of a type may hold, by its name.
+
+    Raises:
+        TypeError: Two of them have the same name, so that a document would not tell which is meant.
+    """
+    found: dict[str, type[Any]] = {}
+    for one in _reachable(kind, set()):
+        if found.setdefault(one.__name__, one) is not one:
+            raise TypeError(
+                f"There are two classes {one.__name__}: in {one.__module__}, {found[one.__name__].__module__}."
+            )
+    return found
+
+
+def _reachable(kind: Any, seen: set[Any]) -> Iterator[type[Any]]:
+    for part in get_args(kind):
+        yield from _reachable(part, seen)
+    if isinstance(kind, type) and kind not in seen and (is_dataclass(kind) or issubclass(kind, StrEnum)):
+        seen.add(kind)
+        yield kind
+        for inner in get_type_hints(kind).values() if is_dataclass(kind) else ():
+            yield from _reachable(inner, seen)
 
 
 class _Writer:
@@ -153,18 +101,19 @@ class _Writer:
         return path.name
 
 
-def _decode(value: Any, folder: Path) -> Any:
+def _decode(value: Any, folder: Path, kinds: Kinds) -> Any:
     if isinstance(value, list):
-        return tuple(_decode(inner, folder) for inner in value)
+        return tuple(_decode(inner, folder, kinds) for inner in value)
     if not isinstance(value, dict):
         return value
     if "table" in value:
         return _map_table(folder / Path(value["table"]).name)
     if "enum" in value:
-        return _ENUMS[value["enum"]](value["value"])
+        return kinds[value["enum"]](value["value"])
     if "pairs" in value:
-        return {_decode(key, folder): _decode(inner, folder) for key, inner in value["pairs"]}
-    return _CLASSES[value["class"]](**{name: _decode(inner, folder) for name, inner in value["fields"].items()})
+        return {_decode(key, folder, kinds): _decode(inner, folder, kinds) for key, inner in value["pairs"]}
+    content = {name: _decode(inner, folder, kinds) for name, inner in value["fields"].items()}
+    return kinds[value["class"]](**content)
 
 
 def _map_table(path: Path) -> pa.Table:

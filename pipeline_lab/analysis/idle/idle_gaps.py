@@ -5,7 +5,7 @@ The time between two profile windows, when nothing was recorded, is a capture ga
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, Activity, Device
 from pipeline_lab.analysis.activity.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.declaration import LONGEST, Analysis, Document, PerTrace, longest_rows, only_derived, to_ms
 from pipeline_lab.analysis.idle.gap_causes import Attribution, attribute
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 
@@ -230,12 +231,11 @@ def find_gaps(activity: Activity) -> IdleGaps:
     return merge_gaps([_analyse_device(activity, device) for device in activity.devices])
 
 
-def merge_gaps(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> IdleGaps:
+def merge_gaps(parts: Sequence[IdleGaps]) -> IdleGaps:
     """Put the gaps of several traces and devices together.
 
     Args:
         parts: Results whose tables are on one axis.
-        capture_gaps: Count the time between two windows of a host as capture gap; only where the axis is absolute.
 
     Raises:
         TraceIncompleteError: There are none.
@@ -246,11 +246,6 @@ def merge_gaps(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> Idle
     busy = tables.concat(BUSY_TABLE, [part.busy for part in parts])
     mixed = tables.concat(MIXED_TABLE, [part.mixed for part in parts])
     by_cause = {cause: sum(part.by_cause_ns[cause] for part in parts) for cause in GapCause}
-    if capture_gaps:
-        inside = tables.take(gaps, np.flatnonzero(tables.valid(gaps, "window")))
-        between = find_capture_gaps(inside, busy, mixed)
-        by_cause[GapCause.CAPTURE_GAP] = int(tables.ints(between, "duration_ns").sum())
-        gaps = tables.concat(GAP_TABLE, [inside, between])
     devices = _add_devices([device for part in parts for device in part.devices])
     return IdleGaps(
         device=", ".join(dict.fromkeys(device.name for device in devices)),
@@ -264,6 +259,13 @@ def merge_gaps(parts: Sequence[IdleGaps], *, capture_gaps: bool = False) -> Idle
         gaps_left_out=sum(part.gaps_left_out for part in parts),
         left_out_ns=sum(part.left_out_ns for part in parts),
     )
+
+
+def add_capture_gaps(found: IdleGaps) -> IdleGaps:
+    """Count the time between two windows of a host as capture gap; the axis is absolute."""
+    between = find_capture_gaps(found.inside, found.busy, found.mixed)
+    by_cause = found.by_cause_ns | {GapCause.CAPTURE_GAP: int(tables.ints(between, "duration_ns").sum())}
+    return replace(found, by_cause_ns=by_cause, gaps=tables.concat(GAP_TABLE, [found.inside, between]))
 
 
 def _analyse_device(activity: Activity, device: Device) -> IdleGaps:
@@ -391,3 +393,56 @@ def _add_devices(devices: Sequence[DeviceTime]) -> tuple[DeviceTime, ...]:
         )
         for host, name in names
     )
+
+
+def _to_json(gaps: IdleGaps) -> Document:
+    hosts = {device.host for device in gaps.devices}
+
+    def name(device: DeviceTime) -> str:
+        return f"{device.host} {device.name}" if len(hosts) > 1 else device.name
+
+    return {
+        "device": gaps.device,
+        "devices": [
+            {"name": name(device), "busy_ms": to_ms(device.busy_ns), "idle_ms": to_ms(device.idle_ns)}
+            for device in gaps.devices
+        ],
+        "by_cause_ms": {cause.value: to_ms(idle_ns) for cause, idle_ns in gaps.by_cause_ns.items()},
+        "by_operation": [
+            {"operation": one.operation, "cause": one.cause.value, "idle_ms": to_ms(one.idle_ns)}
+            for one in gaps.by_operation[:LONGEST]
+        ],
+        "longest": [
+            {
+                "device": row["device"],
+                "start_ms": to_ms(row["start_ns"]),
+                "duration_ms": to_ms(row["duration_ns"]),
+                "cause": row["cause"],
+                "host_operations": _host_operations(gaps, row),
+            }
+            for row in longest_rows(gaps.inside, tables.ints(gaps.inside, "duration_ns"))
+        ],
+    }
+
+
+def _host_operations(gaps: IdleGaps, gap: Document) -> list[Document]:
+    return [
+        {
+            "operation": row["operation"],
+            "time_ms": to_ms(row["time_ns"]),
+            "share_percent": 100.0 * row["time_ns"] / gap["duration_ns"],
+        }
+        for row in gaps.operations_of(gap["host"], gap["device"], gap["start_ns"])
+    ]
+
+
+IDLE_GAPS = Analysis(
+    IdleGaps,
+    per_trace=PerTrace(
+        lambda trace: find_gaps(trace.activity),
+        merge_gaps,
+        only_derived("single gaps are"),
+        between=add_capture_gaps,
+    ),
+    to_json=_to_json,
+)

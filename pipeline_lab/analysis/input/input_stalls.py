@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
+from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView, longest_rows, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 
 WAIT_TABLE = pa.schema(
     [
@@ -128,3 +130,50 @@ def _step_of(steps: Steps, start: IntArray, end: IntArray) -> tuple[IntArray, ND
     index = np.searchsorted(spans[:, 0], end, side="left") - 1
     inside = (index >= 0) & (spans[index, 1] > start)
     return tables.ints(steps.table, "step")[index], inside
+
+
+def _analyse(trace: TraceView) -> InputStalls:
+    return find_stalls(trace.activity, trace.found.need(Steps, "steps"))
+
+
+def _read_stored(profile: DerivedProfile) -> InputStalls:
+    """Read the stored wait; TensorFlow gives each moment of a step to one part, so all of it counts as exposed."""
+    steps = profile.steps
+    if not steps.count:
+        raise TraceIncompleteError(NO_STEPS)
+    wait_ns = int(steps.input_wait_ns.sum())
+    return InputStalls(
+        wait_ns=wait_ns,
+        exposed_ns=wait_ns,
+        step_ns=int(steps.total_ns.sum()),
+        events=None,
+        event_sum_ns=None,
+        event_names=(),
+        table=tables.empty(WAIT_TABLE),
+    )
+
+
+def _to_json(stalls: InputStalls) -> Document:
+    table = stalls.table
+    return {
+        "wait_ms": to_ms(stalls.wait_ns),
+        "exposed_ms": to_ms(stalls.exposed_ns),
+        "step_ms": to_ms(stalls.step_ns),
+        "wait_percent": stalls.wait_percent,
+        "exposed_percent": stalls.exposed_percent,
+        "events": stalls.events,
+        "event_sum_ms": to_ms(stalls.event_sum_ns),
+        "event_names": list(stalls.event_names),
+        "longest": [
+            {
+                "step": row["step"],
+                "start_ms": to_ms(row["start_ns"]),
+                "wait_ms": to_ms(row["end_ns"] - row["start_ns"]),
+                "exposed_ms": to_ms(row["exposed_ns"]),
+            }
+            for row in longest_rows(table, tables.ints(table, "end_ns") - tables.ints(table, "start_ns"))
+        ],
+    }
+
+
+INPUT_STALLS = Analysis(InputStalls, per_trace=PerTrace(_analyse, merge_stalls, _read_stored), to_json=_to_json)

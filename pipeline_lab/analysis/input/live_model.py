@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
 from pipeline_lab.analysis.input.model_nodes import SEPARATOR, NodeRows, read_nodes, visits_per_batch
 from pipeline_lab.errors import TraceIncompleteError
 
@@ -31,6 +32,10 @@ ASYNCHRONOUS = (2, 4, 6)
 NO_MODEL = (
     "tf.data's own model of the pipeline is only known where Pipeline Lab recorded the job; launch it with "
     "`pipeline-lab run`, or put `pipeline-lab watch` before it, to have the model sampled."
+)
+NOT_SAMPLED = (
+    "tf.data's own model of the pipeline was not sampled twice behind the first epoch, which is another matter than the later "
+    "ones; record more epochs."
 )
 OLD_RUN = "The run was recorded before Pipeline Lab sampled tf.data's own model; record it again to see its stages."
 MODEL_OFF = (
@@ -279,3 +284,60 @@ def _last_change(nodes: NodeRows, origin_ns: int) -> int | None:
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def sampled_behind(model: LiveModel, start_ns: int) -> LiveModel:
+    """Return the model if it is about what came after some moment; with too few samples there it is about the whole run.
+
+    Raises:
+        TraceIncompleteError: It is not.
+    """
+    if model.start_ns < start_ns:
+        raise TraceIncompleteError(NOT_SAMPLED)
+    return model
+
+
+def _measure(job: JobView) -> LiveModel:
+    return measure_model(job.tables.model, job.tables.steps, job.origin_ns)
+
+
+def _of_later(model: LiveModel, view: LaterView) -> LiveModel:
+    return sampled_behind(model, view.start_ns)
+
+
+def _to_json(model: LiveModel) -> Document:
+    return {
+        "samples": model.samples,
+        "start_ms": to_ms(model.start_ns),
+        "end_ms": to_ms(model.end_ns),
+        "batches": model.batches,
+        "cpu_budget": model.cpu_budget,
+        "ram_budget_bytes": model.ram_budget_bytes,
+        "peak_bytes": model.peak_bytes,
+        "last_change_ms": to_ms(model.last_change_ns),
+        "stages": [_stage_to_json(stage) for stage in model.stages],
+    }
+
+
+def _stage_to_json(stage: StageWork) -> Document:
+    return {
+        "path": stage.path,
+        "parent": stage.parent,
+        "visits_per_batch": stage.visits_per_batch,
+        "self_ms": to_ms(stage.self_ns),
+        "work_ms": to_ms(stage.work_ns),
+        "elements": stage.elements,
+        "element_bytes": stage.element_bytes,
+        "parallelism": stage.parallelism,
+        "parallelism_tuned": stage.parallelism_tuned,
+        "cycle_length": stage.cycle_length,
+        "buffer_limit": stage.buffer_limit,
+        "buffer_tuned": stage.buffer_tuned,
+        "buffered_elements": stage.buffered_elements,
+        "buffered_bytes": stage.buffered_bytes,
+        "peak_bytes": stage.peak_bytes,
+        "asynchronous": stage.is_asynchronous,
+    }
+
+
+LIVE_MODEL = Analysis(LiveModel, per_job=PerJob(_measure, NO_MODEL, later=_of_later), to_json=_to_json)

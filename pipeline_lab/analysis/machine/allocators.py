@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.analysis.declaration import Analysis, PerTrace
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.trace.schema import Line, Trace
 
 ALLOCATOR_TABLE = pa.schema(
@@ -107,3 +108,12 @@ def _of_line(line: Line, rows: IntArray) -> tuple[list[str], IntArray, IntArray,
 
 def _largest_first(found: list[Allocator]) -> tuple[Allocator, ...]:
     return tuple(sorted(found, key=lambda allocator: (-allocator.peak_bytes, allocator.host, allocator.name)))
+
+
+ALLOCATORS = Analysis(
+    Allocators,
+    per_trace=PerTrace(
+        lambda trace: read_allocators(trace.activity.trace), merge_allocators, Unavailable(NO_ALLOCATIONS)
+    ),
+    json_inside="memory",
+)

@@ -1,11 +1,12 @@
 """The clock of the GPU over a run, and whether heat or power held it back."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaration import Analysis, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_CLOCKS = "The clock of a GPU is sampled while a job of Pipeline Lab trains on one whose driver tells it (NVML); there was none."
@@ -50,3 +51,8 @@ def measure_clocks(resources: pa.Table) -> GpuClocks:
         highest_mhz=int(clock_mhz.max()),
         slowed_percent=float(100.0 * slowed.mean()) if len(slowed) else None,
     )
+
+
+GPU_CLOCKS = Analysis(
+    GpuClocks, per_job=PerJob(lambda job: measure_clocks(job.tables.resources), NO_CLOCKS), to_json=asdict
+)

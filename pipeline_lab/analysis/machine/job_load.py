@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tables import BoolArray
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
 
 NO_LOAD = (
@@ -108,3 +109,30 @@ def _average(
         other_cores=float(other.mean()),
         children_cores=float(started.mean()),
     )
+
+
+def other_cpu_percent(resources: pa.Table) -> float | None:
+    """Return what other processes took on average during the job, 100 for one core; None if unknown."""
+    other = tables.floats(resources, "other_cpu_percent")
+    return float(np.nanmean(other)) if np.isfinite(other).any() else None
+
+
+def _measure(job: JobView) -> JobLoad:
+    found = job.tables
+    if found.times_steps or isinstance(job.recorded, Unavailable):
+        return measure_load(found.environment, found.written, found.steps, found.resources)
+    return measure_recorded_load(found.environment, job.recorded, found.resources, job.origin_ns)
+
+
+def _to_json(load: JobLoad) -> Document:
+    return {
+        "cores": load.cores,
+        "pool_threads": load.pool_threads,
+        "cores_used": load.cores_used,
+        "children_cores": load.children_cores,
+        "other_cores": load.other_cores,
+        "cpu_ms_per_step": to_ms(load.cpu_ns_per_step),
+    }
+
+
+JOB_LOAD = Analysis(JobLoad, per_job=PerJob(_measure, NO_LOAD, later=as_it_is), to_json=_to_json)

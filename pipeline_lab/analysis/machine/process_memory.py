@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, contains
-from pipeline_lab.analysis.machine.profiler_cost import flushes
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob
+from pipeline_lab.analysis.steps.job_steps import flushes
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import Event, WindowEvent
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.results import Results
 
 MEMORY_TABLE = pa.schema([("time_ns", pa.int64()), ("rss_bytes", pa.int64()), ("flushing", pa.bool_())])
 """Process memory over time, on the diagnosis' axis; at most 4,000 rows, each the largest of its stretch of time."""
@@ -84,3 +89,29 @@ def _largest_of_each_stretch(values: IntArray) -> IntArray:
     stretch = np.arange(len(values)) * MAX_ROWS // len(values)
     order = np.lexsort((values, stretch))
     return np.sort(order[np.flatnonzero(np.diff(stretch[order], append=MAX_ROWS))])
+
+
+def _measure(job: JobView) -> Memory:
+    found = job.tables
+    return measure_memory(found.steps, found.resources, found.events, job.origin_ns, [*found.files, *found.tables])
+
+
+def _to_json(results: "Results") -> Document:
+    """Write the process's memory and that of TensorFlow's allocators; either may be missing."""
+    memory, allocators = results.memory, results.allocators
+    if isinstance(memory, Unavailable) and isinstance(allocators, Unavailable):
+        return memory.to_json()
+    process = memory.to_json() if isinstance(memory, Unavailable) else None
+    return {
+        "process_peak_bytes": memory.process_peak_bytes if isinstance(memory, Memory) else process,
+        "process_start_bytes": memory.process_start_bytes if isinstance(memory, Memory) else process,
+        "data_bytes": memory.data_bytes if isinstance(memory, Memory) else process,
+        "allocators": allocators.to_json()
+        if isinstance(allocators, Unavailable)
+        else [
+            {"host": found.host, "name": found.name, "peak_bytes": found.peak_bytes} for found in allocators.allocators
+        ],
+    }
+
+
+MEMORY = Analysis(Memory, per_job=PerJob(_measure, NO_MEMORY), to_json_with=_to_json)

@@ -9,8 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within, union
-from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
+from pipeline_lab.analysis.steps.job_steps import flushes, periods, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import Event, WindowEvent
 
@@ -84,15 +85,6 @@ def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: i
     )
 
 
-def flushes(events: Sequence[Event]) -> IntArray:
-    """Return when windows were being written, as a set of intervals, ns since the epoch."""
-    windows = list(_windows(events))
-    return union(
-        np.array([window.stopped_ns for window in windows], np.int64),
-        np.array([window.flushed_ns for window in windows], np.int64),
-    )
-
-
 def _windows(events: Sequence[Event]) -> list[WindowEvent]:
     return [event for event in events if isinstance(event, WindowEvent)]
 
@@ -122,3 +114,20 @@ def _window_table(windows: Sequence[WindowEvent], origin_ns: int) -> pa.Table:
 
 def _known(values: Sequence[int | None]) -> "np.ma.MaskedArray[Any, Any]":
     return np.ma.masked_array([value or 0 for value in values], [value is None for value in values], dtype=np.int64)
+
+
+def _measure(job: JobView) -> ProfilerCost:
+    return measure_profiler_cost(job.tables.events, job.tables.steps, job.origin_ns)
+
+
+def _to_json(cost: ProfilerCost) -> Document:
+    return {
+        "windows": cost.windows.num_rows,
+        "profiled_steps": cost.profiled_steps,
+        "profiled_step_ms": to_ms(cost.profiled_step_ns),
+        "plain_step_ms": to_ms(cost.plain_step_ns),
+        "flushing_step_ms": to_ms(cost.flushing_step_ns),
+    }
+
+
+PROFILER_COST = Analysis(ProfilerCost, per_job=PerJob(_measure, NO_WINDOWS, later=as_it_is), to_json=_to_json)

@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, times_to_ms, to_ms
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
-from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.sampling.file_sampling import FileSampling, sampling_to_json
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import EvaluationEvent, Event
@@ -126,3 +127,28 @@ def _sampling(evaluated: pa.Table, files: Sequence[DataFile], held_out: int) -> 
 def _last(passes: pa.Table, column: str) -> float | None:
     value = tables.floats(passes, column)[-1]
     return None if np.isnan(value) else float(value)
+
+
+def _measure(job: JobView) -> Evaluation:
+    training = job.tables.training
+    return read_evaluation(
+        job.tables.events,
+        job.tables.evaluated,
+        job.tables.files,
+        job.origin_ns,
+        held_out=training.held_out_files,
+        is_rebuilt=training.evaluation == "rebuild",
+    )
+
+
+def _to_json(found: Evaluation) -> Document:
+    return {
+        "rebuilt": found.is_rebuilt,
+        "held_out_files": found.held_out_files,
+        "total_ms": to_ms(found.total_ns),
+        "passes": [times_to_ms(row) for row in found.passes.to_pylist()],
+        "file_sampling": found.sampling and sampling_to_json(found.sampling),
+    }
+
+
+EVALUATION = Analysis(Evaluation, per_job=PerJob(_measure, NO_EVALUATION), to_json=_to_json)

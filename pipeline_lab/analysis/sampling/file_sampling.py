@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, only_derived
 from pipeline_lab.analysis.sampling import sample_history
 from pipeline_lab.analysis.sampling.file_reads import FileReads, name_readers
 from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, EPOCH_TABLE, TIMELINE_TABLE, LabelMix
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
+from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.statistics.mixing import Mixing, batch_numbers, ideal_mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import ReadingOrder
 from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
@@ -360,3 +362,64 @@ def _file_table(files: Sequence[DataFile], reads: IntArray | None, samples: IntA
         observed_share=basis / max(1, int(basis.sum())),
         predicted_share=None,
     )
+
+
+def _measure(job: JobView) -> FileSampling:
+    found = job.tables
+    reads = job.reads.without(found.held_out_files)
+    labels = sample_history.measure_labels(found.labels)
+    sampling = measure_sampling(found.trained_files, found.samples, reads, found.predict, labels, found.views)
+    return within_reach(sampling, found.reachable)
+
+
+def _of_log(reads: FileReads | None) -> FileSampling:
+    if reads is None:
+        raise TraceIncompleteError(only_derived("which files were read is").reason)
+    return measure_sampling([], tables.empty(SAMPLES), reads)
+
+
+def sampling_to_json(sampling: FileSampling) -> Document:
+    return {
+        "basis": sampling.basis,
+        "files": [_shares_to_percent(row) for row in sampling.table.to_pylist()],
+        "total_variation": sampling.total_variation,
+        "total_variation_ideal": sampling.total_variation_ideal,
+        "unopened": sampling.unopened,
+        "reachable_percent": sampling.reachable_percent,
+        "coverage_percent": sampling.coverage_percent,
+        "duplicates": sampling.duplicates,
+        "within_batch_entropy": sampling.within_batch_entropy,
+        "worst_tenth": sampling.worst_tenth,
+        "worst_tenth_ideal": sampling.worst_tenth_ideal,
+        "total_variation_limit": sampling.total_variation_limit,
+        "chi_square_per_df": sampling.chi_square_per_df,
+        "epochs_seen": sampling.epochs_seen,
+        "mixing": None if sampling.mixing is None else vars(sampling.mixing),
+        "mixing_ideal": None if sampling.mixing_ideal is None else vars(sampling.mixing_ideal),
+        "visible_percent": sampling.visible_percent,
+        "predicted": None if sampling.predicted is None else vars(sampling.predicted),
+        "same_source": None if sampling.same_source is None else vars(sampling.same_source),
+        "labels": None if sampling.labels is None else _labels_to_json(sampling.labels),
+        "coverage": sampling.coverage.to_pylist(),
+        "epochs": sampling.epochs.to_pylist(),
+        "reads_by_epoch": [{"epoch": epoch, "reads": reads} for epoch, reads in sampling.reads_by_epoch],
+    }
+
+
+def _labels_to_json(mix: LabelMix) -> Document:
+    return {
+        "labels": mix.labels,
+        "batch_total_variation": mix.batch_total_variation,
+        "batch_total_variation_ideal": mix.batch_total_variation_ideal,
+    }
+
+
+def _shares_to_percent(row: Document) -> Document:
+    return {name: 100.0 * value if "_share" in name and value is not None else value for name, value in row.items()}
+
+
+FILE_SAMPLING = Analysis(
+    FileSampling,
+    per_job=PerJob(_measure, NO_SAMPLES, of_log=_of_log),
+    to_json=sampling_to_json,
+)

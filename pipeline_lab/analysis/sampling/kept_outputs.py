@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaration import LONGEST, Analysis, Document, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 
@@ -70,3 +71,19 @@ def read_kept_outputs(outputs: pa.Table, files: list[DataFile]) -> KeptOutputs:
         ),
         right=sum(is_right),
     )
+
+
+def _to_json(kept: KeptOutputs) -> Document:
+    return {
+        "step": kept.step,
+        "examples": kept.table.num_rows,
+        "right": kept.right,
+        "first": kept.table.slice(0, LONGEST).to_pylist(),
+    }
+
+
+KEPT_OUTPUTS = Analysis(
+    KeptOutputs,
+    per_job=PerJob(lambda job: read_kept_outputs(job.tables.outputs, job.tables.files), NOT_KEPT),
+    to_json=_to_json,
+)

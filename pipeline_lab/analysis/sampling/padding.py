@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.declaration import Analysis, Document, PerJob
 from pipeline_lab.errors import TraceIncompleteError
 
 NO_PADDING = (
@@ -56,3 +57,20 @@ def measure_padding(table: pa.Table) -> Padding:
     examples, elements, padding = (tables.ints(table, name) for name in ("examples", "elements", "padding"))
     low, middle, high = np.percentile(100.0 * padding / np.maximum(elements, 1), (5, 50, 95)).tolist()
     return Padding(table, int(examples.sum()), int(elements.sum()), int(padding.sum()), (low, middle, high))
+
+
+def _to_json(found: Padding) -> Document:
+    low, middle, high = found.batch_percent
+    return {
+        "padding_percent": found.percent,
+        "elements": found.elements,
+        "padding_elements": found.padding_elements,
+        "examples": found.examples,
+        "batches": found.table.num_rows,
+        "batch_percent": {"p5": low, "median": middle, "p95": high},
+    }
+
+
+PADDING = Analysis(
+    Padding, per_job=PerJob(lambda job: measure_padding(job.tables.padding), NO_PADDING), to_json=_to_json
+)

@@ -1,15 +1,17 @@
 """The step alone and the pipeline alone, beside the step as it ran: how much there is to gain."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, periods, plain_steps
+from pipeline_lab.analysis.steps.step_phases import PhaseTimes
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import CalibrationEvent, Event
 from pipeline_lab.units import format_duration
 
@@ -23,6 +25,11 @@ DISTURBED = (
 )
 TOLERANCE = 1.1
 """How much longer than in training the step may take alone before its timing is not believed."""
+
+NO_PAGE_CACHE = Unavailable(
+    "Whether the files came from the page cache or from the disk is not known: the run is an older one, or it asked for a "
+    "cold page cache and the system kept the files in it."
+)
 
 
 @dataclass(frozen=True)
@@ -93,3 +100,36 @@ def _with_batch_ns(steps: pa.Table, plain: NDArray[np.bool_]) -> float:
     """
     start, wait, end = (tables.ints(steps, name)[plain] for name in ("start_ns", "wait_ns", "end_ns"))
     return float(np.median(end - start - wait))
+
+
+def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:
+    """Take out the pipeline alone where it has changed since: it was timed from its beginning, as the first epoch runs.
+
+    It has where the job waits for another share of its steps than it did, or steps are faster than the pipeline was.
+    """
+    alone_ns = calibration.pipeline_only_ns
+    waits_alike = abs(first.wait_percent - later.wait_percent) < MODERATE_PERCENT
+    if alone_ns is None or (waits_alike and alone_ns <= calibration.step_ns):
+        return calibration
+    return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)
+
+
+def _measure(job: JobView) -> Calibration:
+    return read_calibration(job.tables.events, job.tables.steps)
+
+
+def _of_later(calibration: Calibration, view: LaterView) -> Calibration:
+    return without_first_pace(calibration, view.first, view.later)
+
+
+def _to_json(calibration: Calibration) -> Document:
+    return {
+        "device_only_ms": to_ms(calibration.device_only_ns),
+        "pipeline_only_ms": to_ms(calibration.pipeline_only_ns),
+        "step_ms": to_ms(calibration.step_ns),
+        "utilisation_percent": calibration.utilisation_percent,
+        "page_cache": calibration.page_cache or NO_PAGE_CACHE.to_json(),
+    }
+
+
+CALIBRATION = Analysis(Calibration, per_job=PerJob(_measure, NOT_CALIBRATED, later=_of_later), to_json=_to_json)

@@ -1,5 +1,6 @@
 """The steps as the job itself timed them: every step of a run, profiled or not."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,8 +8,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.run_events import Event, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
 JOB_STEP_TABLE = pa.schema(
@@ -30,6 +33,8 @@ NO_JOB_STEPS = (
     "The job's own step times are only known for runs of Pipeline Lab; launch the job with `pipeline-lab run` to have "
     "every step timed, profiled or not."
 )
+MODERATE_PERCENT = 5.0
+"""A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
 NOT_YET = "No step after the warm-up has ended yet."
 
 
@@ -131,3 +136,33 @@ def _examples(samples: pa.Table, measured: IntArray) -> int:
         return 0
     step = tables.ints(samples, "step")  # a job under way notes the examples of a step before the step
     return int(((step >= measured.min()) & (step <= measured.max())).sum())
+
+
+def flushes(events: Sequence[Event]) -> IntArray:
+    """Return when windows were being written, as a set of intervals, ns since the epoch."""
+    windows = [event for event in events if isinstance(event, WindowEvent)]
+    return union(
+        np.array([window.stopped_ns for window in windows], np.int64),
+        np.array([window.flushed_ns for window in windows], np.int64),
+    )
+
+
+def _measure(job: JobView) -> JobSteps:
+    if not job.tables.times_steps:
+        raise TraceIncompleteError(NO_JOB_STEPS)
+    return measure_job_steps(job.tables.steps, job.tables.samples, job.origin_ns)
+
+
+def _to_json(job: JobSteps) -> Document:
+    return {
+        "count": job.count,
+        "median_ms": to_ms(job.median_ns),
+        "p95_ms": to_ms(job.p95_ns),
+        "total_ms": to_ms(job.total_ns),
+        "wait_ms": to_ms(job.wait_total_ns),
+        "first_batch_ms": to_ms(job.first_batch_ns),
+        "examples_per_second": job.examples_per_second,
+    }
+
+
+JOB_STEPS = Analysis(JobSteps, per_job=PerJob(_measure, NO_JOB_STEPS, later=as_it_is), to_json=_to_json)

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
-from pipeline_lab.analysis.steps.job_steps import periods
+from pipeline_lab.analysis.declaration import (
+    Analysis,
+    Document,
+    Found,
+    JobView,
+    PerJob,
+    longest_rows,
+    times_to_ms,
+    to_ms,
+)
+from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes, periods
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.analysis.tables import BoolArray
 from pipeline_lab.errors import TraceIncompleteError
@@ -75,13 +85,13 @@ class OutlierSteps:
         return int((tables.ints(self.table, "length_ns") - tables.ints(self.table, "level_ns")).sum())
 
 
-def find_in_job(steps: pa.Table, resources: pa.Table, flushes: IntArray, origin_ns: int) -> OutlierSteps:
+def find_in_job(steps: pa.Table, resources: pa.Table, writing: IntArray, origin_ns: int) -> OutlierSteps:
     """Look at every step of a run.
 
     Args:
         steps: Of schema ``runs.run_tables.STEPS``.
         resources: Of schema ``runs.run_tables.RESOURCES``.
-        flushes: When windows were written, a set, ns since the epoch.
+        writing: When windows were written, a set, ns since the epoch.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
 
     Raises:
@@ -93,7 +103,7 @@ def find_in_job(steps: pa.Table, resources: pa.Table, flushes: IntArray, origin_
     found = _find(length, parts, ~tables.bools(steps, "warmup"), host="", step=tables.ints(steps, "step"), start=start)
     rows = np.searchsorted(start, tables.ints(found.table, "start_ns"))
     spans = np.stack((start, start + length), axis=1)[rows]
-    flushed = length_within(flushes, spans) > (spans[:, 1] - spans[:, 0]) / 2
+    flushed = length_within(writing, spans) > (spans[:, 1] - spans[:, 0]) / 2
     busier = _busier(resources, spans)
     cause = [
         "other_programs" if other else "flush" if flush and one != "input_wait" else one
@@ -190,3 +200,27 @@ def _busier(resources: pa.Table, spans: IntArray) -> BoolArray:
     time, other = tables.ints(resources, "time_ns")[known], other[known]
     after = np.minimum(np.searchsorted(time, spans[:, 1]), len(time) - 1)  # a sample speaks for the time before it
     return np.asarray(other[after] > np.median(other) + BUSIER_PERCENT)
+
+
+def _measure(job: JobView) -> OutlierSteps:
+    return find_in_job(job.tables.steps, job.tables.resources, flushes(job.tables.events), job.origin_ns)
+
+
+def _among_recorded(found: Found) -> OutlierSteps:
+    return find_in_recorded(found.need(StepBreakdown, "step_breakdown"))
+
+
+def _to_json(found: OutlierSteps) -> Document:
+    longest = longest_rows(found.table, tables.ints(found.table, "length_ns"))
+    return {
+        "basis": found.basis,
+        "looked_at": found.looked_at,
+        "count": found.count,
+        "excess_ms": to_ms(found.excess_ns),
+        "longest": [times_to_ms(row) for row in longest],
+    }
+
+
+OUTLIER_STEPS = Analysis(
+    OutlierSteps, per_job=PerJob(_measure, NO_JOB_STEPS), of_results=_among_recorded, to_json=_to_json
+)

@@ -12,7 +12,9 @@ from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
 from pipeline_lab.analysis.activity.iterators import leading, most_calls
 from pipeline_lab.analysis.activity.markers import Markers
+from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, to_ms
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 
 STEP_TABLE = pa.schema(
     [
@@ -150,3 +152,45 @@ def _is_first_step(activity: Activity, number: IntArray, spans: IntArray) -> boo
         return True
     compiling = length_within(activity.compiling, spans)[0]
     return bool(compiling >= _COMPILING_SHARE * (spans[0, 1] - spans[0, 0]))
+
+
+def _read_stored(profile: DerivedProfile) -> Steps:
+    """Lay stored steps one after another, for TensorFlow stores no times."""
+    steps = profile.steps
+    if not steps.count:
+        raise TraceIncompleteError(NO_STEPS)
+    end = np.cumsum(steps.total_ns)
+    on_device = steps.device_compute_ns + steps.device_to_device_ns + steps.collective_ns + steps.output_ns
+    table = tables.build(
+        STEP_TABLE,
+        steps.count,
+        host=profile.host,
+        window=0,
+        step=steps.number,
+        start_ns=end - steps.total_ns,
+        end_ns=end,
+        wait_ns=steps.input_wait_ns,
+        exposed_ns=steps.input_wait_ns,
+        busy_ns=on_device if on_device.any() else steps.host_compute_ns,
+    )
+    return Steps("TensorFlow's stored step table", None, table, first_step_only=False)
+
+
+def _to_json(steps: Steps) -> Document:
+    length = steps.length_ns
+    return {
+        "marker": steps.marker,
+        "count": steps.count,
+        "steps_per_marker": steps.steps_per_marker,
+        "mean_ms": to_ms(float(length.mean())),
+        "median_ms": to_ms(float(np.median(length))),
+        "p95_ms": to_ms(float(np.percentile(length, 95))),
+        "training_step_ms": to_ms(float(np.median(steps.training_step_ns))),
+        "total_ms": to_ms(int(length.sum())),
+        "first_step_only": steps.first_step_only,
+    }
+
+
+STEPS = Analysis(
+    Steps, per_trace=PerTrace(lambda trace: find_steps(trace.activity), merge_steps, _read_stored), to_json=_to_json
+)

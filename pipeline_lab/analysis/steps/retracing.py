@@ -15,7 +15,9 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import FUNCTION_CALL, Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView
 from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Line
 
 RETRACE_TABLE = pa.schema(
@@ -29,6 +31,8 @@ RETRACE_TABLE = pa.schema(
     ]
 )
 """One row per tracing of a function inside a recorded step; functions traced inside another's tracing belong to it."""
+
+NOT_STORED = Unavailable("The log holds only what TensorFlow derived from its trace, so what was traced is not known.")
 
 _NUMBERED = re.compile(re.escape(FUNCTION_CALL) + r"(.+)_\d+")
 
@@ -108,3 +112,21 @@ def _functions(activity: Activity, line: Line, traced: IntArray) -> list[str | N
         activity.host.names[line.name_index[calls[index]]] if index < len(calls) else "" for index in following.tolist()
     ]
     return [match[1] if (match := _NUMBERED.fullmatch(name)) else None for name in names]
+
+
+def _analyse(trace: TraceView) -> Retraces:
+    return find_retraces(trace.activity, trace.found.need(Steps, "steps"))
+
+
+def _to_json(found: Retraces) -> Document:
+    return {
+        "basis": "recorded steps",
+        "count": found.count,
+        "steps": found.steps,
+        "functions": list(found.functions),
+    }
+
+
+RETRACES = Analysis(
+    Retraces, per_trace=PerTrace(_analyse, merge_retraces, NOT_STORED), to_json=_to_json, json_name="retracing"
+)

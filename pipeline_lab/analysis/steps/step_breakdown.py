@@ -10,9 +10,11 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union_of
 from pipeline_lab.analysis.causes import GapCause, StepPart
+from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView, to_ms
 from pipeline_lab.analysis.idle.gap_causes import attribute
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
 from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 
 PARTS = tuple(part.column for part in StepPart)
 """The parts of a step, in the order in which charts stack them."""
@@ -149,3 +151,44 @@ def _parts(activity: Activity, spans: IntArray) -> dict[str, IntArray]:
         "device_copy_ns": length_within(copy, spans),
         "collective_ns": length_within(collective, spans) + length_within(idle[GapCause.COLLECTIVE], spans),
     }
+
+
+def _analyse(trace: TraceView) -> StepBreakdown:
+    return divide_steps(trace.activity, trace.found.need(Steps, "steps"))
+
+
+def _read_stored(profile: DerivedProfile) -> StepBreakdown:
+    steps = profile.steps
+    if not steps.count:
+        raise TraceIncompleteError(NO_STEPS)
+    end = np.cumsum(steps.total_ns)
+    known = {
+        "input_wait_ns": steps.input_wait_ns,
+        "host_to_device_ns": steps.host_to_device_ns,
+        "device_compute_ns": steps.device_compute_ns,
+        "device_copy_ns": steps.device_to_device_ns + steps.output_ns,
+        "collective_ns": steps.collective_ns,
+        "compile_ns": steps.compile_ns,
+        "dispatch_ns": steps.host_prepare_ns,
+        "host_compute_ns": steps.host_compute_ns,
+        "other_ns": steps.unknown_ns,
+    }
+    return sum_up(
+        tables.build(
+            PARTS_TABLE,
+            steps.count,
+            host=profile.host,
+            window=0,
+            step=steps.number,
+            start_ns=end - steps.total_ns,
+            end_ns=end,
+            **{part: known.get(part, 0) for part in PARTS},
+        )
+    )
+
+
+def _to_json(breakdown: StepBreakdown) -> Document:
+    return {name.removesuffix("_ns") + "_ms": to_ms(part_ns) for name, part_ns in breakdown.parts_ns.items()}
+
+
+STEP_BREAKDOWN = Analysis(StepBreakdown, per_trace=PerTrace(_analyse, merge_breakdowns, _read_stored), to_json=_to_json)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaration import Analysis, Document, PerJob, to_ms
 from pipeline_lab.analysis.steps.job_steps import periods
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
@@ -111,3 +112,29 @@ def _epochs(step: IntArray, sample_step: IntArray, records: int) -> IntArray:
     """Return the epoch in which each step begins, shape of ``step``."""
     taken_before = np.searchsorted(np.sort(sample_step), step)
     return np.asarray(taken_before // max(1, records), np.int64)
+
+
+def phase_to_json(times: PhaseTimes) -> Document:
+    return {
+        "phase": times.phase.value,
+        "steps": times.steps,
+        "first_step": times.first_step,
+        "median_ms": to_ms(times.median_ns),
+        "p95_ms": to_ms(times.p95_ns),
+        "total_ms": to_ms(times.total_ns),
+        "wait_ms": to_ms(times.wait_ns),
+        "wait_percent": times.wait_percent,
+    }
+
+
+def _to_json(found: StepPhases) -> Document:
+    return {"basis": "all steps", "phases": [phase_to_json(one) for one in found.phases]}
+
+
+STEP_PHASES = Analysis(
+    StepPhases,
+    per_job=PerJob(
+        lambda job: measure_phases(job.tables.steps, job.tables.samples, job.tables.trained_files), NO_EPOCHS
+    ),
+    to_json=_to_json,
+)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.declaration import Analysis, Document, times_to_ms, to_ms
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.errors import TraceIncompleteError
 
@@ -151,3 +152,19 @@ def _cause(parts: IntArray, host: int) -> str | None:
     excess[PARTS.index("collective_ns")] = 0
     largest = int(np.argmax(excess))
     return PARTS[largest].removesuffix("_ns") if excess[largest] > 0 else None
+
+
+def _to_json(found: Hosts) -> Document:
+    return {
+        "straggler": found.straggler,
+        "common_steps": found.common_steps,
+        "common_ms": to_ms(found.common_ns),
+        "hosts": [times_to_ms(row) for row in found.table.to_pylist()],
+    }
+
+
+HOSTS = Analysis(
+    Hosts,
+    of_results=lambda found: compare_hosts(found.need(StepBreakdown, "step_breakdown")),
+    to_json=_to_json,
+)

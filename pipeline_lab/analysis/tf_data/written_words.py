@@ -2,6 +2,8 @@
 
 import re
 
+from pipeline_lab.analysis.declaration import Analysis, JobView, PerJob
+from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 
 NOT_WRITTEN = "A log tells what ran, not what was written; the options of a run of Pipeline Lab do."
@@ -76,3 +78,12 @@ def method_of(op: str) -> str | None:
     """Return the call that one writes for an op or iterator, such as ``map``; None for a source of elements."""
     kind = kind_of(op)
     return _METHODS.get(kind) or _METHODS.get(kind.removeprefix("Parallel"))
+
+
+def _read(job: JobView) -> WrittenPipeline:
+    if job.tables.written is None:
+        raise TraceIncompleteError(WRITTEN_NOT_KEPT)
+    return job.tables.written
+
+
+WRITTEN = Analysis(WrittenPipeline, per_job=PerJob(_read, NOT_WRITTEN), json_inside="tf_data")

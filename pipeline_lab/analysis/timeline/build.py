@@ -13,7 +13,7 @@ from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.diagnosis.fold import find_places
+from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_files
 from pipeline_lab.analysis.diagnosis.job_tables import read_job
 from pipeline_lab.analysis.results import Diagnosis
@@ -29,7 +29,7 @@ _LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}
 
 @dataclass(frozen=True)
 class TimelineCapture:
-    """A capture whose events are in the index; see :class:`pipeline_lab.analysis.diagnosis.fold.Capture`."""
+    """A capture whose events are in the index; see :class:`pipeline_lab.analysis.diagnosis.axis.Capture`."""
 
     number: int
     name: str
@@ -60,7 +60,7 @@ def build_index(path: Path, diagnosis: Diagnosis, folder: Path, progress: Progre
     writer = IndexWriter(folder)
     with _open_source(path) as source:
         captures = _add_captures(writer, source, progress)
-        places, _ = find_places(captures, source.origin_epoch_ns)
+        places, _ = place_captures(captures, source.origin_epoch_ns)
     shifts = {place.capture.number: place.shift_ns for place in places}
     spans = [
         (place.window, place.capture.start_ns + place.shift_ns, place.capture.end_ns + place.shift_ns)

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.errors import Unavailable
-
-MODERATE_PERCENT = 5.0
-"""A wait for input of this share of the step is worth acting on."""
 
 STRONG_PERCENT = 20.0
 """Any other loss has to reach this share to give the run its name."""

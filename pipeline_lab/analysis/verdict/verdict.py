@@ -27,6 +27,9 @@ class Evidence:
     name: str
     value: str
 
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "value": self.value}
+
 
 LEAST_GAIN_PERCENT = 1.0
 """A smaller gain is not named: it is less than the prediction's own error."""
@@ -71,6 +74,19 @@ class Suggestion:
         at_most = "" if self.options is not None else "up to "  # what a perfect cure would bring
         return f"predicted: step {at_most}{format_percent(gain)} shorter"
 
+    def to_json(self) -> dict[str, Any]:
+        gain = self.predicted_gain_percent
+        return {
+            "change": self.change,
+            "why": self.why,
+            "predicted_gain_percent": gain.to_json() if isinstance(gain, Unavailable) else gain,
+            "side_effects": list(self.side_effects),
+            "risk": self.risk,
+            "settings": list(self.settings),
+            "command": self.command,
+            "source_diff": self.source_diff,
+        }
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -85,6 +101,9 @@ class Finding:
     kind: str
     sentence: str
     evidence: tuple[Evidence, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "sentence": self.sentence, "evidence": [one.to_json() for one in self.evidence]}
 
 
 @dataclass(frozen=True)
@@ -112,6 +131,17 @@ class Verdict:
     cause: str | None = None
     lost_percent: float | None = None
     overlap_percent: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "class": self.verdict_class.value,
+            "stage": self.stage,
+            "cause": self.cause,
+            "sentence": self.sentence,
+            "evidence": [one.to_json() for one in self.evidence],
+            "confidence": self.confidence.value,
+            "suggestions": [suggestion.to_json() for suggestion in self.suggestions],
+        }
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pipeline_lab.analysis.diagnosis.inputs import is_run, opened_log, window_fi
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.xprof.xprof import XprofLimits, ask_xprof
-from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, compare_with_xprof
+from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, compare_with_xprof
 from pipeline_lab.analysis.xprof.xprof_facts import TraceFacts, find_facts
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
@@ -45,13 +45,13 @@ def cross_check_saved(path: Path, diagnosis: Diagnosis) -> CrossCheck:
         TraceReadError: The traces are gone.
     """
     saved = SavedDiagnosis(path)
-    found = saved.load_cross_check()
+    found = saved.load_beside(CROSS_CHECK, CrossCheck)
     if found is not None:
         return found
     inputs = fingerprint(path)
     check = cross_check(path, diagnosis)
     with contextlib.suppress(OSError):  # a full disk does not keep the answer from being shown
-        saved.save_cross_check(check, inputs)
+        saved.save_beside(CROSS_CHECK, check, inputs)
     return check
 
 

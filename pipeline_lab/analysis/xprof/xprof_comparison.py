@@ -22,6 +22,8 @@ from pipeline_lab.units import format_count, format_duration, format_percent
 if TYPE_CHECKING:
     from pipeline_lab.analysis.results import Diagnosis
 
+CROSS_CHECK = "xprof"
+"""Name under which a comparison is saved beside the diagnosis."""
 _TF_DATA_TOOL = "tf_data_bottleneck_analysis"
 _SAME_TIME = 0.05
 _SAME_PERCENT = 2.0

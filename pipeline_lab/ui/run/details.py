@@ -95,9 +95,10 @@ _attempts = Attempts()
 def show_beside_xprof(folder: RunFolder) -> None:
     """Show the comparison, or a button that has it made."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+    from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck
 
     place = SavedDiagnosis(folder.path)
-    check = place.load_cross_check()
+    check = place.load_beside(CROSS_CHECK, CrossCheck)
     if check is not None:
         _show_cross_check(check)
         return

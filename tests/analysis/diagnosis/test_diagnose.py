@@ -300,7 +300,7 @@ def test_names_without_events_are_no_pipeline() -> None:
     trace = read_xplane(RECORDED / "small_pipeline.xplane.pb")
     emptied = tuple(replace(plane, lines=()) for plane in trace.planes)
     found = analyse_trace(replace(trace, planes=emptied))
-    assert isinstance(found.tf_data, Unavailable)
+    assert isinstance(found.found["tf_data"], Unavailable)
     assert found.reads.total == 0
 
 

@@ -69,10 +69,10 @@ def test_a_reader_that_holds_the_document_before_still_finds_its_tables(
 ):
     saved, read = keep(run), saved_module.read_result
 
-    def read_late(value: Any, folder: Path) -> Any:
+    def read_late(value: Any, folder: Path, kind: type[Any]) -> Any:
         monkeypatch.setattr(saved_module, "read_result", read)
         keep(run)  # between the document and its tables, as while a run is followed
-        return read(value, folder)
+        return read(value, folder, kind)
 
     monkeypatch.setattr(saved_module, "read_result", read_late)
     found = saved.load()

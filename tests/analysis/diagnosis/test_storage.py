@@ -1,23 +1,49 @@
-from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, get_args, get_type_hints
+from pathlib import Path
 
-from pipeline_lab.analysis.diagnosis import storage
-from pipeline_lab.analysis.results import Diagnosis
+import pytest
+
+from pipeline_lab.analysis.diagnosis.storage import find_kinds, read_result, write_result
+from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.verdict.verdict import Verdict
 
 
-def reachable(kind: Any, seen: set[Any]) -> Iterator[type]:
-    """Yield every dataclass and enum that a value of that type may hold."""
-    for part in get_args(kind):
-        yield from reachable(part, seen)
-    if isinstance(kind, type) and kind not in seen and (is_dataclass(kind) or issubclass(kind, StrEnum)):
-        seen.add(kind)
-        yield kind
-        for inner in get_type_hints(kind).values() if is_dataclass(kind) else ():
-            yield from reachable(inner, seen)
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Inner:
+    colour: Colour
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: tuple[Inner, ...] | None
+    counts: dict[Colour, int]
+
+
+def test_what_a_result_may_hold_is_found_by_the_types_of_its_fields() -> None:
+    assert find_kinds(Outer) == {"Outer": Outer, "Inner": Inner, "Colour": Colour}
 
 
 def test_every_kind_of_result_that_a_diagnosis_may_hold_can_be_stored() -> None:
-    known = {*storage._CLASSES.values(), *storage._ENUMS.values()}
-    assert {kind.__name__ for kind in reachable(Diagnosis, set()) if kind not in known} == set()
+    assert {Source, Verdict} <= set(find_kinds(Diagnosis).values())
+
+
+def test_what_was_written_comes_back(tmp_path: Path) -> None:
+    value = Outer((Inner(Colour.RED),), {Colour.RED: 3})
+    assert read_result(write_result(value, tmp_path), tmp_path, Outer) == value
+
+
+def test_a_result_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not a Outer"):
+        read_result(write_result(Inner(Colour.RED), tmp_path), tmp_path, Outer)
+
+
+def test_two_classes_of_one_name_cannot_be_told_apart() -> None:
+    other = dataclass(frozen=True)(type("Inner", (), {"__annotations__": {"width": int}}))
+    both = dataclass(frozen=True)(type("Both", (), {"__annotations__": {"one": Inner, "two": other}}))
+    with pytest.raises(TypeError, match="two classes Inner"):
+        find_kinds(both)

@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -284,8 +285,13 @@ def window(number: int, at_us: int) -> IdleGaps:
     return tables.place(find(gpu(kernels((0, 10), (20, 10)))), number, at_us * 1000)
 
 
+def merge(parts: Sequence[IdleGaps], *, capture_gaps: bool) -> IdleGaps:
+    merged = idle_gaps.merge_gaps(parts)
+    return idle_gaps.add_capture_gaps(merged) if capture_gaps else merged
+
+
 def test_the_time_between_windows_is_a_capture_gap_and_no_idle_time():
-    merged = idle_gaps.merge_gaps([window(0, 0), window(1, 100)], capture_gaps=True)
+    merged = merge([window(0, 0), window(1, 100)], capture_gaps=True)
     assert rows(merged) == [(10, 10, "unknown"), (30, 70, "capture_gap"), (110, 10, "unknown")]
     assert merged.gaps.column("window").to_pylist() == [0, None, 1]
     assert (merged.idle_ns, shares_us(merged)) == (20_000, {"capture_gap": 70, "unknown": 20})
@@ -298,7 +304,7 @@ def test_time_without_the_profiler_is_counted_once_for_all_devices():
         tables.place(find(gpu(kernels((0, 10))), gpu(kernels((0, 10)), number=1)), number, at_us * 1000)
         for number, at_us in enumerate((0, 100))
     ]
-    merged = idle_gaps.merge_gaps(both, capture_gaps=True)
+    merged = merge(both, capture_gaps=True)
     assert (merged.unrecorded_ns, merged.idle_ns) == (90_000, 0)
 
 
@@ -309,9 +315,9 @@ def test_windows_without_a_common_clock_have_no_capture_gap():
 @given(st.permutations(range(4)), st.booleans())
 def test_merge_does_not_mind_the_order(order: list[int], capture_gaps: bool):
     parts = [window(number, 100 * number) for number in range(4)]
-    straight = idle_gaps.merge_gaps(parts, capture_gaps=capture_gaps)
-    turned = idle_gaps.merge_gaps([parts[index] for index in order], capture_gaps=capture_gaps)
-    again = idle_gaps.merge_gaps([straight], capture_gaps=capture_gaps)
+    straight = merge(parts, capture_gaps=capture_gaps)
+    turned = merge([parts[index] for index in order], capture_gaps=capture_gaps)
+    again = merge([straight], capture_gaps=capture_gaps)
     for other in (turned, again):
         assert other.gaps.equals(straight.gaps)
         assert other.busy.equals(straight.busy)

@@ -184,8 +184,8 @@ def test_numbers_that_no_pipeline_has_are_not_told() -> None:
 def test_real_captures_explain_exactly_the_waits_of_their_steps(path: Path) -> None:
     (recorded,) = open_traces(path)
     parts = analyse_trace(recorded)
-    assert isinstance(parts.tf_data, tf_data.TfData)
-    assert isinstance(parts.tf_data.critical_path, CriticalPath)
-    if isinstance(parts.input_stalls, InputStalls):
-        assert parts.tf_data.critical_path.wait_ns == parts.input_stalls.wait_ns
-        assert parts.tf_data.critical_path.exposed_ns == parts.input_stalls.exposed_ns
+    assert isinstance(parts.found["tf_data"], tf_data.TfData)
+    assert isinstance(parts.found["tf_data"].critical_path, CriticalPath)
+    if isinstance(parts.found["input_stalls"], InputStalls):
+        assert parts.found["tf_data"].critical_path.wait_ns == parts.input_stalls.wait_ns
+        assert parts.found["tf_data"].critical_path.exposed_ns == parts.input_stalls.exposed_ns

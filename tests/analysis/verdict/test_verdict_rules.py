@@ -7,10 +7,9 @@ import pytest
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
-from pipeline_lab.analysis.diagnosis.later_epochs import without_first_pace
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts

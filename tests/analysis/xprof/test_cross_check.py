@@ -9,6 +9,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.analysis.xprof import cross_check as module
 from pipeline_lab.analysis.xprof.cross_check import cross_check_saved
+from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.store import RunStore
@@ -43,7 +44,7 @@ def test_xprof_answers_and_the_answer_is_kept(monkeypatch: pytest.MonkeyPatch) -
     assert [row.quantity for row in check.differences][:2] == ["steps", "step time (mean)"]
     assert check.to_json()["differences"][0]["quantity"] == "steps"
     monkeypatch.setattr(module, "ask_xprof", None)
-    assert cross_check_saved(TRACE, diagnosis) == check == SavedDiagnosis(TRACE).load_cross_check()
+    assert cross_check_saved(TRACE, diagnosis) == check == SavedDiagnosis(TRACE).load_beside(CROSS_CHECK, CrossCheck)
 
 
 def test_a_runs_windows_are_asked_about_together(tmp_path: Path, asked: list[list[str]]) -> None:

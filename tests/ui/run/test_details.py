@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
+from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, Difference
 from pipeline_lab.ui.run import details
 from pipeline_lab.ui.shared import analyses
 from tests.support.run_folders import make_run
@@ -43,7 +43,7 @@ def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
 @pytest.mark.usefixtures("diagnosis")
 def test_a_saved_answer_is_shown_at_once(open_page, run_store):
     folder = make_run(run_store)
-    SavedDiagnosis(folder.path).save_cross_check(CHECK, fingerprint(folder.path))
+    SavedDiagnosis(folder.path).save_beside(CROSS_CHECK, CHECK, fingerprint(folder.path))
     app = open_page("run", run=folder.id, section=SECTION)
     assert not app.exception
     table = app.table[0].value
@@ -66,8 +66,8 @@ def test_an_attempt_that_failed_says_why_and_can_be_repeated(open_page, run_stor
 def test_the_answer_goes_stale_with_the_traces(run_store):
     folder = make_run(run_store)
     place = SavedDiagnosis(folder.path)
-    place.save_cross_check(CHECK, fingerprint(folder.path))
-    assert place.load_cross_check() == CHECK
+    place.save_beside(CROSS_CHECK, CHECK, fingerprint(folder.path))
+    assert place.load_beside(CROSS_CHECK, CrossCheck) == CHECK
     folder.window("w").mkdir(parents=True)
     (folder.window("w") / "h.xplane.pb").write_bytes(b"new")
-    assert place.load_cross_check() is None
+    assert place.load_beside(CROSS_CHECK, CrossCheck) is None

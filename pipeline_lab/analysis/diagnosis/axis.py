@@ -1,0 +1,73 @@
+"""How captures go onto one time axis: in the order of time where all say when they were made, else one after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+
+class Capture(Protocol):
+    """What places a capture on the axis: its names, its window on its own axis, and when that axis begins."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def window(self) -> str: ...
+    @property
+    def origin_epoch_ns(self) -> int | None: ...
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+
+
+Placed = TypeVar("Placed", bound=Capture)
+
+
+@dataclass(frozen=True)
+class PlacedCapture(Generic[Placed]):
+    """Where a capture lies: the number of its window, and what is added to its times."""
+
+    capture: Placed
+    window: int
+    shift_ns: int
+
+
+def place_captures(
+    captures: Sequence[Placed], origin_epoch_ns: int | None = None
+) -> tuple[list[PlacedCapture[Placed]], int | None]:
+    """Find where each capture lies on one axis, in the order of time, and the epoch of the axis' zero.
+
+    Where all captures have absolute times, the axis is theirs; otherwise they are laid one after another.
+
+    Args:
+        captures: In any order.
+        origin_epoch_ns: Zero of the axis; the earliest capture's origin if not given.
+    """
+    known = [one.origin_epoch_ns for one in captures if one.origin_epoch_ns is not None]
+    is_absolute = len(known) == len(captures)
+    zero = min(known, default=None) if origin_epoch_ns is None else origin_epoch_ns
+    if not is_absolute or zero is None:
+        in_a_row = sorted(captures, key=lambda one: (one.window, one.name))
+        return _lay_in_a_row(in_a_row), zero if not captures else None
+    ordered = sorted(captures, key=lambda one: ((one.origin_epoch_ns or 0) + one.start_ns, one.name))
+    numbers = _number_windows(ordered)
+    return [PlacedCapture(one, numbers[_window_key(one)], (one.origin_epoch_ns or 0) - zero) for one in ordered], zero
+
+
+def _lay_in_a_row(ordered: Sequence[Placed]) -> list[PlacedCapture[Placed]]:
+    numbers = _number_windows(ordered)
+    places, cursor = [], 0
+    for one in ordered:
+        places.append(PlacedCapture(one, numbers[_window_key(one)], cursor - one.start_ns))
+        cursor += one.end_ns - one.start_ns
+    return places
+
+
+def _number_windows(ordered: Sequence[Capture]) -> dict[str, int]:
+    names = dict.fromkeys(_window_key(one) for one in ordered)
+    return {name: number for number, name in enumerate(names)}
+
+
+def _window_key(capture: Capture) -> str:
+    """Return what the hosts of one window share; a lone file is a window of its own."""
+    return capture.window or capture.name
