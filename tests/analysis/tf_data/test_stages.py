@@ -183,9 +183,10 @@ def test_numbers_that_no_pipeline_has_are_not_told() -> None:
 @pytest.mark.parametrize("path", sorted(DATA.glob("**/*.xplane.pb")), ids=lambda path: path.name)
 def test_real_captures_explain_exactly_the_waits_of_their_steps(path: Path) -> None:
     (recorded,) = open_traces(path)
-    parts = analyse_trace(recorded)
-    assert isinstance(parts.found["tf_data"], tf_data.TfData)
-    assert isinstance(parts.found["tf_data"].critical_path, CriticalPath)
-    if isinstance(parts.found["input_stalls"], InputStalls):
-        assert parts.found["tf_data"].critical_path.wait_ns == parts.input_stalls.wait_ns
-        assert parts.found["tf_data"].critical_path.exposed_ns == parts.input_stalls.exposed_ns
+    found = analyse_trace(recorded).found
+    pipeline, stalls = found["tf_data"], found["input_stalls"]
+    assert isinstance(pipeline, tf_data.TfData)
+    assert isinstance(pipeline.critical_path, CriticalPath)
+    if isinstance(stalls, InputStalls):
+        assert pipeline.critical_path.wait_ns == stalls.wait_ns
+        assert pipeline.critical_path.exposed_ns == stalls.exposed_ns
