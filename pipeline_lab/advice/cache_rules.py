@@ -21,10 +21,9 @@ from pipeline_lab.advice.proposals import (
 from pipeline_lab.advice.running_stages import full_cache
 from pipeline_lab.advice.stage_estimates import amount_behind, example_bytes
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.finding import Finding
 from pipeline_lab.stages.functions import AugmentStage, ViewsStage
 from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
-from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage import Remark, Stage
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
@@ -136,7 +135,7 @@ def _ms(value: float) -> str:
 Cure = Callable[[RunOptions, int], RunOptions | None]
 
 
-def cure(options: RunOptions, finding: Finding) -> RunOptions | None:
+def cure(options: RunOptions, finding: Remark) -> RunOptions | None:
     """Return options without the trouble of a finding; None where there is no one answer to it."""
     found = CURES.get(finding.kind)
     return None if found is None or finding.stage is None else found(options, finding.stage)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline_lab.advice.running_stages import Machine, full_cache, running_stages
-from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute, examples_behind
+from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute
 from pipeline_lab.advice.workload_changes import function_ms, sleeps
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
@@ -187,7 +187,7 @@ def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration
         calibration: For the pipeline alone.
     """
     options, running = measured.options, running_stages(measured.options, measured.machine)
-    parts = tuple(zip(measured.stages, examples_behind(options), running, strict=True))
+    parts = tuple(zip(measured.stages, options.pipeline.examples_for_batch(options.amounts), running, strict=True))
     ran = [(cost, examples) for cost, examples, stage in parts if not stage.is_skipped]
     share = _busy_share(ran, options, cpu_ms, calibration)
     is_full = cpu_ms / measured.free_cores >= FULL_SHARE * measured.step_ms

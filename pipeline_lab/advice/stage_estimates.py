@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.measured_run import Measured, idle_ms
 from pipeline_lab.advice.running_stages import RunningStage, running_stages
-from pipeline_lab.advice.stage_costs import StageCost, examples_behind
+from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.advice.workload_changes import changed_ms
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.element_size import elements_behind
 from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.stages.stage import Amount, Stage
 from pipeline_lab.stages.stores import CacheStage
@@ -48,7 +47,7 @@ def stage_times(running: Sequence[RunningStage], measured: Measured, options: Ru
         options: The changed options.
     """
     costs = {cost.stage: cost for cost in reversed(measured.stages)}
-    behind = examples_behind(options)
+    behind = options.pipeline.examples_for_batch(options.amounts)
     return tuple(
         StageTime(stage, 0.0, 0.0)
         if stage.is_skipped
@@ -128,7 +127,7 @@ def example_bytes(options: RunOptions, measured: Measured) -> tuple[float | None
     """Return the size of one example behind each stage, as it was measured where the run had that stage."""
     seen = {cost.stage: cost.bytes_per_example for cost in measured.stages if cost.stage in TRANSFORMS}
     sizes: list[float | None] = []
-    for stage, element in zip(options.pipeline.stages, elements_behind(options), strict=True):
+    for stage, element in zip(options.pipeline.stages, options.elements, strict=True):
         if stage.stage in TRANSFORMS:
             known = seen.get(stage.stage)
             sizes.append(float(element.example_bytes) if known is None and element.example_bytes else known)

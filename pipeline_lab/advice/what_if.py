@@ -14,14 +14,19 @@ from dataclasses import dataclass, replace
 from pipeline_lab.advice.measured_run import Measured, OrderStall, take
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.running_stages import RunningStage, full_cache, pool_threads, running_stages
-from pipeline_lab.advice.stage_costs import examples_behind
 from pipeline_lab.advice.stage_estimates import memory_bytes, stage_times
 from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_terms, refill_terms
-from pipeline_lab.advice.workload_changes import CONSTANT_STEPS, change_of_step, find_unknown, function_ms, order_ms
+from pipeline_lab.advice.workload_changes import (
+    CONSTANT_STEPS,
+    change_of_step,
+    examples_sent,
+    find_unknown,
+    function_ms,
+    order_ms,
+)
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.clip_lengths import examples_sent
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.pipeline import PipelineOptions
@@ -239,7 +244,7 @@ def _order_stall(measured: Measured) -> OrderStall | None:
 
 def _order_terms(measured: Measured, running: Sequence[RunningStage], options: RunOptions) -> list[Term]:
     """Return the time that keeping the order costs: the less, the more elements may wait behind a slow one."""
-    stall, behind, terms = measured.order_stall, examples_behind(options), []
+    stall, behind, terms = measured.order_stall, options.pipeline.examples_for_batch(options.amounts), []
     for stage in running:
         if not stage.keeps_order or stage.is_skipped:
             continue

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.clip_lengths import examples_sent
 from pipeline_lab.stages.batches import BatchStage, BucketStage
 from pipeline_lab.stages.stage import Stage
 from pipeline_lab.workloads.audio import AudioWorkload
@@ -90,6 +89,12 @@ def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float,
         return Change(device, between, device if computes_on_a_core(old) else 0.0)
     larger = examples_sent(after) / examples_sent(before) - 1.0
     return Change(device_only_ms * larger, between, cpu_ms * larger)
+
+
+def examples_sent(options: RunOptions) -> float:
+    """Return how many examples of mean length take as much room as what a step is sent, padding included."""
+    shares = [options.workload.padding_share(stage) for stage in options.pipeline.stages if stage.makes_batches]
+    return options.pipeline.batch_size / (1.0 - (shares[-1] or 0.0))
 
 
 def computes_on_a_core(workload: Workload) -> bool:

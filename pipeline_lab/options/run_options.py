@@ -19,7 +19,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.stages.batches import BatchStage, RebatchStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.stages.stage import Amount
+from pipeline_lab.stages.stage import Amount, Element
 from pipeline_lab.workloads.registry import AnyWorkload
 
 
@@ -114,6 +114,11 @@ class RunOptions(Options):
         """What each stage hands on in one pass over the data, or None for the user's own data."""
         sizes = self.file_sizes
         return None if sizes is None else self.pipeline.amounts(sizes)
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """What one element is behind each stage."""
+        return self.pipeline.elements(self.workload)
 
     def to_json(self) -> str:
         """Write the options as indented JSON that :func:`read_options` accepts."""

@@ -25,7 +25,9 @@ from pipeline_lab.stages.stage import (
     Writing,
 )
 from pipeline_lab.statistics.reading_steps import Batch, Bucket, Step, Unbatch
+from pipeline_lab.units import format_percent
 
+MUCH_PADDING_PERCENT = 25.0
 _NOTES = {"padded_batch": "padded to the longest of the batch"}
 
 
@@ -75,6 +77,22 @@ def _padded(before: Element, share: float | None) -> Element:
         before.is_decoded,
         before.image_size,
         before.number_bytes,
+    )
+
+
+def _padding(stage: Stage, place: Place, advice: str = "") -> Iterator[Remark]:
+    share, lengths = place.workload.padding_share(stage), place.workload.lengths
+    if share is None or lengths is None:
+        return
+    if not share:
+        yield place.remark("padding", Weight.FACT, "Each clip keeps its own length: no padding is sent to the steps.")
+        return
+    is_much = 100 * share > MUCH_PADDING_PERCENT and bool(advice)
+    yield place.remark(
+        "padding",
+        Weight.ADVICE if is_much else Weight.FACT,
+        f"About {format_percent(100 * share)} of what the steps are sent will be padding, with {lengths} in shuffled order"
+        f"{advice if is_much else ''}.",
     )
 
 
@@ -172,6 +190,7 @@ class BatchStage(BatchingStage):
         _refuse_batches(self.stage, standing)
 
     def remarks(self, place: Place) -> Iterator[Remark]:
+        yield from _padding(self, place, "; bucket_by_sequence_length, or mode = ragged_batch, sends less")
         if not self.drop_remainder:
             yield place.remark(
                 "last-batch",
@@ -260,6 +279,7 @@ class BucketStage(BatchingStage):
         _refuse_batches(self.stage, standing)
 
     def remarks(self, place: Place) -> Iterator[Remark]:
+        yield from _padding(self, place)
         before = place.amounts[place.index - 1] if place.amounts and place.index else None
         if self.drop_remainder and before is not None and not before.is_endless:
             yield place.remark(

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.stages.code import assign_call
-from pipeline_lab.stages.stage import Amount, Call, OneForOne, Place, Reading, Remark, Stage, Weight, Writing
+from pipeline_lab.stages.stage import Amount, Call, OneForOne, Place, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Repeat, Shuffle, Step
 from pipeline_lab.units import format_bytes, format_count
 
@@ -52,12 +52,12 @@ class ShuffleStage(OneForOne):
         return "shuffle-memory", "The shuffle buffer", int(min(self.buffer_size, most))
 
     def remarks(self, place: Place) -> Iterator[Remark]:
-        last_store = next((stage for stage in reversed(place.stages) if stage.keeps), None)
-        if last_store in place.after and not _is_shuffled_behind(place, last_store):
+        store = max((index for index, stage in enumerate(place.stages) if stage.keeps), default=0)
+        if store > place.index and not any(stage.buffered for stage in place.stages[store + 1 :]):
             yield place.remark(
                 "frozen-order",
                 Weight.PROBLEM,
-                f"The {last_store.stage} comes after shuffle, so every epoch has the order of the first; put shuffle behind "
+                f"The {place.stages[store].stage} comes after shuffle, so every epoch has the order of the first; put shuffle behind "
                 "it.",
             )
         if any(stage.repeats for stage in place.before):
@@ -127,11 +127,6 @@ def _to_cover(records: int, place: Place) -> str:
     size_bytes = place.element.example_bytes
     size = "" if size_bytes is None else f", {format_bytes(records * size_bytes)}"
     return f"A buffer that covers the data would hold {format_count(records)} examples{size}."
-
-
-def _is_shuffled_behind(place: Place, store: Stage) -> bool:
-    """Say whether something is shuffled behind a store."""
-    return any(stage.buffered for stage in place.stages[place.stages.index(store) + 1 :])
 
 
 class RepeatStage(OneForOne):

@@ -5,13 +5,14 @@ order given here. Parsing that comes after `batch` is vectorised: it sees a batc
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.registry import AnyStage
-from pipeline_lab.stages.stage import Amount, Stage, Standing
+from pipeline_lab.stages.stage import Amount, Element, Stage, Standing, WorkloadTraits
 
 StageT = TypeVar("StageT", bound=Stage)
 
@@ -62,6 +63,24 @@ class StageSequence:
         """
         return tuple(self._amounts(file_sizes))
 
+    def elements(self, workload: WorkloadTraits) -> tuple[Element, ...]:
+        """Describe the elements behind each stage."""
+        return tuple(self._elements(workload))
+
+    def examples_for_batch(self, amounts: Sequence[Amount] | None) -> tuple[float, ...]:
+        """Return the examples that each stage hands on for one batch, in the steady part of a run.
+
+        Args:
+            amounts: What each stage hands on in one pass over the data. A ``skip`` before an endless repeat reads what it
+                leaves out once for each pass; where the amounts are not known, that is left out.
+        """
+        found, examples = [0.0] * len(self.stages), float(self.batch_size)
+        for index in range(len(self.stages) - 1, -1, -1):
+            found[index] = examples
+            before, behind = (None, None) if amounts is None or not index else amounts[index - 1 : index + 1]
+            examples *= self.stages[index].taken_for_each(before, behind)
+        return tuple(found)
+
     def check_places(self) -> None:
         """Refuse stages that stand where they cannot.
 
@@ -89,6 +108,12 @@ class StageSequence:
         for stage in self.stages:
             size = stage.batch_size(size)
             yield size
+
+    def _elements(self, workload: WorkloadTraits) -> Iterator[Element]:
+        element = workload.record()
+        for stage, size in zip(self.stages, self.batch_sizes, strict=True):
+            element = stage.element(replace(element, examples=size or 1), workload)
+            yield element
 
     def _amounts(self, file_sizes: Sequence[int]) -> Iterator[Amount]:
         amount = Amount(0, 0)

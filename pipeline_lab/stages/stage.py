@@ -11,7 +11,7 @@ A part without a sensible answer for every stage is abstract: a class that leave
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -98,6 +98,13 @@ class Running:
 
 class WorkloadTraits(Protocol):
     """What stages ask of the workload that they run for."""
+
+    @property
+    def lengths(self) -> str | None:
+        """Say how long its examples are, where they differ and that is known."""
+
+    def record(self) -> Element:
+        """Return what the reader hands on."""
 
     def apply(self, stage: str, element: Element) -> Element:
         """Return what the workload's function for a stage makes of an element."""
@@ -232,6 +239,7 @@ class Place:
         elements: What each hands on.
         amounts: How much each hands on in one pass over the data; None where nobody knows.
         file_sizes: Examples in each file; None where nobody knows.
+        workload: Whose functions are called.
         pool: Threads of the pool, where they are set.
         rewrites: TensorFlow may change the pipeline.
     """
@@ -242,6 +250,7 @@ class Place:
     elements: tuple[Element, ...]
     amounts: tuple[Amount, ...] | None
     file_sizes: tuple[int, ...] | None
+    workload: WorkloadTraits
     pool: int | None
     rewrites: bool
 
@@ -256,10 +265,6 @@ class Place:
     @property
     def element(self) -> Element:
         return self.elements[self.index]
-
-    @property
-    def reader(self) -> "Stage":
-        return self.stages[0]
 
     @property
     def mixed_by(self) -> str | None:
@@ -539,7 +544,3 @@ class OpaqueStage(OneForOne):
 
     def lines(self, writing: Writing) -> Iterable[str]:
         raise ValueError(f"{self.name} is a call of your own script, which only the script itself can write")
-
-
-def with_examples(element: Element, size: int | None) -> Element:
-    return replace(element, examples=size or 1)

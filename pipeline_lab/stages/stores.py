@@ -17,6 +17,7 @@ from pipeline_lab.stages.stage import (
     Writing,
 )
 from pipeline_lab.statistics.reading_steps import Cache, Step
+from pipeline_lab.units import format_percent
 
 FROM_DISK_MS = 0.02
 """Time to read an example of a few kB back from a cache on disk (2.5 GHz core, page cache warm)."""
@@ -61,6 +62,14 @@ class StoreStage(OneForOne):
                 Weight.PROBLEM,
                 f"The {self.stage} comes after an endless repeat: it is never complete, is never read, and fills the "
                 f"{self.keeps}; put it before repeat.",
+            )
+        shares = [place.workload.padding_share(stage) or 0.0 for stage in place.before if stage.makes_batches]
+        if shares and shares[0]:
+            yield place.remark(
+                "kept-padding",
+                Weight.ADVICE,
+                f"The {self.stage} comes after the batch, so about {format_percent(100 * shares[0])} of what it keeps is "
+                "padding, and every epoch has the batches of the first; put it behind parse.",
             )
         if any(stage.is_part and stage.mixes for stage in place.before):
             yield place.remark(

@@ -10,8 +10,7 @@ from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction, measure_run, predict
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.clip_lengths import buckets_of
-from pipeline_lab.pipeline.reading_order import order_steps, predict_order
+from pipeline_lab.pipeline.order import order_steps, predict_order
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
@@ -90,7 +89,7 @@ class Sampling:
         """
         if self._records is None:
             return None
-        pipeline, buckets = options.pipeline, buckets_of(options)
+        pipeline, buckets = options.pipeline, options.workload.buckets(options.pipeline, options.file_sizes)
         total = int(self._records.sum()) * pipeline.views
         batches = max(1, min(BATCHES, 2 * total // pipeline.batch_size))
         orders = [

@@ -1,14 +1,32 @@
 """Clips of different lengths."""
 
 import math
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.workloads.workload import Workload, check_folder
+from pipeline_lab.stages.stage import Element, Place, Remark, Stage
+from pipeline_lab.workloads.workload import (
+    FLOAT_BYTES,
+    LABEL_AND_ID_BYTES,
+    PATH_BYTES,
+    Workload,
+    check_folder,
+    class_by_class,
+)
+
+if TYPE_CHECKING:
+    from pipeline_lab.stages.pipeline import StageSequence
+    from pipeline_lab.statistics.streams import IntArray
+
+
+HALF_A_FRAME = 0.5
+"""What of a clip's last frame is filled up with silence, on average."""
 
 
 class AudioWorkload(Workload):
@@ -76,6 +94,35 @@ class AudioWorkload(Workload):
         """Mean of lengths that are even over their logarithm, s."""
         shortest, longest = self.shortest_s, self.longest_s
         return shortest if shortest == longest else (longest - shortest) / math.log(longest / shortest)
+
+    @property
+    def record_bytes(self) -> int:
+        return PATH_BYTES
+
+    def apply(self, stage: str, element: Element) -> Element:
+        if stage != "parse":
+            return element
+        frames = self.mean_clip_s * self.sample_rate_hz / self.frame_samples + HALF_A_FRAME
+        size_bytes = round(FLOAT_BYTES * frames * (self.frame_samples // 2 + 1)) + LABEL_AND_ID_BYTES
+        return replace(element, example_bytes=size_bytes if self.data == "tones" else None, is_decoded=True)
+
+    def padding_share(self, stage: Stage) -> float | None:
+        from pipeline_lab.workloads import clip_lengths
+
+        return clip_lengths.predict_padding(stage, self)
+
+    def buckets(self, stages: "StageSequence", file_sizes: tuple[int, ...] | None) -> "IntArray | None":
+        from pipeline_lab.workloads import clip_lengths
+
+        stage = stages.first(BucketStage)
+        return None if stage is None or file_sizes is None else clip_lengths.buckets_of(self, stage, file_sizes)
+
+    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+        return class_by_class(places) if self.data == "folder" else iter(())
+
+    @property
+    def lengths(self) -> str:
+        return f"clips of {self.shortest_s:g} to {self.longest_s:g} s"
 
     def boundaries_in_frames(self, stage: BucketStage) -> tuple[int, ...]:
         """Return the boundaries of the buckets in frames, rounded up."""

@@ -1,13 +1,23 @@
 """Captions of images, and the vector of each image: stored with every caption, or once in a table."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.units import format_bytes
-from pipeline_lab.workloads.workload import FLOAT_BYTES, Workload
+from pipeline_lab.stages.stage import Element, Place, Remark, Weight
+from pipeline_lab.units import format_bytes, format_count
+from pipeline_lab.workloads.workload import FLOAT_BYTES, ID_BYTES, LABEL_AND_ID_BYTES, RECORD_FRAME_BYTES, Workload
+
+VARINT_BYTES = 2
+"""A word's number in a record."""
+
+
+LARGE_CONSTANT_BYTES = 50_000_000
+"""A constant of 328 MB took 75 s and 5 GB before the first batch (measured with TensorFlow 2.21)."""
 
 LARGEST_PROTOBUF_BYTES = 2**31 - 1
 
@@ -83,3 +93,62 @@ class FeaturesWorkload(Workload):
     def held_bytes(self) -> int:
         """What of the table has to fit into memory."""
         return self.table_bytes if self.layout in ("constant", "variable", "sharded") else 0
+
+    @property
+    def record_bytes(self) -> int:
+        vector_bytes = self.vector_bytes if self.layout == "replicated" else 0
+        return vector_bytes + VARINT_BYTES * self.caption_words + 2 * RECORD_FRAME_BYTES
+
+    def apply(self, stage: str, element: Element) -> Element:
+        if stage == "parse":
+            image_bytes = self.vector_bytes if self.layout == "replicated" else ID_BYTES
+            return replace(element, example_bytes=image_bytes + self.caption_words * ID_BYTES + LABEL_AND_ID_BYTES)
+        if stage == "lookup" and element.example_bytes is not None:
+            return replace(element, example_bytes=element.example_bytes + self.vector_bytes)
+        return element
+
+    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+        """Say what its vectors cost where they are looked up, kept and shuffled."""
+        found = next((place for place in places if place.stages[place.index].stage == "lookup"), None)
+        if found is not None:
+            yield from self._remarks_on_lookup(found, places)
+        where, table = None if found is None else found.index, format_bytes(self.table_bytes)
+        if self.layout == "replicated" and self.captions_per_image > 1:
+            stored = format_bytes(sum(self.examples_per_file) * self.vector_bytes)
+            yield places[0].remark(
+                "replicated-vectors",
+                Weight.ADVICE,
+                f"Every vector is stored {format_count(self.captions_per_image)} times, {stored} in all, and read as "
+                f"often; once each in a table they take {table}: choose another layout.",
+            )
+        elif self.layout == "lookup":
+            sentence = f"The table of vectors takes {table} on disk; of it, memory holds what was read lately."
+            yield Remark("table", Weight.FACT, where, sentence)
+        elif self.layout == "constant" and self.table_bytes > LARGE_CONSTANT_BYTES:
+            yield Remark(
+                "large-constant",
+                Weight.ADVICE,
+                where,
+                f"The table is a constant of {table}, which TensorFlow copies over and over while it builds the pipeline: that "
+                "takes many times its size in memory, and minutes; a variable is not copied.",
+            )
+        elif self.held_bytes:
+            sentence = f"The table of vectors takes {table} on disk, and as much memory while the job runs."
+            yield Remark("table", Weight.FACT, where, sentence)
+
+    def _remarks_on_lookup(self, lookup: Place, places: Sequence[Place]) -> Iterator[Remark]:
+        for place, stage in zip(places[lookup.index + 1 :], lookup.after, strict=True):
+            if stage.buffered or stage.keeps:
+                yield place.remark(
+                    "early-lookup",
+                    Weight.ADVICE,
+                    f"{stage.stage} comes after lookup and so holds vectors of {format_bytes(self.vector_bytes)}; before "
+                    "lookup it would hold the numbers of the images instead.",
+                )
+        if self.layout == "lookup" and lookup.sizes[lookup.index] is None:
+            yield lookup.remark(
+                "lookup-by-example",
+                Weight.ADVICE,
+                "lookup comes before batch, so Python is called for every example, one call at a time; behind batch it reads "
+                "all rows of a batch in one call.",
+            )

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
-from pipeline_lab.workloads.workload import Workload
+from pipeline_lab.workloads.workload import ID_BYTES, LABEL_AND_ID_BYTES, RECORD_FRAME_BYTES, Workload
 
 
 class SparseWorkload(Workload):
@@ -28,3 +28,7 @@ class SparseWorkload(Workload):
     @property
     def file_sizes(self) -> tuple[int, ...]:
         return self.examples_per_file
+
+    @property
+    def record_bytes(self) -> int:
+        return self.features * (self.values_per_feature * ID_BYTES + RECORD_FRAME_BYTES) + LABEL_AND_ID_BYTES

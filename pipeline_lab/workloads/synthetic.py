@@ -82,3 +82,13 @@ class SyntheticWorkload(Workload):
     def has_map_time(self) -> bool:
         """Say whether the `map` stage takes any time."""
         return self.map_ms > 0 or (self.tail_every > 0 and self.tail_ms > 0)
+
+    @property
+    def record_bytes(self) -> int:
+        return self.element_bytes
+
+    def is_random(self, stage: str) -> bool:
+        return stage == "map" and self.jitter_percent > 0
+
+    def runs_python(self, stage: str) -> bool:
+        return self.has_map_time

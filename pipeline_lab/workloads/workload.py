@@ -4,14 +4,24 @@ A workload is one module here (:class:`Workload` with its options) and one in :m
 makes its data and its training step with TensorFlow. :mod:`pipeline_lab.workloads.registry` lists them.
 """
 
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.stage import FLOAT_BYTES as FLOAT_BYTES
+from pipeline_lab.stages.stage import LABEL_AND_ID_BYTES as LABEL_AND_ID_BYTES
+from pipeline_lab.stages.stage import Element, Place, Remark, Stage, Weight
+from pipeline_lab.units import format_count
 
-FLOAT_BYTES = 4
+if TYPE_CHECKING:
+    from pipeline_lab.stages.pipeline import StageSequence
+    from pipeline_lab.statistics.streams import IntArray  # loads numpy, which validating options does without
+
 ID_BYTES = 8
-LABEL_AND_ID_BYTES = 16
+RECORD_FRAME_BYTES = 64
+PATH_BYTES = 100
+"""Of a file's path, with its label and id."""
 
 
 class Workload(Options):
@@ -135,6 +145,48 @@ class Workload(Options):
         """Say whether its examples differ in length."""
         return False
 
+    @property
+    def lengths(self) -> str | None:
+        """Say how long its examples are, where they differ and that is known."""
+        return None
+
+    @property
+    def record_bytes(self) -> int | None:
+        """Bytes of one record; None for the user's own, whose size is not known before they are read."""
+        return None
+
+    def record(self) -> Element:
+        """Return what the reader hands on."""
+        return Element(1, self.record_bytes, is_decoded=False)
+
+    def apply(self, stage: str, element: Element) -> Element:
+        """Return what its function for a stage makes of an element."""
+        return element
+
+    def padding_share(self, stage: Stage) -> float | None:
+        """Return the share of padding in the batches of a stage, 0 to 1; None where it is not known."""
+        return 0.0
+
+    def buckets(self, stages: "StageSequence", file_sizes: tuple[int, ...] | None) -> "IntArray | None":
+        """Return the bucket that each record falls into where a stage sorts by length, shape (records,).
+
+        Returns:
+            None where no stage does, or where lengths are not known.
+        """
+        return None
+
+    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+        """Say what is worth knowing about it in a pipeline, of which the place of each stage is given."""
+        yield from ()
+
+    def is_random(self, stage: str) -> bool:
+        """Say whether its function for a stage gives something else each time it sees the same example."""
+        return False
+
+    def runs_python(self, stage: str) -> bool:
+        """Say whether its function for a stage runs Python, which TensorFlow's rewrites leave alone."""
+        return False
+
 
 def check_folder(data: str, folder: str | None) -> None:
     """Refuse a folder without ``data = folder``, and the other way round."""
@@ -144,3 +196,23 @@ def check_folder(data: str, folder: str | None) -> None:
         raise ValueError(f"a folder only applies to data = folder, not to data = {data}; remove one of them")
     if folder and any(letter in folder for letter in "*?["):
         raise ValueError("TensorFlow takes *, ? and [ in a path for a pattern; name a folder without them")
+
+
+def class_by_class(places: Sequence[Place]) -> Iterator[Remark]:
+    """Say what reading in order means where every class lies in a folder of its own, of a size that is not known yet."""
+    stages = places[0].stages
+    if stages[0].sizes_in_order(()) is None:
+        return
+    buffers = [stage.buffered for stage in stages if stage.buffered]
+    yield places[0].remark(
+        "class-by-class",
+        Weight.ADVICE if buffers else Weight.PROBLEM,
+        "Each class lies in a folder of its own, and folders are read one after the other: "
+        + (
+            f"unless the shuffle buffer of {format_count(max(buffers))} covers several classes, batches hold one or two "
+            "of them; "
+            if buffers
+            else "without a shuffle every batch holds one class; "
+        )
+        + "set mode = interleave or sample.",
+    )

@@ -2,16 +2,14 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
-from pipeline_lab.pipeline.clip_lengths import buckets_of, padding_share
-from pipeline_lab.pipeline.element_size import elements_behind
-from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.pipeline.lives import predict_run
-from pipeline_lab.pipeline.reading_order import predict_order
+from pipeline_lab.pipeline.order import predict_order, predict_run
+from pipeline_lab.stages.stage import Remark, Weight
+from pipeline_lab.workloads.clip_lengths import padding_share
 from tests.support.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS
 
 
-def findings(options: RunOptions, kind: str) -> list[Finding]:
+def findings(options: RunOptions, kind: str) -> list[Remark]:
     return [found for found in lint_pipeline(options) if found.kind == kind]
 
 
@@ -36,7 +34,7 @@ def test_clips_of_one_length_need_no_padding() -> None:
 
 
 def test_padding_makes_batches_larger() -> None:
-    sizes = [elements_behind(each.options)[-1].size_bytes or 0 for each in AUDIO_PRESETS]
+    sizes = [each.options.elements[-1].size_bytes or 0 for each in AUDIO_PRESETS]
     assert sizes[0] / sizes[2] == pytest.approx(1 / (1 - 0.699), rel=0.01)
     assert sizes[0] > 2 * sizes[1] > 2 * sizes[2]
 
@@ -53,7 +51,10 @@ def test_an_order_that_goes_by_lengths_is_predicted_where_they_are_known() -> No
     clips, options = np.full(8, 40), AUDIO_BUCKETED.options
     assert predict_order(AUDIO_PADDED.options.pipeline, clips, 10, cores=2) is not None
     assert predict_order(options.pipeline, clips, 10, cores=2) is None
-    order, buckets = predict_run(options, clips, 30, cores=2), buckets_of(options)
+    order, buckets = (
+        predict_run(options, clips, 30, cores=2),
+        options.workload.buckets(options.pipeline, options.file_sizes),
+    )
     assert order is not None
     assert buckets is not None
     of_batch = buckets[order.number].reshape(30, 32)
@@ -63,8 +64,8 @@ def test_an_order_that_goes_by_lengths_is_predicted_where_they_are_known() -> No
 
 def test_clips_of_ones_own_have_no_known_bucket() -> None:
     own = set_options(AUDIO_BUCKETED.options, [("workload.data", "folder"), ("workload.folder", "/clips")])
-    assert buckets_of(own) is None
-    assert buckets_of(AUDIO_PADDED.options) is None
+    assert own.workload.buckets(own.pipeline, own.file_sizes) is None
+    assert AUDIO_PADDED.options.workload.buckets(AUDIO_PADDED.options.pipeline, AUDIO_PADDED.options.file_sizes) is None
 
 
 def test_what_is_kept_behind_the_batch_is_mostly_padding() -> None:

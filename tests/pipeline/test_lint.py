@@ -5,7 +5,6 @@ from hypothesis import given
 
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage, ServiceStage
@@ -14,7 +13,7 @@ from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage import Remark, Stage, Weight
 from pipeline_lab.stages.stores import CacheStage, SaveStage, SnapshotStage
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
@@ -34,7 +33,7 @@ def _options(*stages: Stage, sizes: tuple[int, ...] = (1000, 1000), **pipeline: 
     )
 
 
-def _find(options: RunOptions, kind: str) -> Finding:
+def _find(options: RunOptions, kind: str) -> Remark:
     (finding,) = (finding for finding in lint_pipeline(options) if finding.kind == kind)
     return finding
 

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.options.run_options import RunOptions, own_options, read_options, set_options
-from pipeline_lab.pipeline.finding import Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage
 from pipeline_lab.stages.order import RepeatStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.stage import Weight
 from pipeline_lab.tuning.knobs import find_knobs, write_argument
 from pipeline_lab.tuning.space import START, Space, make_space
 from pipeline_lab.workloads.module import ModuleWorkload

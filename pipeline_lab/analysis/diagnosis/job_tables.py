@@ -9,7 +9,7 @@ from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.lives import predict_run, reachable_examples
+from pipeline_lab.pipeline.order import predict_run, reachable_examples
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, read_data_tables, read_files, read_written
 from pipeline_lab.runs.run_events import Event, read_events

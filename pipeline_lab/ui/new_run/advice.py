@@ -11,11 +11,11 @@ import streamlit as st
 
 from pipeline_lab.errors import PipelineLabError, StoreError
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.finding import Finding, Weight
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.stages.stage import Remark, Weight
 from pipeline_lab.ui.shared import links, state
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
@@ -164,7 +164,7 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
             st.markdown("  \n".join(_line(options, finding) for finding in facts))
 
 
-def _show_cure(store: RunStore, options: RunOptions, finding: Finding, forecast: Forecast | None) -> None:
+def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: Forecast | None) -> None:
     """Offer what a finding advises: into the form, or into a race, with what is predicted of it."""
     from pipeline_lab.advice.cache_rules import cure
 
@@ -210,7 +210,7 @@ def _effect(forecast: Forecast, options: RunOptions, cured: RunOptions) -> str:
     )
 
 
-def _line(options: RunOptions, finding: Finding) -> str:
+def _line(options: RunOptions, finding: Remark) -> str:
     place = (
         "pipeline" if finding.stage is None else f"{finding.stage + 1} {options.pipeline.stages[finding.stage].stage}"
     )

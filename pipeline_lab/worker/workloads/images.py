@@ -290,7 +290,7 @@ class ImagesDataAndStep(DataAndStep[ImagesWorkload]):
 
     def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:
         del tables, pipeline
-        size = self.workload.image_sizes(options.pipeline)[-1]
+        size = options.elements[-1].image_size
         classes = KNOWN_CLASSES.get(self.workload.data, self.workload.classes)
         return ImageTrainer(options.training, place(options.training.replicas, is_gpu=is_gpu), size, classes)
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.pipeline.clip_lengths import clip_lengths_s
 from pipeline_lab.worker.job import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.workloads.clips import (
@@ -21,6 +20,7 @@ from pipeline_lab.worker.workloads.clips import (
 )
 from pipeline_lab.worker.workloads.data_files import cached_files, find_class_folders
 from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.clip_lengths import clip_lengths_s
 
 SILENCE = np.zeros(1000, np.int16)
 SMALL = AudioWorkload(clips_per_class=(2, 1), shortest_s=0.5, longest_s=2, sample_rate_hz=1000)

@@ -1,53 +1,53 @@
 """How long the clips of the audio workload are, and what its batches will hold of them, before anything runs."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.statistics.streams import IntArray
-from pipeline_lab.workloads.audio import AudioWorkload
+
+if TYPE_CHECKING:
+    from pipeline_lab.workloads.audio import AudioWorkload
+
 
 DRAWN = 20_000
 """Clips that a prediction draws."""
 
 
-def frames_of(clip_s: float, workload: AudioWorkload) -> float:
-    """Return the frames of a clip; the last one is filled up with silence, so that on average half of it is."""
-    return clip_s * workload.sample_rate_hz / workload.frame_samples + 0.5
-
-
-def clip_lengths_s(workload: AudioWorkload, generator: np.random.Generator, count: int) -> list[float]:
+def clip_lengths_s(workload: "AudioWorkload", generator: np.random.Generator, count: int) -> list[float]:
     """Draw the lengths of clips, s; those of a class are the first that a generator draws whose seed is its number."""
     logarithms = generator.uniform(np.log(workload.shortest_s), np.log(workload.longest_s), count)
     lengths: list[float] = np.exp(logarithms).tolist()
     return lengths
 
 
-def buckets_of(options: RunOptions) -> IntArray | None:
+def buckets_of(workload: "AudioWorkload", stage: BucketStage, sizes: Sequence[int]) -> IntArray:
     """Return the bucket that each clip falls into, class by class, shape (clips,).
 
-    Returns:
-        None where no stage sorts by length, or where the clips are the user's own, whose lengths are not known.
+    Args:
+        workload: Where the clips come from.
+        stage: What sorts them.
+        sizes: Clips of each class.
     """
-    workload, stage, sizes = options.workload, options.pipeline.find("bucket_by_sequence_length"), options.file_sizes
-    if not isinstance(workload, AudioWorkload) or not isinstance(stage, BucketStage) or sizes is None:
-        return None
     seconds = [clip_lengths_s(workload, np.random.default_rng(label), count) for label, count in enumerate(sizes)]
     samples = np.round(np.concatenate(seconds) * workload.sample_rate_hz)
     frames = np.ceil(samples / workload.frame_samples).astype(np.int64)
     return _sort_in(frames, stage, workload)
 
 
-def predict_padding(stage: BatchStage | BucketStage, workload: AudioWorkload) -> float | None:
+def predict_padding(stage: Stage, workload: "AudioWorkload") -> float | None:
     """Return the share of padding in the elements that a stage's batches will hold, 0 to 1.
 
     Args:
-        stage: What puts shuffled clips into batches.
+        stage: What puts shuffled clips into batches; any other has no padding.
         workload: Where they come from; None is returned for a user's own, whose lengths are not known.
     """
     if workload.data != "tones":
         return None
-    if isinstance(stage, BatchStage) and stage.mode == "ragged_batch":
+    if not isinstance(stage, BatchStage | BucketStage) or getattr(stage, "mode", "") == "ragged_batch":
         return 0.0
     generator = np.random.default_rng(0)
     seconds = np.array(clip_lengths_s(workload, generator, DRAWN))
@@ -56,16 +56,6 @@ def predict_padding(stage: BatchStage | BucketStage, workload: AudioWorkload) ->
         return padding_share([_batches(frames, stage.size)])
     bucket = _sort_in(frames, stage, workload)
     return padding_share([_batches(frames[bucket == number], size) for number, size in enumerate(stage.batch_sizes)])
-
-
-def examples_sent(options: RunOptions) -> float:
-    """Return how many examples of mean length take as much room as what a step is sent, padding included."""
-    share = 0.0
-    if isinstance(options.workload, AudioWorkload):
-        for stage in options.pipeline.stages:
-            if isinstance(stage, BatchStage | BucketStage):
-                share = predict_padding(stage, options.workload) or 0.0
-    return options.pipeline.batch_size / (1.0 - share)
 
 
 def padding_share(batches: list[IntArray]) -> float:
@@ -78,7 +68,7 @@ def padding_share(batches: list[IntArray]) -> float:
     return 1 - sum(int(each.sum()) for each in batches) / sent if sent else 0.0
 
 
-def _sort_in(frames: IntArray, stage: BucketStage, workload: AudioWorkload) -> IntArray:
+def _sort_in(frames: IntArray, stage: BucketStage, workload: "AudioWorkload") -> IntArray:
     """Return the bucket of each length."""
     return np.searchsorted(workload.boundaries_in_frames(stage), frames, side="right").astype(np.int64)
 
