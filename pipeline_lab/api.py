@@ -10,9 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipeline_lab.display import show_with
 from pipeline_lab.errors import ArgumentError
-from pipeline_lab.programs import Program, start_with
+from pipeline_lab.hooks import Program, show_with, start_with
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
     from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.run import Run
+    from pipeline_lab.runs.recordings import Run
     from pipeline_lab.runs.store import RunFolder, RunStore
     from pipeline_lab.trace.schema import Trace
     from pipeline_lab.tuning.search_result import Tuning
@@ -92,7 +91,7 @@ def run(job: AnyJob, store: AnyStore = None) -> "Run":
         'done'
     """
     from pipeline_lab.runs.launch.launcher import launch, wait_for_end
-    from pipeline_lab.runs.run import Run
+    from pipeline_lab.runs.recordings import Run
 
     opened = _open_store(store)
     folder = launch(opened, _find_options(job, opened))
@@ -366,7 +365,7 @@ def _open_store(store: AnyStore) -> "RunStore":
 def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | RecordedRun":
     """Return where a run lies, or what is known of it already."""
     from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.run import Run
+    from pipeline_lab.runs.recordings import Run
     from pipeline_lab.runs.store import RunFolder, RunStore, find_path
 
     if isinstance(run, Run | RunFolder):

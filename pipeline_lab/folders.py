@@ -25,3 +25,8 @@ def files_below(root: Path, error: type[PipelineLabError]) -> Iterator[Path]:
             raise error(f"{root} holds more than {MAX_ENTRIES:,} files; name the log directory itself.")
         paths = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
         yield from (path for path in paths if path.is_file())
+
+
+def as_text(name: str) -> str:
+    """Return the name of a file or folder as text; what is no UTF-8 is replaced."""
+    return name.encode("utf-8", "replace").decode()

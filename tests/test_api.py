@@ -17,10 +17,9 @@ from pipeline_lab.errors import ArgumentError, ComparisonError, OptionsError, Pi
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.run import Run
+from pipeline_lab.runs.recordings import Run
 from pipeline_lab.runs.store import RunStore, read_record
 from tests.support.lab import Lab
-from tests.support.lab import lab as lab
 from tests.support.presets import SYNTHETIC
 from tests.support.recorded import recorded
 from tests.support.run_folders import make_run, set_state

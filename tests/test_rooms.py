@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.programs import Program, module_of
+from pipeline_lab.hooks import Program, module_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pipeline_lab"

@@ -34,8 +34,8 @@ from pipeline_lab.analysis.steps.stragglers import HOSTS, Hosts
 from pipeline_lab.analysis.tf_data.tf_data import TF_DATA, TfData
 from pipeline_lab.analysis.tf_data.written_words import WRITTEN
 from pipeline_lab.analysis.verdict.verdict import Finding, Verdict
-from pipeline_lab.display import Displayed
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.hooks import Displayed
 from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.trace.schema import Salvage
 

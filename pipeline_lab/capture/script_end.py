@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
-from pipeline_lab.programs import Program, module_of
+from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.launch.runtime import child_environment, module_command
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent

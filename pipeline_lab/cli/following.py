@@ -163,8 +163,7 @@ POLL_S = 0.5
 def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a search's steps as they are taken; the first request to stop cancels it."""
     from pipeline_lab.runs.launch.launcher import cancel
-    from pipeline_lab.tuning.search_result import read_tuning
-    from pipeline_lab.tuning.search_words import describe
+    from pipeline_lab.tuning.search_result import describe, read_tuning
 
     console, told, shown = messages(), False, 0
     console.print(f"Search {folder.id}", markup=False)

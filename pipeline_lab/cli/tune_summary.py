@@ -9,8 +9,7 @@ from rich.text import Text
 from pipeline_lab.advice.option_changes import option_changes
 from pipeline_lab.tuning.halving import Fate
 from pipeline_lab.tuning.history import Ended, Places, find_places
-from pipeline_lab.tuning.search_result import Tuning
-from pipeline_lab.tuning.search_words import describe, place_cells
+from pipeline_lab.tuning.search_result import Tuning, describe, place_cells
 
 
 def summarise_tuning(found: Tuning) -> RenderableType:

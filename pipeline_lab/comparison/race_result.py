@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from pipeline_lab.comparison.gate import Gate
 from pipeline_lab.comparison.race_arms import ArmResult, count_samples, name_arms, read_arm
-from pipeline_lab.display import Displayed
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
+from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_tables import BLOCKS, read_table

@@ -15,8 +15,8 @@ from pipeline_lab.comparison.compared_stages import ComparedStages, compare_stag
 from pipeline_lab.comparison.differences import Differences, find_differences
 from pipeline_lab.comparison.measures import Measure, measure
 from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compare_step_times, step_times
-from pipeline_lab.display import Displayed
 from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
+from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder, read_record

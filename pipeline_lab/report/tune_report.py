@@ -15,8 +15,7 @@ from pipeline_lab.report.content import Answer, Block, Code, Content, Section, T
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
 from pipeline_lab.tuning.history import Ended, Raced, find_places
-from pipeline_lab.tuning.search_result import Tuning
-from pipeline_lab.tuning.search_words import change_words, describe, interval_words, place_cells
+from pipeline_lab.tuning.search_result import Tuning, change_words, describe, interval_words, place_cells
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import NS_PER_S, format_duration
 

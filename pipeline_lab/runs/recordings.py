@@ -1,16 +1,20 @@
 """Runs that the user's own job records into: how its processes begin and join them.
 
 The recording process is the run's supervisor, so a killed job leaves a run that reads as lost.
+
+:class:`Run` is a run that a script waited for.
 """
 
 import contextlib
 import hashlib
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.hooks import Displayed
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_process
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
@@ -65,3 +69,25 @@ def forget(store: RunStore, job: str) -> None:
 
 def _meeting_place(store: RunStore, job: str) -> Path:
     return store.root / ".jobs" / hashlib.sha256(job.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Run(Displayed):
+    """A run that is over: done, or cancelled with what it had recorded; a notebook shows its verdict and numbers.
+
+    Attributes:
+        folder: Names of everything that it left.
+        record: Its ``run.json``.
+    """
+
+    folder: RunFolder
+    record: RunRecord
+
+    @property
+    def id(self) -> str:
+        return self.folder.id
+
+    @property
+    def path(self) -> Path:
+        """What ``pipeline_lab.analyze`` takes."""
+        return self.folder.path

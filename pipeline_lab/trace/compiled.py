@@ -19,7 +19,7 @@ SOURCES = (
     "trace/wire.py",
     "trace/xplane/plane_wire.py",
     "trace/xplane/salvage.py",
-    "trace/chrome/json_events.py",
+    "trace/chrome_trace.py",
     "trace/legacy/local_scan.py",
     "analysis/tf_data/kernels.py",
 )

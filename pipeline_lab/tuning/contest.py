@@ -21,7 +21,7 @@ from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, Standing, has_raced
 from pipeline_lab.tuning.outlook import Sampling
-from pipeline_lab.tuning.search_words import end_sentence, no_time_sentence
+from pipeline_lab.tuning.search_result import end_sentence, no_time_sentence
 from pipeline_lab.tuning.space import START, Configuration, make_space
 from pipeline_lab.tuning.trials import Budget, TrialLine, Trials, read_costs
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline_lab.capture import script_end
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.script_end import NO_TENSORFLOW, ScriptEnd
-from pipeline_lab.programs import Program, module_of
+from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.launch.runtime import module_command
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent, NoteEvent, read_events

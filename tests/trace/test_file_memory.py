@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace import file_memory
-from pipeline_lab.trace.xplane import columns
+from pipeline_lab.trace.xplane import xspace
 from pipeline_lab.trace.xplane.xspace import read_xplane
 from tests.support.xspace import XSpace
 
@@ -23,8 +23,8 @@ def test_a_large_trace_reads_the_same_from_columns_on_disk(tmp_path: Path, monke
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(columns, "MOST_IN_MEMORY", 0)
-    monkeypatch.setattr(columns, "WORTH_A_FILE", 0)
+    monkeypatch.setattr(xspace, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(xspace, "WORTH_A_FILE", 0)
     on_disk = read_xplane(path).planes[0].lines[0]
     assert not on_disk.start_ns.base.flags.owndata  # type: ignore[union-attr]  # a slice of a mapped file
     assert not list(folder.iterdir())

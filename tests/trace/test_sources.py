@@ -10,10 +10,9 @@ import pytest
 
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import SourceKind, find_traces, open_trace, open_traces
-from pipeline_lab.trace.trace_file import FileKind
+from pipeline_lab.trace.sources import FileKind, SourceKind, find_traces, open_trace, open_traces
 from tests.support.xspace import XSpace
-from tests.trace.chrome.test_chrome_trace import TWO, encode
+from tests.trace.test_chrome_trace import TWO, encode
 
 
 def space(name: str = "e") -> XSpace:

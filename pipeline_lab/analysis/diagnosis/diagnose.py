@@ -28,8 +28,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.legacy.derived import read_session
-from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces
-from pipeline_lab.trace.trace_file import session_file
+from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces, session_file
 
 
 def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:

@@ -24,7 +24,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 from pipeline_lab.trace.schema import Salvage, Trace
-from pipeline_lab.trace.trace_file import TraceFile
+from pipeline_lab.trace.sources import TraceFile
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -21,8 +21,7 @@ from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread,
 from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.trace.sources import SourceKind, find_traces
-from pipeline_lab.trace.trace_file import TraceFile, session_file
+from pipeline_lab.trace.sources import SourceKind, TraceFile, find_traces, session_file
 
 _LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.programs import Program, module_of
+from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs import recordings
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.store import RunFolder, RunStore

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.programs import Program, module_of
+from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, end_run
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lab.errors import TraceReadError
+from pipeline_lab.folders import as_text
 from pipeline_lab.trace.legacy.message import (
     CHUNK,
     FIXED64,
@@ -33,7 +34,6 @@ from pipeline_lab.trace.legacy.stored_analysis import (
     StoredVerdict,
 )
 from pipeline_lab.trace.schema import IntArray
-from pipeline_lab.trace.trace_file import as_text
 from pipeline_lab.units import NS_PER_MS, format_bytes
 
 MAX_STAGES = 10_000

@@ -18,6 +18,13 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.version import __version__
 
+MOST_ATTEMPTS = 3
+"""A task that is lost so often is taken to be the reason."""
+LOST = (
+    "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
+    "each. Do fewer at a time."
+)
+
 
 class SearchStoppedError(PipelineLabError):
     """Somebody asked the search to stop; what it found so far is kept."""

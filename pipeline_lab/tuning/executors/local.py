@@ -21,6 +21,8 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.trace.parallel import keep_to_one_core
 from pipeline_lab.tuning.executors.executor import (
+    LOST,
+    MOST_ATTEMPTS,
     Finished,
     SearchStoppedError,
     Trial,
@@ -38,13 +40,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-MOST_ATTEMPTS = 3
-"""A task that is lost so often is taken to be the reason."""
-LOST = (
-    "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
-    "each. Do fewer at a time."
-)
 
 
 def spread_over_processes(

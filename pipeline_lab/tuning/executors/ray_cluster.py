@@ -14,6 +14,8 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors import ray_trial
 from pipeline_lab.tuning.executors.executor import (
+    LOST,
+    MOST_ATTEMPTS,
     Finished,
     SearchStoppedError,
     Trial,
@@ -21,7 +23,6 @@ from pipeline_lab.tuning.executors.executor import (
     check_machines,
     describe_machine,
 )
-from pipeline_lab.tuning.executors.local import LOST, MOST_ATTEMPTS
 from pipeline_lab.tuning.executors.ray_trial import Node, Slot, find_slots
 
 Item = TypeVar("Item")

@@ -11,8 +11,7 @@ from pipeline_lab.report.content import Picture
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.tuning.search_launch import resume_tune
-from pipeline_lab.tuning.search_result import Tuning, read_tuning
-from pipeline_lab.tuning.search_words import describe
+from pipeline_lab.tuning.search_result import Tuning, describe, read_tuning
 from pipeline_lab.tuning.space import START
 from pipeline_lab.ui.run import header, live
 from pipeline_lab.ui.serving import access

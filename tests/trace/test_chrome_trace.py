@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.chrome.chrome_trace import read_bytes
+from pipeline_lab.trace.chrome_trace import read_bytes
 from pipeline_lab.trace.schema import Trace
-from pipeline_lab.trace.sources import open_trace, open_traces
-from pipeline_lab.trace.trace_file import is_json
+from pipeline_lab.trace.sources import is_json, open_trace, open_traces
 from tests.support.xspace import chunk
 from tests.trace.checks import assert_consistent, events, spans
 from tests.trace.mutations import mutate

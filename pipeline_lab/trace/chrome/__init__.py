@@ -1,1 +1,0 @@
-"""The Chrome trace format: ``<host>.trace.json`` and ``.json.gz``."""
