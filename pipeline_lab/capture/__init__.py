@@ -1,6 +1,6 @@
-"""Record jobs that are not ours: their training loop, their script, a job that runs already.
+"""Record the user's own jobs: a training loop, a script, a job that is already running.
 
-``ProfileWindows`` is for a training job of your own; importing it loads TensorFlow, importing this package does not.
+Importing ``ProfileWindows``, for a training job of your own, loads TensorFlow; importing this package does not.
 """
 
 from typing import TYPE_CHECKING, Any

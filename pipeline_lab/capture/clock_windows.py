@@ -1,4 +1,4 @@
-"""Profile windows by the clock, for a job that nobody tells us anything about."""
+"""Profile windows by the clock, for a job whose steps are unknown."""
 
 import time
 
@@ -8,22 +8,22 @@ from pipeline_lab.worker.note.failures import is_disk_full
 from pipeline_lab.worker.record.window_recorder import WindowRecorder, is_taken
 
 FIRST_S = 2.0
-"""From the moment TensorFlow is there to the first window; each later one waits twice as long, up to the period."""
+"""From TensorFlow being loaded to the first window; each later one waits twice as long, up to the period."""
 TICK_S = 0.02
 """Between ticks while a window is open, or due."""
 LONGEST_PAUSE_S = 0.25
-"""Between ticks while nothing is due: each one holds Python's lock, which is the job's."""
+"""Between ticks while nothing is due: each one holds Python's lock, which the job needs."""
 
 
 class ClockWindows:
-    """Opens a window every so many seconds, and closes it after its length or when it fills the memory.
+    """Opens a window every n seconds, and closes it after its length or when it fills the memory.
 
     Args:
         every_s: From the start of one window to the start of the next.
         length_s: Of one window.
         ceiling_bytes: Memory that one window may add to the process.
-        in_step: Open windows at whole multiples of the period since the epoch, so that all processes of a job, on all
-            their machines, record the same moments, and number them alike.
+        in_step: Open windows at multiples of the period since the epoch, so that all processes of a job record the same
+            moments with the same numbers.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ClockWindows:
         self._due_s = self._next_due()
 
     def tick(self) -> None:
-        """Do what is due; call often, always on the same thread."""
+        """Do what is due; call often, always from the same thread."""
         with self._recorder.lock:
             window = self._recorder.recorded
             if window is not None:
@@ -94,8 +94,8 @@ class ClockWindows:
     def _number(self) -> int | None:
         """Return the number of the window that opens now; None for the next one.
 
-        Traces of several processes are compared window by window. Where one has begun late, or has missed a window, its
-        next one is not the next of the others: periods since the run began are what all of them count alike.
+        Traces of several processes are compared by window number. A process may start late or miss a window, so they all
+        count periods since the run began.
         """
         if not self._in_step:
             return None
@@ -117,7 +117,7 @@ class ClockWindows:
             self._recorder.tell_busy()
         else:
             self._failed = True
-            self._recording.note(f"The profiler did not start ({error}); the job goes on without it.")
+            self._recording.note(f"The profiler did not start ({error}); the job continues without it.")
 
     def _tell_full(self, error: Exception) -> None:
         self._failed = True

@@ -1,6 +1,6 @@
-"""The tf.data iterators of a job that is not ours: noted as they are made, and which of them is at work.
+"""The tf.data iterators of the user's job: registered when created, and the busiest of them found.
 
-Only iterators that Python holds can be reached; those inside a graph, as in a TensorFlow 1 session, cannot.
+Only iterators that Python holds can be reached, not those inside a graph, as in a TensorFlow 1 session.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _known: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def note_new_iterators() -> None:
-    """Remember every iterator that is made from now on, for as long as it lives; a second call does nothing."""
+    """Register every iterator that is created from now on, while it exists; a second call does nothing."""
     owned = _owned_iterator()
     if owned is None or hasattr(owned.__init__, "notes_for_pipeline_lab"):
         return
@@ -31,18 +31,18 @@ def note_new_iterators() -> None:
 
     create_and_note.notes_for_pipeline_lab = True  # type: ignore[attr-defined]  # a mark on a function
     owned.__init__ = create_and_note
-    with _lock:  # those that were made before us
+    with _lock:  # those that exist already
         _known.update(one for one in gc.get_objects() if type(one) is owned)
 
 
 class BusiestIterator:
-    """Finds the iterator that has yielded most since the last look: training's, while validation is over."""
+    """Finds the iterator that has yielded most since the last call: usually the training's."""
 
     def __init__(self) -> None:
         self._elements: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
     def find(self) -> Any:
-        """Return it; None if none has yielded anything, or none can be looked into."""
+        """Return it; None if none has yielded anything or can be inspected."""
         with _lock:
             alive = list(_known)
         best, most = None, 0
@@ -56,16 +56,16 @@ class BusiestIterator:
 
 
 def _elements_of(iterator: Any) -> int:
-    """Return what an iterator has yielded; 0 where TensorFlow keeps no model of it."""
+    """Return how many elements an iterator has yielded; 0 where TensorFlow keeps no model of it."""
     try:
         model = tf.data.experimental.get_model_proto(iterator)
         return int(model.nodes[model.output].num_elements)
-    except Exception:  # symbolic, distributed, without a model, or just being destroyed: the job must not notice
+    except Exception:  # symbolic, distributed, without a model or being destroyed: must not affect the job
         return 0
 
 
 def _owned_iterator() -> Any:
-    """Return TensorFlow's class of iterators; None where a version has none."""
+    """Return TensorFlow's iterator class; None if this version has none."""
     try:
         from tensorflow.python.data.ops.iterator_ops import OwnedIterator
     except ImportError:

@@ -39,7 +39,7 @@ from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent
 from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.failures import explain_user_error
-from pipeline_lab.worker.prepare.device import describe_gpus
+from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.record.profiler import mark_step
 from pipeline_lab.worker.record.step_windows import StepWindows
 
@@ -49,14 +49,14 @@ STOPPED = "Recording was stopped; the training went on."
 
 
 class TrainingSession:
-    """A recording under way, from the first step to its end; it may end before the training does.
+    """A recording in progress; it may end before the training does.
 
     Args:
-        store: Folder of the runs; None for the store that the command line and the app use too.
+        store: Folder of the runs; None for the default store.
         name: Of the run.
         options: The windows.
-        first_step: Of the first window.
-        max_cost_share: Share of the time that windows may cost; None takes them all.
+        first_step: First step of the first window.
+        max_cost_share: Share of the time that windows may cost; None for no limit.
 
     Attributes:
         begun_by: Process and thread.
@@ -74,9 +74,8 @@ class TrainingSession:
         self.recording = Recording(
             open_store(None if store is None else Path(store)), name, tags=(TAG,), process=find_process(os.environ)
         )
-        gpus = describe_gpus()
-        device = f"GPU 0: {gpus[0]['name']}" if gpus else "CPU"
-        self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device, gpus)})
+        device = present_device()
+        self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device.name, device.gpus)})
         self.recording.enter("training")
         recorder = self.recording.windows(SharedProfiler())
         make_room_for_others(recorder.pause, recorder.resume)
@@ -109,7 +108,7 @@ class TrainingSession:
             self.recording.end(RunState.CANCELLED, STOPPED)
 
     def end(self, error: BaseException | None) -> None:
-        """Write what is open and say how it ended; a second call does nothing."""
+        """Write the open window and record how it ended; a second call does nothing."""
         if self._is_over:
             return
         self._close()
@@ -124,7 +123,7 @@ class TrainingSession:
             self.recording.end(RunState.FAILED, sentence)
 
     def _close(self) -> None:
-        """Write what is open; nothing is recorded afterwards."""
+        """Write the open window; nothing is recorded afterwards."""
         self._is_over = True
         _open.remove(self)
         atexit.unregister(self._abandon)
@@ -135,7 +134,7 @@ class TrainingSession:
 
     @contextlib.contextmanager
     def _unharmed(self) -> Iterator[None]:
-        """Keep trouble with the recording, a full disk say, away from the training."""
+        """Keep failures of the recording, such as a full disk, away from the training."""
         try:
             yield
         except OSError as error:
@@ -147,25 +146,25 @@ class TrainingSession:
         self.recording.log.write(ProgressEvent(self._steps, None, self._reported_s - self._begun_s, None))
 
     def _abandon(self) -> None:
-        if self.begun_by[0] == os.getpid():  # not at the end of a process that the training has forked
+        if self.begun_by[0] == os.getpid():  # not in a forked process
             self.end(getattr(sys, "last_value", None) or PipelineLabError("the process ended before the training did"))
 
 
 _open: list[TrainingSession] = []
-"""The sessions of this process that have not ended."""
+"""Open sessions of this process."""
 
 
 def _end_those_left_open() -> None:
-    """End what this thread began before and left without a word, as Keras' ``fit`` leaves its callbacks after an error.
+    """End sessions that this thread abandoned, as Keras' ``fit`` abandons its callbacks after an error.
 
-    A window that is still open would keep the profiler from every later training of a notebook.
+    An open window would keep the profiler from every later training of a notebook.
     """
     for session in [each for each in _open if each.begun_by == _who()]:
         session.end(PipelineLabError("the next training began before this one had ended"))
 
 
 def _who() -> tuple[int, int]:
-    """Name the process and the thread that ask."""
+    """Identify the calling process and thread."""
     return os.getpid(), threading.get_ident()
 
 
@@ -175,20 +174,20 @@ Batch = TypeVar("Batch")
 
 
 class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras ships no types
-    """Records a few steps in every so many of your own training job into a run, while it goes on.
+    """Records a few steps in every n of your own training job into a run.
 
-    Use it as a Keras callback, or as a context manager around a loop of your own with ``steps`` or ``step``.
-    An object records one run and is used once.
+    Use it as a Keras callback, or as a context manager around a custom loop with ``steps`` or ``step``. An object records
+    one run.
 
     Args:
-        store: Folder of the runs; None for the store that the command line and the app use too.
+        store: Folder of the runs; None for the default store.
         name: Of the run.
-        steps_per_window: Training steps recorded in one window.
+        steps_per_window: Training steps in one window.
         every_steps: Steps from the start of one window to the start of the next.
-        warmup_steps: Steps before the first window; the first ones trace, compile and fill buffers.
-        memory_ceiling_mb: Memory that one window may add to the process, MB; windows get shorter when they come near.
-        max_cost_percent: Share of the time that recording and writing windows may cost, percent: where steps are so
-            short that windows every ``every_steps`` would cost more, they come less often. None takes them all.
+        warmup_steps: Steps before the first window, which trace, compile and fill buffers.
+        memory_ceiling_mb: Memory that one window may add to the process, MB; windows get shorter near it.
+        max_cost_percent: Share of the time that windows may cost, percent: where windows every ``every_steps`` would cost
+            more, they come less often. None for no limit.
 
     Raises:
         OptionsError: The windows do not fit.
@@ -235,7 +234,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
             raise PipelineLabError("Nothing is recorded yet; the run exists from the first training step on.")
         return self._session.recording.folder
 
-    # a loop of one's own
+    # custom loops
 
     def __enter__(self) -> "ProfileWindows":
         self._begin()
@@ -249,7 +248,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """Surround one training step, from asking for its batch to its result."""
+        """Surround one training step, from requesting its batch to its result."""
         self._enter_step()
         try:
             yield
@@ -257,7 +256,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
             self._leave_step()
 
     def steps(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield batches; a step lasts from asking for one to asking for the next."""
+        """Yield batches; a step lasts from requesting one to requesting the next."""
         iterator = iter(batches)
         try:
             while True:
@@ -293,7 +292,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
 
     def _begin(self) -> None:
         if self._session is not None:
-            raise PipelineLabError("This ProfileWindows has recorded its run; make another one for another training.")
+            raise PipelineLabError("This ProfileWindows has recorded its run; create another one for another training.")
         self._session = TrainingSession(
             self._store, self._name, self._options, self._warmup_steps, self._max_cost_share
         )
@@ -307,7 +306,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
         self._marker.enter_context(mark_step(self._step))
 
     def _drop_step(self) -> None:
-        """Leave a step that asked for a batch in vain; it does not count."""
+        """Leave a step that got no batch; it does not count."""
         marker, self._marker = self._marker, None
         if marker is not None:
             marker.close()

@@ -1,4 +1,4 @@
-"""Record some batches of any dataset: its graph is read and labelled, and a short run is recorded."""
+"""Record some batches of any dataset as a short run."""
 
 import shutil
 import sys
@@ -19,8 +19,8 @@ from pipeline_lab.runs.store import RunFolder, RunStore, end_run
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog
-from pipeline_lab.worker.note.failures import explain_user_error as name_failure
-from pipeline_lab.worker.prepare.device import JobDevice, describe_gpus
+from pipeline_lab.worker.note.failures import explain_user_error
+from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.prepare.user_errors import FirstBatch
 from pipeline_lab.worker.session import build_and_train, let_go
@@ -38,12 +38,12 @@ def record_dataset(
     Args:
         dataset: Yields batches; it is only read.
         step: What is done with each batch; None takes batches as fast as they come.
-        steps: Batches to take, beside a few before them and some to time pipeline and step apart.
+        steps: Batches to take, in addition to a few before them and some for the calibration.
         store: Where to keep the run.
         name: Of the run.
 
     Raises:
-        OptionsError: That is no dataset, or the number of steps is out of range.
+        OptionsError: It is not a dataset, or the number of steps is out of range.
         DataError: The dataset yields no batch.
         StoreError: The store cannot be written.
     """
@@ -52,9 +52,8 @@ def record_dataset(
     if step is not None and not callable(step):
         raise OptionsError(f"The step is a function of a batch, not an object of type {type(step).__name__}.")
     options = _options(name, steps)
-    gpus = describe_gpus()
-    device = JobDevice(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
-    environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, gpus)}
+    device = present_device()
+    environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, device.gpus)}
     folder = recordings.begin(store, name, tags=(TAG,), environment=environment)
     job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
     given = SimpleNamespace(make_dataset=lambda: dataset, step=step)
@@ -65,7 +64,7 @@ def record_dataset(
         end_run(folder, RunState.CANCELLED, "Interrupted; what was recorded is kept.")
         raise
     except BaseException as error:
-        sentence = name_failure(error, Path.cwd(), "The dataset or the step")
+        sentence = explain_user_error(error, Path.cwd(), "The dataset or the step")
         job.log.write(FailureEvent(sentence, "".join(traceback.format_exception(error))))
         end_run(folder, RunState.FAILED, sentence)
         raise
@@ -77,10 +76,10 @@ def record_dataset(
 
 
 def _options(name: str, steps: int) -> RunOptions:
-    # the target is not called: the dataset is here already
+    # the target is not called: the dataset exists already
     workload = {"kind": "module", "target": "__main__:explain"}
     document = {"name": name, "workload": workload, "training": {"steps": steps}}
-    steps = read_options(document).training.steps or 1  # refuses what is no number of steps
+    steps = read_options(document).training.steps or 1  # refuses an invalid number
     windows = {
         "steps_per_window": min(STEPS_PER_WINDOW, steps),
         "every_steps": max(STEPS_PER_WINDOW, steps // WINDOWS),

@@ -19,17 +19,17 @@ _RANKS = (
     ("PMI_RANK", "PMI_SIZE", ("PMI_JOBID", "HYDI_CONTROL_FD")),
     ("SLURM_PROCID", "SLURM_NTASKS", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
 )
-"""Variables of Open MPI, of MPICH and its kin, and of Slurm's ``srun``: rank, size, and what names the job."""
+"""Variables of Open MPI, MPICH-like launchers and Slurm's ``srun``: rank, size, and those that identify the job."""
 
 
 @dataclass(frozen=True)
 class JobProcess:
-    """One process among those of a job.
+    """One process of a job.
 
     Attributes:
-        rank: 0, 1, …; the first one owns the run.
+        rank: 0, 1, …; process 0 owns the run.
         size: Number of processes.
-        job: The same text in all of them, and in no other job that runs at the same time; empty for a lone process.
+        job: Key shared by the processes of this job alone; empty for a single process.
     """
 
     rank: int = 0
@@ -38,12 +38,12 @@ class JobProcess:
 
     @property
     def label(self) -> str:
-        """What tells this process's files from the others'; empty for a lone process."""
+        """Suffix of this process's files; empty for a single process."""
         return f".rank{self.rank}" if self.size > 1 else ""
 
 
 def find_process(environment: Mapping[str, str]) -> JobProcess:
-    """Read the launcher's variables; what they hold badly is as if it were not there."""
+    """Read the launcher's variables; malformed ones are ignored."""
     for rank_name, size_name, job_names in _RANKS:
         rank, size = _number(environment.get(rank_name)), _number(environment.get(size_name))
         if rank is not None and size is not None and 0 <= rank < size and size > 1:
@@ -53,7 +53,7 @@ def find_process(environment: Mapping[str, str]) -> JobProcess:
 
 
 def _from_tf_config(environment: Mapping[str, str]) -> JobProcess | None:
-    """Read ``TF_CONFIG``: chief and workers count, parameter servers and evaluators record runs of their own."""
+    """Read ``TF_CONFIG``: chief and workers share a run, parameter servers and evaluators record separate ones."""
     try:
         config = json.loads(environment.get("TF_CONFIG", ""))
         cluster, task = config["cluster"], config["task"]
@@ -80,13 +80,13 @@ ALONE = JobProcess()
 class Recording:
     """One process's part of a run.
 
-    Of several processes the first owns the run; the others write their tables and events into a folder of their own
-    inside it, and their traces beside the first one's. A process that finds no run to join begins one itself.
+    Of several processes the first owns the run; the others write tables and events into a subfolder, and traces beside
+    the first one's. A process that finds no run to join begins one.
 
     Attributes:
         folder: The whole run.
-        own: Where this process writes its tables and events; the same folder for the one that owns the run.
-        begun_s: When the run was begun, s since the epoch; the same for all its processes.
+        own: Where this process writes its tables and events; the run's folder for its owner.
+        begun_s: Start of the run, s since the epoch; the same for all its processes.
     """
 
     def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], process: JobProcess = ALONE) -> None:
@@ -104,35 +104,35 @@ class Recording:
         self.log = EventLog(self.own.events)
         if process.rank and self.is_owner:
             self.note(
-                f"No run of {process.job[:80]!r} was going after {recordings.JOIN_S:.0f} s; this one stands alone."
+                f"No run of {process.job[:80]!r} was live after {recordings.JOIN_S:.0f} s; this process records a separate run."
             )
 
     def note(self, sentence: str) -> None:
-        """Leave a sentence for the run's readers; a full disk swallows it."""
+        """Write a remark into the run; lost if the disk is full."""
         with contextlib.suppress(OSError):
             self.log.write(NoteEvent(sentence))
 
     def enter(self, phase: str) -> None:
-        """Tell readers what happens now; a full disk swallows it."""
+        """Report a phase; lost if the disk is full."""
         with contextlib.suppress(OSError):
             self.log.write(PhaseEvent(phase))
 
     def windows(self, profiler: Profiler) -> WindowRecorder:
-        """Return what records the windows of this process."""
+        """Return the recorder of this process's windows."""
         return WindowRecorder(
             self.folder, profiler, self.log, self.clock, process=self.process.label, scratch=self.own.scratch
         )
 
     def describe(self, environment: dict[str, Any]) -> None:
-        """Note what the job runs on, beside what is noted already."""
+        """Add to the environment of the run."""
         if self.is_owner:
-            with contextlib.suppress(Exception):  # the run may be gone, or the disk full; the job must not notice
+            with contextlib.suppress(Exception):  # a deleted run or a full disk must not affect the job
                 update_record(
                     self.folder, lambda record: replace(record, environment={**record.environment, **environment})
                 )
 
     def end(self, state: RunState, reason: str = "", exit_code: int | None = None) -> None:
-        """Write down how it ended; only the process that owns the run does."""
+        """Record how it ended; only the owner of the run does."""
         shutil.rmtree(self.own.scratch, ignore_errors=True)
         if not self.is_owner:
             return

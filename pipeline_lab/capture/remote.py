@@ -1,6 +1,6 @@
-"""Record windows from a job that runs already, through TensorFlow's profiler server in it.
+"""Record windows from a running job, through TensorFlow's profiler server in it.
 
-``python -m pipeline_lab.capture.remote RUN_FOLDER HOST:PORT`` records into a run that somebody else began, and ends it.
+``python -m pipeline_lab.capture.remote RUN_FOLDER HOST:PORT`` records into an existing run, and ends it.
 """
 
 import argparse
@@ -25,17 +25,17 @@ from pipeline_lab.worker.record.window_recorder import publish
 
 ELSEWHERE = "the job writes its traces itself, so it must see this store under the same path."
 GONE = "The job at {address} ended, or stopped answering, after {windows}; what was recorded is kept."
-EMPTY = "Window {number} is empty: the job answered, but TensorFlow did nothing in it meanwhile."
+EMPTY = "Window {number} is empty: the job answered, but TensorFlow ran nothing."
 IDLE = (
-    "Somebody listens at {address}, but no window holds anything: see whether that is the job's profiler server, and whether "
-    "the job trains."
+    "A server listens at {address}, but all windows are empty: check that it is the job's profiler server and that the job "
+    "trains."
 )
 NOBODY = (
     "Nothing answers at {address}; start TensorFlow's profiler server in the job "
-    "(`tf.profiler.experimental.server.start(PORT)`), or see whether a firewall is between."
+    "(`tf.profiler.experimental.server.start(PORT)`), or check for a firewall in between."
 )
 CONNECT_S = 5.0
-"""A machine that does not take a connection in this time is taken for gone."""
+"""A machine that accepts no connection in this time counts as gone."""
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 class _Series:
-    """Windows from one address, one after another."""
+    """A series of windows from one address."""
 
     def __init__(
         self, folder: RunFolder, log: EventLog, address: str, length_s: float, every_s: float, count: int
@@ -80,7 +80,7 @@ class _Series:
         """Record until the series is over; return how it ended.
 
         Raises:
-            CaptureError: Nobody answers, or there was nothing to record.
+            CaptureError: Nothing answers, or there was nothing to record.
         """
         self._log.write(PhaseEvent("importing"))
         import tensorflow as tf
@@ -94,8 +94,8 @@ class _Series:
             try:
                 self._record_window(number)
                 recorded += 1
-            except (tf.errors.OpError, RuntimeError) as error:  # which of the two depends on TensorFlow's version
-                if _listens(self._address):  # TensorFlow says the same of a job that did nothing meanwhile
+            except (tf.errors.OpError, RuntimeError) as error:  # depends on the TensorFlow version
+                if _listens(self._address):  # TensorFlow reports an idle job in the same way
                     self._log.write(NoteEvent(EMPTY.format(number=number)))
                 elif recorded:
                     return RunState.DONE, GONE.format(address=self._address, windows=_windows(recorded))
@@ -136,7 +136,7 @@ class _Series:
 
 
 def _listens(address: str) -> bool:
-    """Say whether somebody takes connections at ``HOST:PORT``."""
+    """Say whether ``HOST:PORT`` accepts connections."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()

@@ -23,16 +23,16 @@ class Sampler:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Stop; a full disk has cost the last rows, no more."""
+        """Stop; a full disk costs only the last rows."""
         with self._lock, contextlib.suppress(OSError):
             self._stack.close()
 
 
 class GpuInUse:
-    """Reads nothing before the job has a GPU, so that no other job's numbers are taken for its own.
+    """Reads nothing before the job has a GPU, so that another job's numbers are not taken for its own.
 
     Args:
-        is_used: Says whether the job has one.
+        is_used: Says whether the job has a GPU.
     """
 
     def __init__(self, is_used: Callable[[], bool]) -> None:
@@ -40,7 +40,7 @@ class GpuInUse:
         self._gpu: Gpu | None = None
 
     def read(self) -> GpuReading:
-        """Look at the GPU; each number is None where there is none."""
+        """Read the GPU; all numbers are None without one."""
         if self._gpu is None and self._is_used():
             self._gpu = Gpu(is_gpu=True)
         return GpuReading() if self._gpu is None else self._gpu.read()
@@ -49,11 +49,10 @@ class GpuInUse:
 def shows_gpu() -> bool:
     """Say whether TensorFlow shows a GPU to the job.
 
-    Before the job itself has had TensorFlow look for devices the answer is no: looking starts CUDA, which a job that
-    forks later could not bear.
+    False until the job has made TensorFlow list its devices: listing starts CUDA, which breaks a job that forks later.
     """
     tensorflow, context = (sys.modules.get(name) for name in ("tensorflow", "tensorflow.python.eager.context"))
-    if tensorflow is None or context is None:  # the job has not loaded it, so neither do we
+    if tensorflow is None or context is None:  # not loaded by the job
         return False
-    found = getattr(context.context_safe(), "_physical_devices", None)  # nothing public tells without looking
+    found = getattr(context.context_safe(), "_physical_devices", None)  # there is no public way without listing devices
     return found is not None and bool(tensorflow.config.get_visible_devices("GPU"))

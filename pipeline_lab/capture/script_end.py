@@ -16,15 +16,13 @@ from pipeline_lab.runs.run_events import FailureEvent
 NO_TENSORFLOW = "The script ended without TensorFlow, or right after it had loaded it; there was nothing to record."
 INTERRUPTED = "Interrupted (Ctrl-C); what was recorded is kept."
 PATIENCE_S = 60.0
-"""How long the script's exit may wait for the verdict."""
+"""Time that the script's exit may wait for the verdict."""
 
 
 class ScriptEnd:
-    """Ends the run when the script is over, however that came about.
+    """Ends the run when the script ends, for whatever reason; once, and not in a forked process.
 
-    What it says goes to standard error, from a process of its own: the script's streams and memory are left alone.
-
-    The run ends once, and not with a process that the script has forked.
+    The verdict goes to standard error from a separate process, which leaves the script's memory alone.
 
     Args:
         recording: The run.
@@ -38,20 +36,20 @@ class ScriptEnd:
         self._process, self._lock, self._is_over = os.getpid(), threading.RLock(), False
 
     def greet(self) -> None:
-        """Say where the recording goes."""
+        """Print the id of the run."""
         self._say(f"recording into run {self._recording.folder.id}")
 
     def warn(self, sentence: str) -> None:
-        """Say what may go wrong, and leave it in the run."""
+        """Print a warning, and write it into the run."""
         self._recording.note(sentence)
         self._say(sentence)
 
     def by_exit(self, code: int, reason: str = "", details: str = "") -> None:
-        """The script ended with that code; ``reason`` is why if it is not 0, ``details`` a traceback."""
+        """The script exited with that code; ``reason`` explains a code other than 0, ``details`` is a traceback."""
         self._end(RunState.FAILED if code else RunState.DONE, reason, code, details)
 
     def by_interrupt(self) -> None:
-        """Somebody pressed Ctrl-C."""
+        """The user pressed Ctrl-C."""
         self._end(RunState.CANCELLED, INTERRUPTED, None)
 
     def _end(self, state: RunState, reason: str, code: int | None, details: str = "") -> None:
@@ -68,7 +66,7 @@ class ScriptEnd:
                 self._recording.log.write(FailureEvent(reason, details))
         try:
             saw_tensorflow = self._finish()
-        except KeyboardInterrupt:  # Ctrl-C once more: what is being written is given up
+        except KeyboardInterrupt:  # a second Ctrl-C: stop writing
             self._recording.end(state, reason, code)
             raise
         if not saw_tensorflow:
@@ -89,15 +87,15 @@ class ScriptEnd:
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                cwd=folder,  # not the script's, whose files may bear the names of modules
+                cwd=folder,  # in the script's folder, files could shadow modules
                 env=child_environment(),
                 timeout=PATIENCE_S,
-                start_new_session=True,  # Ctrl-C at the terminal ends it through this process alone, without a traceback
+                start_new_session=True,  # so that Ctrl-C reaches it only through this process, without a traceback
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            self._say(f"the verdict takes longer; `pipeline-lab analyze {folder}` gives it")
-        except (OSError, KeyboardInterrupt):  # the script's own end is what counts
+            self._say(f"the verdict takes longer; run `pipeline-lab analyze {folder}`")
+        except (OSError, KeyboardInterrupt):  # the script's own exit matters more
             self._say(f"the run is {folder}")
 
     def _say(self, words: str) -> None:

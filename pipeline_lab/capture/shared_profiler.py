@@ -1,4 +1,7 @@
-"""TensorFlow's profiler inside somebody else's process: there is one per process, and the job's own sessions go first."""
+"""TensorFlow's profiler in the user's process: there is one per process, and the job's own sessions take precedence.
+
+TensorFlow's ``start`` and ``stop`` take a lock of their module, so a lock in its place notices every use.
+"""
 
 import threading
 from collections.abc import Callable
@@ -10,12 +13,12 @@ _ours = threading.local()
 
 
 class YieldingLock:
-    """Stands for TensorFlow's profiler lock; whoever else takes it finds the profiler free.
+    """Replaces TensorFlow's profiler lock; other users find the profiler free.
 
     Args:
         inner: TensorFlow's own lock.
-        pause: Gives the profiler away; returns when it is free.
-        resume: Says that the caller is through.
+        pause: Releases the profiler; returns when it is free.
+        resume: Called when the other user is done.
     """
 
     def __init__(
@@ -37,12 +40,12 @@ class YieldingLock:
 
 
 def is_ours() -> bool:
-    """Say whether the calling thread uses the profiler for us."""
+    """Say whether the calling thread uses the profiler for Pipeline Lab."""
     return bool(getattr(_ours, "depth", 0))
 
 
 class ours:  # noqa: N801 (reads as a statement)
-    """Marks what the calling thread does inside the block as our own use of the profiler."""
+    """Marks the calling thread's use of the profiler in the block as Pipeline Lab's."""
 
     def __enter__(self) -> None:
         _ours.depth = getattr(_ours, "depth", 0) + 1
@@ -52,7 +55,7 @@ class ours:  # noqa: N801 (reads as a statement)
 
 
 def make_room_for_others(pause: Callable[[], None], resume: Callable[[], None]) -> None:
-    """Put our lock in the place of TensorFlow's; where a version has none, its sessions may meet ours."""
+    """Replace TensorFlow's lock; without one in this version, sessions may collide."""
     from tensorflow.python.profiler import profiler_v2
 
     inner = getattr(profiler_v2, "_profiler_lock", None)
@@ -61,17 +64,17 @@ def make_room_for_others(pause: Callable[[], None], resume: Callable[[], None]) 
 
 
 _starting = threading.Lock()
-"""Held between a look at the profiler and its start: ``watch`` and ``ProfileWindows`` may record in one process."""
+"""Held from checking the profiler to its start: ``watch`` and ``ProfileWindows`` may record in one process."""
 
 
 class SharedProfiler:
-    """Starts and stops sessions of ``tf.profiler.experimental`` that make room for the job's own."""
+    """Starts and stops sessions of ``tf.profiler.experimental`` that yield to the job's own."""
 
     def start(self, logdir: Path) -> None:
         """Start a session.
 
         Raises:
-            tf.errors.AlreadyExistsError: The job has one, or somebody records through its profiler server.
+            tf.errors.AlreadyExistsError: The job has a session, or its profiler server has.
         """
         import tensorflow as tf
 
@@ -80,7 +83,7 @@ class SharedProfiler:
             try:
                 tf.profiler.experimental.start(str(logdir))
             except tf.errors.AlreadyExistsError:
-                if was_free:  # TensorFlow (2.21) keeps what did not start, and refuses the job's own sessions for it
+                if was_free:  # TensorFlow (2.21) keeps the failed session and refuses others because of it
                     tf.profiler.experimental.stop(save=False)
                 raise
 
@@ -92,7 +95,7 @@ class SharedProfiler:
 
 
 def _is_free() -> bool:
-    """Say whether TensorFlow's module holds no session; false where a version keeps it elsewhere."""
+    """Say whether TensorFlow's module has no session; false if this version keeps it elsewhere."""
     from tensorflow.python.profiler import profiler_v2
 
     return getattr(profiler_v2, "_profiler", profiler_v2) is None

@@ -33,7 +33,7 @@ from pipeline_lab.worker.note.failures import explain_user_error, gist, place_of
 
 
 def run_script(path: str, arguments: list[str]) -> None:
-    """Run a file; whatever it raises comes through.
+    """Run a file; its exceptions pass through.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -51,13 +51,13 @@ def run_script(path: str, arguments: list[str]) -> None:
     sys.argv[:] = [path, *arguments]
     _look_first_in(Path(path).resolve().parent)
     sys.modules["__main__"] = main
-    exec(compile(text, absolute, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 (it is what the user asked for)
+    exec(compile(text, absolute, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 (requested by the user)
 
 
 def run_module(name: str, arguments: list[str]) -> None:
-    """Run a module as ``python -m`` does, by the function that it calls too; whatever it raises comes through.
+    """Run a module as ``python -m`` does, by the same function; its exceptions pass through.
 
-    ``runpy.run_module`` takes ``__main__`` away when the module is through, but its threads and exit handlers live on.
+    ``runpy.run_module`` removes ``__main__`` when the module ends, while its threads and exit handlers still run.
     """
     sys.argv[:] = [name, *arguments]
     _look_first_in(Path.cwd())
@@ -66,13 +66,13 @@ def run_module(name: str, arguments: list[str]) -> None:
 
 
 def _look_first_in(folder: Path) -> None:
-    """Search a folder before all others, unless Python was told to search none on its own (``PYTHONSAFEPATH``)."""
+    """Search a folder first, unless ``PYTHONSAFEPATH`` is set."""
     if not sys.flags.safe_path:
         sys.path[0] = str(folder)
 
 
 def hide_own_frames() -> None:
-    """Leave the frames of this package's runner out of the traceback of an error that ends the script."""
+    """Leave this package's frames out of the traceback of an error that ends the script."""
     before = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -88,15 +88,15 @@ SURE_LOOKS = 5
 
 
 class Standstill:
-    """Looks at where the main thread stands, about once a second.
+    """Checks once a second where the main thread is, and reports when it is stuck in one call, waiting for a batch say.
 
-    The same instruction look after look may still be one call after the other, whose frames happen to lie at one
-    address. Only then is the frame itself held for some looks, which shows that it is one call; to hold it all the time
-    would keep the script's variables alive.
+    The same instruction at every check may still be many calls, whose frames happen to have one address. Only then is the
+    frame itself held for some checks, to prove that it is one call; holding it always would keep the script's variables
+    alive.
 
     Args:
         home: The folder below which code is the user's.
-        tell: Takes the sentence, once for each standstill.
+        tell: Takes the sentence, once per standstill.
     """
 
     def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
@@ -107,7 +107,7 @@ class Standstill:
         self._looks, self._is_told = 0, False
 
     def look(self, now_s: float) -> None:
-        """Look, if it is time to; ``now_s`` comes from a clock that only goes forward."""
+        """Check, if it is due; ``now_s`` comes from a monotonic clock."""
         if now_s < self._due_s:
             return
         self._due_s = now_s + LOOK_S
@@ -126,7 +126,7 @@ class Standstill:
         if place:
             length = format_duration((now_s - self._since_s) * NS_PER_S)
             self._tell(
-                f"Python has stood at {place} for {length}, inside one call; if a batch is asked for there, none came."
+                f"Python has been at {place} for {length}, in one call; if it requests a batch there, none arrived."
             )
 
 
@@ -170,7 +170,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 class Watcher:
-    """The side thread: waits for TensorFlow, then opens and closes windows until the script is over.
+    """The side thread: waits for TensorFlow, then opens and closes windows until the script ends.
 
     Args:
         home: The folder below which code is the user's.
@@ -186,7 +186,7 @@ class Watcher:
         self._thread.start()
 
     def finish(self) -> bool:
-        """Write the window that is open, if any; return, when all is on disk, whether there was TensorFlow to record."""
+        """Write the open window, if any; return whether the script loaded TensorFlow."""
         self._end.set()
         self._thread.join()
         return self._saw_tensorflow
@@ -195,7 +195,7 @@ class Watcher:
         try:
             if self._wait_for_tensorflow():
                 self._record()
-        except Exception as error:  # the script must not notice
+        except Exception as error:  # must not affect the script
             self._recording.note(f"Recording stopped ({type(error).__name__}: {error}); the script went on.")
 
     def _wait_for_tensorflow(self) -> bool:
@@ -205,7 +205,7 @@ class Watcher:
         return False
 
     def _record(self) -> None:
-        from pipeline_lab.capture.live_iterators import note_new_iterators  # first: the script goes on meanwhile
+        from pipeline_lab.capture.live_iterators import note_new_iterators  # first, because the script continues
 
         note_new_iterators()
         from pipeline_lab.capture.clock_windows import ClockWindows
@@ -237,7 +237,7 @@ class Watcher:
         finally:
             windows.finish()
             sampler.close()
-        if is_stopped:  # not before: the end clears away where the last window is being written
+        if is_stopped:  # last, because it deletes the folder that the last window is written to
             recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
 
 
@@ -246,7 +246,7 @@ CEILING_MB = 200
 
 
 def _is_loaded(name: str) -> bool:
-    """Say whether a module is imported to its end."""
+    """Say whether a module is completely imported."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
     return spec is not None and not getattr(spec, "_initializing", False)
@@ -274,7 +274,7 @@ def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd) -> None:
 
 
 def _run_to_its_end(run: Callable[[str, list[str]], None], target: str, arguments: list[str]) -> None:
-    """Run the script, and wait for the threads that it leaves; not after an error, of which it tells at once."""
+    """Run the script, and wait for its remaining threads; after an error, don't wait."""
     try:
         run(target, arguments)
     except SystemExit as error:
@@ -285,12 +285,12 @@ def _run_to_its_end(run: Callable[[str, list[str]], None], target: str, argument
 
 
 def _home(target: str) -> Path:
-    """Return the folder below which code is the user's own."""
+    """Return the folder below which code is the user's."""
     return Path(target).resolve().parent if Path(target).is_file() else Path.cwd()
 
 
 def _wait_for_threads() -> None:
-    """Wait for the script's own threads, as the interpreter does at its end; those of pools end with it."""
+    """Wait for the script's threads, as the interpreter does at its end; threads of pools end with it."""
     pooled = {*_threads_of("thread", "_threads_queues"), *_threads_of("process", "_threads_wakeups")}
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon and thread not in pooled:
@@ -298,19 +298,19 @@ def _wait_for_threads() -> None:
 
 
 def _threads_of(kind: str, table: str) -> list[Any]:
-    """Return the threads of all pools of a kind, which the interpreter ends before it waits for any other."""
+    """Return the threads of all pools of a kind, which the interpreter ends before it waits for others."""
     return list(getattr(sys.modules.get(f"concurrent.futures.{kind}"), table, ()))
 
 
 def _tell_of_hard_exits(ending: ScriptEnd) -> None:
-    """Write what is open before ``os._exit`` ends this process."""
+    """End the recording before ``os._exit`` ends this process."""
     leave: Callable[[int], NoReturn] = os._exit
 
     def leave_in_order(status: int) -> NoReturn:
         frame = sys._getframe(1)
         place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
         with contextlib.suppress(Exception):
-            ending.by_exit(status, f"The script left by os._exit({status}) at {place}.")
+            ending.by_exit(status, f"The script called os._exit({status}) at {place}.")
         leave(status)
 
     os._exit = leave_in_order

@@ -1,1 +1,1 @@
-"""Inside the job process: the only room, with `capture`, that imports TensorFlow."""
+"""Inside the job process. Only this room and `capture` import TensorFlow."""

@@ -1,6 +1,6 @@
 """``python -m pipeline_lab.worker RUN_FOLDER``, or ``--wait`` to load everything and read the folder from stdin.
 
-A waiting worker prints ``ready`` when it is, then blocks for one line; at the end of its input it leaves.
+A waiting worker prints ``ready``, then reads one line; at the end of its input it exits.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def main() -> None:
 def _wait_for_folder() -> Path | None:
     if not load_quietly():
         leave(1)
-    print(READY, flush=True)  # noqa: T201, this is the answer that the launcher reads
+    print(READY, flush=True)  # noqa: T201, read by the supervisor
     line = sys.stdin.readline().rstrip("\n")
     return Path(line) if line else None
 

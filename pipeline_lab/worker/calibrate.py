@@ -18,23 +18,23 @@ from pipeline_lab.worker.train.training_steps import Batch, StepCalls, Trainer
 
 BUDGET_NS = 200_000_000
 PATIENCE_NS = 10_000_000_000
-"""A pipeline whose first batch takes longer is not asked for a second one."""
+"""After a slower first batch, no second one is requested."""
 END_S = 2.0
-"""A pipeline that takes longer to end is left to itself."""
+"""Longest wait for the end of a pipeline."""
 WARMUP_STEPS = 2
 MIN_STEPS = 2
 
 
 @dataclass(frozen=True)
 class PipelineTime:
-    """The pipeline drained with nothing else running.
+    """Times of the pipeline alone.
 
     Attributes:
-        batch: The last batch that came.
+        batch: The last batch.
         first_batch_ns: From the start to the first batch: files opened, shuffle buffer filled.
-        batch_ns: Mean time of the batches after it, None if there was none.
-        batches: Batches after the first.
-        batch_cpu_ns: Mean processor time of the process for each of them, None if there was none.
+        batch_ns: Mean time of later batches, None without any.
+        batches: Number of later batches.
+        batch_cpu_ns: Mean CPU time of the process for each of them, None without any.
     """
 
     batch: Batch
@@ -46,10 +46,10 @@ class PipelineTime:
 
 @dataclass(frozen=True)
 class StepTime:
-    """The step on one batch, over and over.
+    """Times of the step on one batch, repeated.
 
     Attributes:
-        step_ns, step_cpu_ns: Mean time of a step, and mean processor time of the process.
+        step_ns, step_cpu_ns: Mean time of a step, and mean CPU time of the process.
         steps: How many were timed.
     """
 
@@ -61,12 +61,12 @@ class StepTime:
 def calibrate(
     trainer: Trainer, steps: StepCalls, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]
 ) -> CalibrationEvent:
-    """Time pipeline and step apart from each other; leaves the trainer as it was.
+    """Time pipeline and step separately; the trainer's state is restored.
 
     Args:
         trainer: The step.
-        steps: How it is called.
-        make_dataset: Builds a pipeline of its own for this, so that the job's caches stay untouched.
+        steps: Calls the step.
+        make_dataset: Builds a separate pipeline, so that the job's caches stay untouched.
         hold: Puts a batch into the device's memory.
 
     Raises:
@@ -86,11 +86,10 @@ def calibrate(
 
 
 def time_pipeline(dataset: Any) -> PipelineTime:
-    """Drain a pipeline for a while, first batch apart.
+    """Drain a pipeline for a while, and time its first batch separately.
 
-    Its end is waited for, since until then its threads go on making elements, which would slow down what is timed next. Not
-    for long, though, and then it is left to a thread: destroying an iterator waits for the autotuner's next round, which
-    takes as long as the iterator has lived.
+    Its end is waited for, but not for long, since its threads slow down what is timed next. The rest is left to a thread:
+    destroying an iterator waits for the autotuner's next round, which takes as long as the iterator has existed.
 
     Raises:
         DataError: It yields no batch at all.
@@ -117,7 +116,7 @@ def time_pipeline(dataset: Any) -> PipelineTime:
 
 
 def time_step(trainer: Trainer, steps: StepCalls, batch: Batch) -> StepTime:
-    """Time the step on one batch over and over; what it learns from that is undone."""
+    """Time the step on one batch, repeated; its training is undone."""
     state = trainer.save_state()
     for _ in range(WARMUP_STEPS):
         trainer.read(steps.repeat(batch, 1))
@@ -136,7 +135,7 @@ def time_step(trainer: Trainer, steps: StepCalls, batch: Batch) -> StepTime:
 
 
 def _steps_together(trainer: Trainer, steps: StepCalls, batch: Batch) -> int:
-    """Return how many steps to take in one call: as many as in training, but no more than the budget has room for."""
+    """Return the steps per call: as in training, but within the budget."""
     if steps.per_call == 1:
         return 1
     begun_ns = time.perf_counter_ns()
@@ -146,17 +145,17 @@ def _steps_together(trainer: Trainer, steps: StepCalls, batch: Batch) -> int:
 
 
 KEPT_PERCENT = 1.0
-"""Of the files; less does not count as kept."""
+"""Share of the files below which they count as dropped."""
 _FAILED = ctypes.c_void_p(-1).value
 
 
 @dataclass(frozen=True)
 class Dropping:
-    """What became of files that were to leave the page cache.
+    """Result of dropping files from the page cache.
 
     Attributes:
         size_bytes: Of all files.
-        kept_bytes: Of them, still in the page cache; None where the system does not tell.
+        kept_bytes: Of them, still in the page cache; None if unknown.
     """
 
     size_bytes: int
@@ -170,15 +169,18 @@ class Dropping:
 
     @property
     def is_cold(self) -> bool:
-        """Whether the files will be read from the disk, as far as the system tells."""
+        """Whether the files will be read from disk, as far as known."""
         return self.size_bytes > 0 and self.kept_percent is not None and self.kept_percent <= KEPT_PERCENT
 
 
 def cool(job: Job, paths: Sequence[str]) -> str | None:
-    """Drop a job's files from the page cache if it asks for that; say where the system did not comply.
+    """Drop a job's files from the page cache if requested, and report if that failed.
+
+    ``posix_fadvise(POSIX_FADV_DONTNEED)`` is advice: what is in memory anyway (tmpfs), in use elsewhere or cached elsewhere (a
+    network file system, a virtual machine's host) stays. ``mincore`` counts what is left.
 
     Returns:
-        How the files lie now: ``cold``, ``warm`` where nothing was asked for, None where that is not known.
+        The state of the page cache: ``cold``, ``warm`` if nothing was requested, None if unknown.
     """
     if job.options.training.page_cache == "warm":
         return "warm"
@@ -186,21 +188,21 @@ def cool(job: Job, paths: Sequence[str]) -> str | None:
     if dropped.is_cold:
         return "cold"
     if dropped.kept_bytes is None:
-        kept = "does not tell whether the data files have left the page cache"
+        kept = "does not say whether the data files have left the page cache"
     elif not dropped.size_bytes:
         kept = "found no data file that could be dropped"
     else:
         kept = f"kept {format_bytes(dropped.kept_bytes)} of {format_bytes(dropped.size_bytes)} of the data files"
     job.log.write(
         NoteEvent(
-            f"The page cache was to be cold, but the system {kept}: what is mapped, or lies in memory or on a network, stays."
+            f"A cold page cache was requested, but the system {kept}; mapped files, and files in memory or on a network, stay."
         )
     )
     return None
 
 
 def drop(paths: Iterable[str]) -> Dropping:
-    """Ask the system to forget files, those inside of folders too; what was not written yet is written first."""
+    """Drop files, and those inside folders, from the page cache; unwritten data is written first."""
     size_bytes, kept_bytes = 0, 0
     is_known = True
     for path in _files(paths):
@@ -219,7 +221,7 @@ def drop(paths: Iterable[str]) -> Dropping:
 
 
 def count_cached(descriptor: int, length: int) -> int | None:
-    """Return how many bytes of an open file lie in the page cache; None where the system does not tell."""
+    """Return how many bytes of an open file are in the page cache; None if unknown."""
     if not length:
         return 0
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""What every part of a running job needs to know, and the request to stop it."""
+"""A running job, as all of its parts see it, and the request to stop it."""
 
 import signal
 import time
@@ -15,17 +15,17 @@ if TYPE_CHECKING:  # the stop request is needed where pydantic is not
 
 
 class StopRequestedError(Exception):
-    """The job was asked to stop before it trained; nothing went wrong."""
+    """The job was asked to stop before it trained."""
 
 
 class StopRequest:
-    """Remembers that the job shall end."""
+    """Records a request to stop the job."""
 
     def __init__(self) -> None:
         self.is_set = False
 
     def listen(self) -> None:
-        """Let SIGTERM set the request; call on the main thread."""
+        """Let SIGTERM request the stop; call from the main thread."""
         signal.signal(signal.SIGTERM, self._set)
 
     def request(self) -> None:
@@ -33,10 +33,10 @@ class StopRequest:
         self.is_set = True
 
     def check(self) -> None:
-        """Leave the preparation of a job that nobody wants any more.
+        """End the preparation of a job that was asked to stop.
 
         Raises:
-            StopRequestedError: The request is there.
+            StopRequestedError: It was.
         """
         if self.is_set:
             raise StopRequestedError
@@ -47,7 +47,7 @@ class StopRequest:
 
 @dataclass(frozen=True)
 class Job:
-    """One run, while it is being made."""
+    """A run in progress."""
 
     folder: RunFolder
     options: "RunOptions"
@@ -56,7 +56,7 @@ class Job:
     clock: Clock
 
     def enter(self, phase: str) -> None:
-        """Tell readers what happens next; a job that shall stop goes no further.
+        """Report the next phase, unless the job was asked to stop.
 
         Raises:
             StopRequestedError: The job was asked to stop.
@@ -65,6 +65,6 @@ class Job:
         self.log.write(PhaseEvent(phase))
 
     def pause(self) -> None:
-        """Spend the time that the workload's Python takes after a call, if it takes any."""
+        """Spend the Python time that the workload sets between calls, if any."""
         if python_ms := self.options.workload.pause_ms:
             time.sleep(python_ms / 1e3)

@@ -1,7 +1,4 @@
-"""Run one job from its folder and leave a readable run, however it ends.
-
-A worker that loads TensorFlow before its job is known, without getting in anybody's way.
-"""
+"""Run one job from its folder, and leave a readable run however it ends; or load TensorFlow before the job is known."""
 
 import contextlib
 import importlib
@@ -25,10 +22,10 @@ from pipeline_lab.worker.record.own_process import lower_own_priority
 
 
 def run_job(path: Path) -> int:
-    """Do what the run in that folder asks for.
+    """Run the job of a run folder.
 
     Returns:
-        The process's exit code: 0 for a job that ended or was asked to end, 1 for one that failed.
+        The exit code: 0 for a job that ended or was asked to stop, 1 for one that failed.
     """
     folder = RunFolder(path)
     _redirect_output(folder)
@@ -48,11 +45,10 @@ def run_job(path: Path) -> int:
 
 
 def leave(exit_code: int) -> None:
-    """End the process at once.
+    """End the process and its children at once.
 
-    All files are closed by now. An orderly exit would wait for tf.data's threads, which may be in the middle of a
-    long read, and tear the interpreter down under those that are in a Python function. Processes that the pipeline
-    started are ended first.
+    All files are closed by now. An orderly exit would wait for tf.data's threads, which may be in a long read, and would
+    tear down the interpreter under those that run Python.
     """
     for child in multiprocessing.active_children():
         child.kill()
@@ -67,7 +63,7 @@ def _run(folder: RunFolder, log: EventLog) -> None:
     with contextlib.suppress(StopRequestedError):
         if record.kind is RunKind.RACE:
             race = read_race_options(document)
-            from pipeline_lab.worker.race.race_session import run_race  # takes seconds unless a spare has done it
+            from pipeline_lab.worker.race.race_session import run_race  # takes seconds unless loaded by a spare
 
             run_race(folder, race, log, stop)
         else:
@@ -78,7 +74,7 @@ def _run(folder: RunFolder, log: EventLog) -> None:
 
 
 def _redirect_output(folder: RunFolder) -> None:
-    """Send what TensorFlow and Python print to the run's log."""
+    """Send the output of TensorFlow and Python to the run's log."""
     with folder.log.open("ab") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())
@@ -88,10 +84,10 @@ READY = "ready"
 
 
 def load_quietly() -> bool:
-    """Import all that a job needs on a thread of low priority; say whether that worked.
+    """Import everything that a job needs on a thread of low priority; return whether that worked.
 
-    The priority belongs to the thread alone: the main thread, which runs the job later, keeps its own. No device is
-    touched, so that a waiting worker holds none of a GPU's memory.
+    The main thread, which runs the job later, keeps its priority. No device is touched, so that a waiting worker holds no
+    GPU memory.
     """
     errors: list[BaseException] = []
 

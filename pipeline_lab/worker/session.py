@@ -39,12 +39,12 @@ from pipeline_lab.workloads.workload import Workload
 
 
 class Checkpoints:
-    """Keeps the latest checkpoint of a job in its scratch folder.
+    """Writes checkpoints on the training thread, as most scripts do; only the latest is kept.
 
     Args:
         trainer: Whose weights are written.
         folder: Where to.
-        every: Steps between two; None writes none.
+        every: Steps between two checkpoints; None for none.
     """
 
     def __init__(self, trainer: Trainer, folder: Path, every: int | None) -> None:
@@ -52,7 +52,7 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(weights=trainer.weights()) if every else None
 
     def after_steps(self, first: int, last: int) -> None:
-        """Write one if it became due with one of these steps."""
+        """Write a checkpoint if one became due with these steps."""
         if self._checkpoint is not None and is_due(self._every, first, last + 1):
             self._checkpoint.write(self._path)
 
@@ -64,7 +64,7 @@ def run_session(job: Job) -> None:
     """Prepare data, pipeline and step, then train.
 
     Raises:
-        PipelineLabError: Something that the user can act on.
+        PipelineLabError: The user can act on it.
         StopRequestedError: The job was asked to stop before it trained.
     """
     options = job.options
@@ -83,7 +83,7 @@ def run_session(job: Job) -> None:
 
 
 def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list[str], tables: list[DataFile]) -> None:
-    """Build dataset and step, time them apart from each other if asked to, then train."""
+    """Build dataset and step, calibrate if requested, then train."""
     job.enter("building")
     note_missing_gpu(job, device)
     data, read = JobData(job, pipeline, paths), [*paths, *(table.path for table in tables)]
@@ -100,7 +100,7 @@ def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list
         event = calibrate(trainer, steps, lambda: trainer.distribute(data.calibration()), device.hold)
         job.log.write(replace(event, page_cache=page_cache))
     job.stop.check()
-    if page_cache is not None:  # what the system did not do the first time it will not do now
+    if page_cache is not None:  # a second request would not help
         cool(job, read)
     _train(job, device, trainer, steps, data, dataset)
 
@@ -143,40 +143,40 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
 
 
 def describe_run(folder: RunFolder, device: JobDevice) -> None:
-    """Note what the run runs on."""
+    """Record the environment of the run."""
     environment = describe_environment(device.name, device.gpus)
     update_record(folder, lambda record: replace(record, environment=environment))
 
 
 def describe_code(folder: RunFolder, pipeline: UserPipeline) -> None:
-    """Note which version of the user's module the run runs."""
+    """Record the version of the user's module."""
     code = {"workload_code": pipeline.code}
     update_record(folder, lambda record: replace(record, environment={**record.environment, **code}))
 
 
 def note_missing_gpu(job: Job, device: JobDevice) -> None:
-    """Say that batches are not copied ahead to a GPU where there is none."""
+    """Report that prefetch_to_device has no GPU to copy to."""
     if job.options.pipeline.find("prefetch_to_device") and not device.is_gpu:
         job.log.write(NoteEvent("There is no GPU to copy to: prefetch_to_device prefetches into host memory instead."))
 
 
 def mark_running(folder: RunFolder) -> None:
-    """Say that the preparation is over."""
+    """Mark the run as running."""
     update_record(folder, _running)
 
 
 def carries_ids(job: Job, dataset: Any) -> bool:
-    """Say whether examples carry file and record; what is called ``id`` in a user's own dataset is something else."""
+    """Say whether examples carry file and record; an ``id`` in the dataset of a user's module means something else."""
     return job.options.profiling.sample_probe and job.options.is_assembled and "id" in dataset.element_spec
 
 
 def keep(iterator: Any) -> None:
-    """Let an iterator live as long as the process: destroying one waits for its autotuner's next round, up to a minute."""
+    """Keep an iterator until the process ends: destroying one waits for its autotuner's next round, up to a minute."""
     _KEPT.append(iterator)
 
 
 def let_go() -> threading.Thread:
-    """Give up the iterators that are kept, on a thread that waits for their ends; for processes that live on."""
+    """Give up the kept iterators, on a thread that waits for their ends."""
     kept = list(_KEPT)
     _KEPT.clear()
     return clear_on_thread(kept)
@@ -190,7 +190,7 @@ def _running(record: RunRecord) -> RunRecord:
 
 @contextlib.contextmanager
 def explaining_damage(workload: Workload, files: list[DataFile], stop: StopRequest) -> Iterator[None]:
-    """Turn TensorFlow's word for what is wrong with the data into file and record."""
+    """Turn TensorFlow's errors about the data into ones that name file and record."""
     try:
         yield
     except tf.errors.DataLossError:
@@ -198,7 +198,7 @@ def explaining_damage(workload: Workload, files: list[DataFile], stop: StopReque
         if damage is None:
             raise
         raise damage from None
-    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # its words about a binary record cannot be decoded
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # its message about a binary record may not decode
         damage = find_misfit(workload, files, stop)
         if damage is None:
             raise

@@ -46,7 +46,7 @@ def test_a_run_ends_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     recording = Recording(RunStore(tmp_path), "train.py", tags=())
     ending = ScriptEnd(recording, lambda: False, is_quiet=False)
     ending.by_exit(0)
-    ending.by_exit(3, "The script left by os._exit(3) at train.py, line 9.", "Traceback …")
+    ending.by_exit(3, "The script called os._exit(3) at train.py, line 9.", "Traceback …")
     assert capsys.readouterr().err == f"pipeline-lab: {NO_TENSORFLOW}\n"
     assert [type(event) for event in read_events(recording.folder.events)] == [NoteEvent]
 

@@ -203,8 +203,8 @@ def test_one_call_that_does_not_return_is_told_once_with_its_line() -> None:
     thread.start()
     thread.join()  # where the main thread stands meanwhile
     (sentence,) = said
-    assert sentence.startswith("Python has stood at test_watch_script.py, line ")
-    assert "for 65 s, inside one call" in sentence
+    assert sentence.startswith("Python has been at test_watch_script.py, line ")
+    assert "for 65 s, in one call" in sentence
 
 
 def test_call_after_call_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,13 +16,13 @@ def test_a_recording_ends_with_its_place_the_next_commands_and_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = recordings.begin(RunStore(tmp_path), "train.py", tags=())
-    end_run(folder, RunState.FAILED, "The script left by os._exit(3) at train.py, line 7.", 3)
+    end_run(folder, RunState.FAILED, "The script called os._exit(3) at train.py, line 7.", 3)
     SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
     close(folder)
     out, err = capsys.readouterr()
     assert out == ""
     reason, place, _, _, verdict, *_ = err.splitlines()
-    assert reason == "The script left by os._exit(3) at train.py, line 7."
+    assert reason == "The script called os._exit(3) at train.py, line 7."
     assert verdict.startswith("The device waits for input 60 % of the time")
     assert place == f"Run {folder.id} is in {tmp_path}. Next:"
     assert f"pipeline-lab analyze {folder.path}" in err

@@ -111,7 +111,7 @@ def test_a_job_that_does_not_ask_drops_nothing(tmp_path: Path, monkeypatch: pyte
     [
         (Dropping(10**9, 10**6), "cold", None),
         (Dropping(10**9, 6 * 10**8), None, "the system kept 600 MB of 1 GB of the data files"),
-        (Dropping(10**9, None), None, "the system does not tell whether the data files have left"),
+        (Dropping(10**9, None), None, "the system does not say whether the data files have left"),
         (Dropping(0, 0), None, "the system found no data file that could be dropped"),
     ],
 )

@@ -366,7 +366,7 @@ def test_a_process_that_is_killed_is_an_error_and_no_standstill(ask_tensorflow: 
     workload = GeneratorWorkload(example_ms=1, producer="processes", workers=2)
     options = _json(workload, ReadStage(), RepeatStage(), BatchStage(size=4))
     explained = ask_tensorflow("kill_a_process", options=options)
-    assert explained.startswith("A process that makes examples ended all at once")
+    assert explained.startswith("A process that produces examples was killed")
 
 
 def test_names_go_through_an_evaluation_unharmed(ask_tensorflow: Ask) -> None:

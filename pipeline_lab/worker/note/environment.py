@@ -1,4 +1,4 @@
-"""What the job runs on, as kept in ``run.json``."""
+"""Describe the machine and the software of a run, for ``run.json``."""
 
 import os
 import platform
@@ -16,9 +16,8 @@ def describe_environment(device: str | None, gpus: list[dict[str, Any]]) -> dict
     """Describe the machine and the software.
 
     Args:
-        device: Name of the device that trains; None where asking TensorFlow would change what the job does, and then
-            devices are left out.
-        gpus: Name and memory of each GPU that the job can see.
+        device: Name of the training device; None leaves devices out, where listing them would affect the job.
+        gpus: Name and memory of each visible GPU.
     """
     return {
         "host": socket.gethostname(),

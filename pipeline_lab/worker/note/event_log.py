@@ -10,7 +10,7 @@ from pipeline_lab.runs.run_events import Event, format_event
 
 
 class Clock:
-    """Nanoseconds since the epoch that never jump, even when the system's time is set during the job."""
+    """Nanoseconds since the epoch that never jump, even when the system time is changed."""
 
     def __init__(self) -> None:
         self._offset_ns = time.time_ns() - time.perf_counter_ns()
@@ -20,7 +20,7 @@ class Clock:
 
 
 class EventLog:
-    """Append events; safe to use from several threads, each line reaches the file at once."""
+    """Appends events, each line at once. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class EventLog:
         """Append one event.
 
         Raises:
-            OSError: The disk is full; the file is as it was before.
+            OSError: The disk is full; the file is unchanged.
         """
         line = format_event(event).encode()
         with self._lock:

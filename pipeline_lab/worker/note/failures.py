@@ -16,47 +16,47 @@ from pipeline_lab.worker.note.event_log import EventLog
 
 _OWN = (f"{Path(__file__).resolve().parents[2]}{os.sep}", "<frozen ")
 _UNSAID: dict[type[BaseException], str] = {StopIteration: "the data had ended"}
-"""What errors mean that say nothing."""
+"""Meaning of errors without a message."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-"""A line of a traceback; TensorFlow quotes that of a Python function of a pipeline in its own message."""
+"""A line of a traceback, which TensorFlow quotes in its message about a Python function."""
 
 
 def user_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """Return a traceback from its first frame that is neither ours nor the import machinery's."""
+    """Return a traceback from its first frame outside this package and the import machinery."""
     while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_OWN):
         traceback = traceback.tb_next
     return traceback
 
 
 def explain_user_error(error: BaseException, home: Path, subject: str) -> str:
-    """Say in one sentence what ended somebody's code, with file and line where they lie below ``home``."""
+    """Say in one sentence what ended the user's code, with file and line if below ``home``."""
     place, words = name_place(error, home), describe(error)
     return f"{subject} stopped at {place} with {words}." if place else f"{subject} stopped with {words}."
 
 
 def describe(error: BaseException) -> str:
-    """Name an error and its first telling line."""
+    """Return type and message of an error."""
     said = gist(error)
-    if _FRAME.search(text_of(error)):  # TensorFlow's error quotes that of a Python function, name and all
+    if _FRAME.search(text_of(error)):  # TensorFlow's message includes the type of the Python error
         return said
     said = said or _UNSAID.get(type(error), "")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def gist(error: BaseException) -> str:
-    """Return the first line that says something, without TensorFlow's node names; empty if none does."""
+    """Return the first meaningful line of the message, without TensorFlow's node names; empty without one."""
     lines = [re.sub(r"\{\{.*?\}\}", "", line).strip() for line in text_of(error).splitlines()]
     telling = [line for line in lines if line and line != "Graph execution error:"]
     return telling[0][:300].rstrip(".") if telling else ""
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an error says; TensorFlow's words about a binary record can themselves fail to decode."""
+    """Return the message of an error; TensorFlow's about a binary record can fail to decode."""
     return error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 def name_place(error: BaseException, home: Path) -> str:
-    """Say where in the user's code an error arose: the innermost line of a file below a folder, or nothing."""
+    """Return the innermost line below ``home`` that raised an error; empty without one."""
     if isinstance(error, SyntaxError) and error.filename and (name := below(error.filename, home)):
         return f"{name}, line {error.lineno}"
     place, traceback = "", user_frames(error.__traceback__)
@@ -73,7 +73,7 @@ def name_place(error: BaseException, home: Path) -> str:
 
 
 def place_of_frame(frame: FrameType | None, home: Path) -> str:
-    """Say where in the user's code a thread stands; nothing if it is not there."""
+    """Return the innermost line below ``home`` of a thread; empty without one."""
     while frame is not None:
         if name := below(frame.f_code.co_filename, home):
             return f"{name}, line {frame.f_lineno}"
@@ -82,9 +82,9 @@ def place_of_frame(frame: FrameType | None, home: Path) -> str:
 
 
 def below(path: str, home: Path) -> str:
-    """Return a path as seen from a folder; empty where it lies elsewhere, or among packages installed below it.
+    """Return a path relative to a folder; empty if outside, or among packages installed below it.
 
-    What stands in angle brackets, such as ``<frozen runpy>``, is the name of no file.
+    Names in angle brackets, such as ``<frozen runpy>``, are not files.
     """
     if path.startswith("<"):
         return ""
@@ -100,7 +100,7 @@ OUT_OF_DEVICE_MEMORY = "The device ran out of memory: use a smaller batch, small
 OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
 _KNOWN = {
     r"label value of (-\d+) which is outside the valid range": (
-        "The data holds the label {0}, but labels are the numbers of classes, from 0 on; change the labels."
+        "The data holds the label {0}, but labels are the numbers of classes, starting at 0; change the labels."
     ),
     r"label value of (-?\d+) which is outside the valid range of \[0, (\d+)\)": (
         "The data holds the label {0}, but the model has {1} classes; set workload.classes above the largest label."
@@ -113,20 +113,20 @@ _KNOWN = {
         "The feature {0!r} of a record is of type {1}, not {2}; images must be encoded bytes, labels int64."
     ),
     r"Could not parse example input": (
-        "A record is no tf.train.Example; the images workload reads Examples with an image and a label."
+        "A record is not a tf.train.Example; the images workload reads Examples with an image and a label."
     ),
     r"BrokenProcessPool": (
-        "A process that makes examples ended all at once; it was killed, most likely because memory ran out: use fewer workers."
+        "A process that produces examples was killed, most likely because memory ran out: use fewer workers."
     ),
     r"(Unknown image file format|Invalid \w+ data)": (
         "An image of the data cannot be decoded ({0}); JPEG, PNG, GIF and BMP can."
     ),
 }
-"""What TensorFlow says about a user's data, and what it means; groups of the pattern fill the sentence."""
+"""Messages of TensorFlow about the data, with their meaning; groups of the pattern fill the sentence."""
 
 
 def report_failure(folder: RunFolder, log: EventLog, error: BaseException) -> None:
-    """Write the error into the run; room that was held back is given up first if the disk is full."""
+    """Write the error into the run; on a full disk, the reserve is freed first."""
     if is_disk_full(error):
         folder.reserve.unlink(missing_ok=True)
     event = FailureEvent(explain_failure(error), "".join(traceback.format_exception(error)))
@@ -139,7 +139,7 @@ def report_failure(folder: RunFolder, log: EventLog, error: BaseException) -> No
 
 
 def explain_failure(error: BaseException) -> str:
-    """Word an error for people."""
+    """Explain an error in one sentence."""
     if is_disk_full(error):
         return DISK_FULL
     if isinstance(error, PipelineLabError):
@@ -156,7 +156,7 @@ def explain_failure(error: BaseException) -> str:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Say whether an error, or one behind it, means that the disk is full."""
+    """Say whether an error, or a cause of it, means that the disk is full."""
     return any(
         (isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT))
         or "no space left on device" in str(link).lower()

@@ -1,4 +1,4 @@
-"""Choose the device before TensorFlow touches any."""
+"""Choose the device before TensorFlow initializes any."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,17 +9,17 @@ from pipeline_lab.errors import OptionsError
 from pipeline_lab.worker.train.training_steps import Batch
 
 GPU_PART_MB = 1024
-"""Memory of each logical GPU, where one is divided."""
+"""Memory of each logical GPU, where a GPU is divided."""
 
 
 @dataclass(frozen=True)
 class JobDevice:
-    """Where the job trains.
+    """The device of a job.
 
     Attributes:
-        name: For people, such as ``CPU`` or ``GPU 0: NVIDIA H200``.
-        is_gpu: It runs beside the host, so that results are read back a step later.
-        gpus: Name and memory (bytes, None if unknown) of each GPU that the job can see.
+        name: Such as ``CPU`` or ``GPU 0: NVIDIA H200``.
+        is_gpu: It works in parallel to the host, so results are read one step later.
+        gpus: Name and memory (bytes, None if unknown) of each visible GPU.
     """
 
     name: str
@@ -27,25 +27,25 @@ class JobDevice:
     gpus: list[dict[str, Any]]
 
     def hold(self, batch: Batch) -> Batch:
-        """Put a batch into the device's memory, so that a step on it waits for no copy."""
+        """Put a batch into device memory, so that a step on it needs no copy."""
         if not self.is_gpu:
             return batch
         if any(isinstance(value, tf.distribute.DistributedValues) for value in tf.nest.flatten(batch)):
-            return batch  # each replica's part is on its device
+            return batch  # already on the devices
         with tf.device("/GPU:0"):
             held: Batch = tf.nest.map_structure(tf.identity, batch)
         return held
 
 
 def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> JobDevice:
-    """Make the wished-for device the one that TensorFlow uses.
+    """Make TensorFlow use the requested device.
 
     Args:
-        wish: What the options ask for.
-        replicas: Devices that share each batch; where there are fewer, the first is divided into so many logical ones.
+        wish: From the options.
+        replicas: Devices that share each batch; with fewer devices, the first is divided into this many logical ones.
 
     Raises:
-        OptionsError: A GPU was asked for, but TensorFlow sees none.
+        OptionsError: A GPU was requested, but TensorFlow sees none.
     """
     gpus = tf.config.list_physical_devices("GPU")
     if wish == "gpu" and not gpus:
@@ -60,22 +60,22 @@ def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Job
     if not _divide(gpus, replicas, GPU_PART_MB):
         for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
-    descriptions = describe_gpus()
-    return JobDevice(f"GPU 0: {descriptions[0]['name']}", is_gpu=True, gpus=descriptions)
+    return present_device()
+
+
+def present_device() -> JobDevice:
+    """Return the device that TensorFlow uses by itself."""
+    gpus = [_describe(gpu) for gpu in tf.config.list_physical_devices("GPU")]
+    return JobDevice(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
 
 
 def _divide(devices: list[Any], replicas: int, memory_mb: int | None = None) -> bool:
-    """Divide the first device into logical ones if there are fewer devices than replicas; say whether it was."""
+    """Divide the first device if there are fewer devices than replicas; return whether it was."""
     if len(devices) >= replicas:
         return False
     part = tf.config.LogicalDeviceConfiguration(memory_limit=memory_mb)
     tf.config.set_logical_device_configuration(devices[0], [part] * replicas)
     return True
-
-
-def describe_gpus() -> list[dict[str, Any]]:
-    """Return name and memory (bytes, None if unknown) of each GPU that TensorFlow sees."""
-    return [_describe(gpu) for gpu in tf.config.list_physical_devices("GPU")]
 
 
 def _describe(gpu: Any) -> dict[str, Any]:

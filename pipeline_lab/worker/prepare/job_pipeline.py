@@ -1,7 +1,4 @@
-"""The pipeline of a job, the files it reads and the datasets it builds.
-
-A pipeline is rendered from stages, or comes from a module of the user's.
-"""
+"""The pipeline of a job, rendered from stages or from the user's module; its files and its datasets."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,14 +17,14 @@ from pipeline_lab.workloads.module import ModuleWorkload
 
 
 class Pipeline(Protocol):
-    """What builds a job's dataset."""
+    """Builds a job's datasets."""
 
     def make_dataset(self, files: list[str], cache_dir: str, /) -> Any: ...
 
 
 @contextlib.contextmanager
 def open_pipeline(job: Job) -> Iterator[Pipeline]:
-    """Import the run's ``pipeline.py``; while the block runs, errors of a user's module are told as such.
+    """Import the run's ``pipeline.py``; while the block runs, errors of a user's module are explained as such.
 
     Raises:
         UserCodeError: The user's module failed, inside the block or at its opening.
@@ -48,14 +45,14 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
             with explaining_errors(own.home, own.maker):
                 yield own
         finally:
-            own.first_batch.rest()  # a job that ended waits for no batch
+            own.first_batch.rest()  # the job has ended
 
 
 def find_files(job: Job, pipeline: Pipeline) -> list[DataFile]:
-    """Return the files that the job reads; those of the lab's own workloads are made on first use.
+    """Return the files that the job reads; those of generated workloads are created on first use.
 
     Raises:
-        DataError, UserCodeError: They are missing, damaged, or there is no room for them.
+        DataError, UserCodeError: They are missing or damaged, or do not fit on disk.
         StopRequestedError: The job was stopped meanwhile.
     """
     if isinstance(pipeline, UserPipeline):
@@ -67,12 +64,12 @@ def find_files(job: Job, pipeline: Pipeline) -> list[DataFile]:
 
 @dataclass(frozen=True)
 class JobData:
-    """Builds datasets; each kind has a cache of its own.
+    """Builds the datasets for training, calibration and evaluation, each with a separate cache.
 
     Attributes:
         job: The job.
-        pipeline: What builds them.
-        paths: All files, those that are held out for evaluations last.
+        pipeline: Builds them.
+        paths: All files, held-out files last.
 
     Raises:
         DataError: No file is left to train on.
@@ -92,7 +89,7 @@ class JobData:
 
     @property
     def first_evaluated(self) -> int:
-        """Number of the first file that evaluations read, where a pipeline numbers the files that it is given."""
+        """Index of the first evaluated file, where a pipeline numbers its files."""
         return self._trained if self._holds_out and needs_probe(self.job.options) else 0
 
     def training(self) -> Any:

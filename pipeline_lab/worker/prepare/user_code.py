@@ -1,10 +1,8 @@
-"""Import a run's ``pipeline.py``: a real module from a real file, as autograph needs it.
-
-The user's own module in a job: imported, called, and what it returns checked. Its errors name file and line.
+"""The user's module in a job: imported, called, and its result checked. Its errors name file and line.
 
 A target ``package.module:name`` is a function or class. Called with the run's arguments it returns an object with
 
-- ``make_dataset()``: builds the dataset anew, batches as the step takes them;
+- ``make_dataset()``: builds the dataset, in batches for the step;
 - ``step(batch)``: trains, and returns a loss, ``(loss, accuracy)``, a mapping with these names, or None; or
 - ``model``: a compiled Keras model, trained as ``fit`` would; with neither, batches are only taken;
 - ``files`` (optional): paths of the files that the dataset reads;
@@ -38,7 +36,7 @@ from pipeline_lab.workloads.module import ModuleWorkload
 
 
 def import_pipeline(path: Path) -> ModuleType:
-    """Import a file under a name that no other module has."""
+    """Import a run's ``pipeline.py`` under a unique name; autograph needs a module with a file."""
     name = f"_pipeline_of_{abs(hash(path)):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -50,20 +48,20 @@ def import_pipeline(path: Path) -> ModuleType:
 
 
 def source_to_run(folder: RunFolder) -> Path:
-    """Return the source that the job executes: the one with the sample probe written in, where the run has one."""
+    """Return the source that the job executes: the one with the sample probe, if it exists."""
     return folder.probed_source if folder.probed_source.is_file() else folder.source
 
 
 @dataclass(frozen=True)
 class UserPipeline:
-    """What the user's function returned, behind the face of a rendered pipeline.
+    """The result of the user's function, with the interface of a rendered pipeline.
 
     Attributes:
         home: The folder below which code is the user's.
-        workload: What it returned.
-        first_batch: Watches over the wait for the first batch.
-        build: Builds the dataset anew, with the run's ``tf.data.Options``.
-        code: The module's file and the beginning of its SHA-256, so that runs tell which version they ran.
+        workload: The result.
+        first_batch: Limits the wait for the first batch.
+        build: Builds the dataset, with the run's ``tf.data.Options``.
+        code: The module's file and the beginning of its SHA-256, which identify its version.
     """
 
     home: Path
@@ -73,10 +71,10 @@ class UserPipeline:
     code: str = ""
 
     def make_dataset(self, _files: list[str], _cache_dir: str) -> Any:
-        """Build the dataset anew.
+        """Build the dataset.
 
         Raises:
-            UserCodeError: It cannot be built, or is none.
+            UserCodeError: It cannot be built, or is not a dataset.
         """
         self.first_batch.expect(self.maker)
         with explaining_errors(self.home):
@@ -87,19 +85,19 @@ class UserPipeline:
 
     @property
     def maker(self) -> str:
-        """What makes the dataset, with its file and line where they are known."""
+        """Name of the function that makes the dataset, with file and line if known."""
         return f"make_dataset{_place_of(self.workload.make_dataset, self.home)}"
 
     @property
     def stepper(self) -> str:
-        """What trains on a batch, with its file and line where they are known."""
+        """Name of the function that trains on a batch, with file and line if known."""
         return f"step{_place_of(self.workload.step, self.home)}"
 
     def check_loop(self, training: TrainingOptions) -> None:
-        """Refuse a loop that the workload has nothing for: only a model can train inside a graph.
+        """Refuse a loop that needs a model if the workload has none.
 
         Raises:
-            UserCodeError: It has none.
+            UserCodeError: It has no model.
         """
         if training.loop != "custom" and getattr(self.workload, "model", None) is None:
             has = self.stepper if getattr(self.workload, "step", None) is not None else "neither model nor step"
@@ -110,21 +108,21 @@ class UserPipeline:
 
     @property
     def files(self) -> list[DataFile]:
-        """The files that the workload says it reads."""
+        """The files that the workload lists."""
         paths = [Path(path).absolute() for path in getattr(self.workload, "files", ())]
         missing = [path for path in paths if not path.is_file()]
         if missing:
-            raise UserCodeError(f"The workload names {missing[0]} among its files, but it is not there.")
+            raise UserCodeError(f"The workload lists the file {missing[0]}, which does not exist.")
         return [DataFile(str(path), None, path.stat().st_size) for path in paths]
 
 
 def open_user_code(source: Path, options: ModuleWorkload, tell: Tell) -> UserPipeline:
-    """Import the user's module, call their function, and check what comes back.
+    """Import the user's module, call its function, and check the result.
 
     Args:
         source: The run's ``pipeline.py``.
         options: What to import and call.
-        tell: Leaves in the run why it ends when no batch ever comes.
+        tell: Writes into the run why it ends when no batch arrives.
 
     Raises:
         UserCodeError: The sentence says what is wrong and where.
@@ -178,13 +176,13 @@ def _version(module: ModuleType, home: Path) -> str:
 
 
 def _check_origin(module: ModuleType, start: Path) -> None:
-    """Refuse a module that another arm of a race has imported from another folder."""
+    """Refuse a module that another arm of a race imported from another folder."""
     wanted = start.joinpath(*module.__name__.split("."))
     candidates = [path for path in (wanted.with_suffix(".py"), wanted / "__init__.py") if path.is_file()]
     found = getattr(module, "__file__", None)
     if candidates and found and Path(found).resolve() not in candidates:
         raise UserCodeError(
-            f"{module.__name__} was imported from {found} already, not from {start}; race arms of one folder."
+            f"{module.__name__} was imported from {found} already, not from {start}; race arms from one folder."
         )
 
 
@@ -218,7 +216,7 @@ def _check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any],
     except TypeError as error:
         taken = ", ".join(signature.parameters) or "nothing"
         place = _place_of(function, home)
-        raise UserCodeError(f"{name}{place} cannot be called so: {error}; it takes {taken}.") from None
+        raise UserCodeError(f"{name}{place} cannot be called like this: {error}; it takes {taken}.") from None
 
 
 def _check_workload(workload: Any, maker: str) -> None:
@@ -243,7 +241,7 @@ def _kind(value: Any) -> str:
 
 
 def _place_of(function: Any, home: Path) -> str:
-    """Say where a function or class is written, as " (file, line n)"; nothing where that is not known."""
+    """Return the place of a function or class, as " (file, line n)"; empty if unknown."""
     try:
         code = inspect.unwrap(function)
         file, line = inspect.getsourcefile(code), inspect.getsourcelines(code)[1]

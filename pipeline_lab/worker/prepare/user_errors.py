@@ -1,4 +1,4 @@
-"""What can go wrong in the user's own code, told in one sentence with file and line."""
+"""Errors in the user's code, explained in one sentence with file and line."""
 
 import contextlib
 import os
@@ -18,16 +18,16 @@ Tell = Callable[[UserCodeError], None]
 
 
 _leave: Callable[[int], NoReturn] = os._exit
-"""Python's own, whatever stands in its place while somebody else's code runs."""
+"""The original function, which is replaced while the user's code runs."""
 
 
 @contextlib.contextmanager
 def explaining_errors(home: Path, maker: str = "") -> Iterator[None]:
-    """Turn whatever the block raises into a sentence that names the user's file and line.
+    """Turn the errors of the block into a sentence that names the user's file and line.
 
     Args:
         home: The folder below which code is the user's.
-        maker: What to look into where an operation of TensorFlow fails, which knows no line of Python.
+        maker: What to check where a TensorFlow operation fails, which has no line of Python.
     """
     try:
         yield
@@ -38,19 +38,19 @@ def explaining_errors(home: Path, maker: str = "") -> Iterator[None]:
             raise
         told = explain_user_error(error, home, SUBJECT)
         if maker and not name_place(error, home):
-            told = f"{told.rstrip('.')}; look into {maker} and into the step."
+            told = f"{told.rstrip('.')}; check {maker} and the step."
         raise UserCodeError(told) from error
 
 
 @contextlib.contextmanager
 def explaining_hard_exits(stop: Callable[[], None]) -> Iterator[None]:
-    """Keep ``os._exit`` from ending the job without a word, while the block runs.
+    """Keep ``os._exit`` from ending the job without an explanation, while the block runs.
 
-    It raises instead, so that everything recorded is written, and the job fails with a sentence that names the line.
-    Processes that the user's code forks leave as they always did.
+    It raises instead, so that everything recorded is written and the job fails with a sentence that names the line.
+    Forked processes exit as usual.
 
     Args:
-        stop: Asks the job to end, for a call on a thread whose errors nobody would see.
+        stop: Asks the job to end, for a call on another thread.
     """
     process = os.getpid()
     left: list[UserCodeError] = []
@@ -60,7 +60,7 @@ def explaining_hard_exits(stop: Callable[[], None]) -> Iterator[None]:
             _leave(status)
         frame = sys._getframe(1)
         place = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-        left.append(UserCodeError(f"{SUBJECT} left by os._exit({status}) at {place}."))
+        left.append(UserCodeError(f"{SUBJECT} called os._exit({status}) at {place}."))
         stop()
         raise left[0]
 
@@ -78,12 +78,12 @@ def explaining_hard_exits(stop: Callable[[], None]) -> Iterator[None]:
 
 
 class FirstBatch:
-    """Ends a job whose first batch does not come, and says where its code stands.
+    """Ends a job whose first batch does not arrive, and says where its code is.
 
     Args:
-        limit_s: From building the dataset, or the end of a rest, to its first batch; None waits for ever.
+        limit_s: From building the dataset, or the end of a rest, to its first batch; None for no limit.
         home: The folder below which code is the user's.
-        tell: Leaves the sentence in the run.
+        tell: Writes the sentence into the run.
     """
 
     def __init__(self, limit_s: float | None, home: Path, tell: Tell) -> None:
@@ -92,10 +92,10 @@ class FirstBatch:
         self._is_expected = False
 
     def expect(self, maker: str) -> None:
-        """Start to wait; a second call does nothing, but after a rest.
+        """Start to wait; a second call does nothing, except after a rest.
 
         Args:
-            maker: What makes the dataset, with its file and line.
+            maker: The function that makes the dataset, with file and line.
         """
         if not self._is_expected and self._limit_s is not None:
             self._is_expected = True
@@ -106,7 +106,7 @@ class FirstBatch:
         self._came.set()
 
     def rest(self) -> None:
-        """Wait no more until the next :meth:`expect`: other arms of a race take their first batches before."""
+        """Stop waiting until the next :meth:`expect`: other arms of a race take their first batches."""
         self._came.set()
         self._came = threading.Event()
         self._is_expected = False
@@ -116,14 +116,14 @@ class FirstBatch:
             return
         limit = format_duration(limit_s * NS_PER_S)
         place = self._place()
-        where = f"Python stands at {place}" if place else f"no Python code of yours runs; look into {maker}"
+        where = f"Python is at {place}" if place else f"none of your Python code runs; check {maker}"
         self._tell(
-            UserCodeError(f"No batch came within {limit}: {where}. Raise workload.first_batch_s if it takes long.")
+            UserCodeError(f"No batch arrived within {limit}: {where}. Raise workload.first_batch_s if it needs longer.")
         )
         _leave(1)
 
     def _place(self) -> str:
-        """Say where the user's code stands; threads of the pipeline come before the one that waits for them."""
+        """Return where the user's code is; threads of the pipeline come before the one that waits for them."""
         main = threading.main_thread().ident
         frames = sorted(sys._current_frames().items(), key=lambda item: item[0] == main)
         places = (place_of_frame(frame, self._home) for _, frame in frames)

@@ -1,4 +1,4 @@
-"""Read the graph of a dataset as it was written: which datasets, which functions, which numbers."""
+"""Read the graph of a dataset before TensorFlow optimizes it: datasets, functions and arguments."""
 
 import inspect
 import re
@@ -11,14 +11,14 @@ from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.run_documents import WrittenPipeline, WrittenStage
 
 MAX_HELD_BYTES = 50_000_000
-"""A dataset that holds more data itself is not described: its graph would be a copy of that data."""
+"""A dataset that holds more data is not described: its graph would copy the data."""
 _IGNORE_STATE = 1
 _DATASET = re.compile(r"Dataset(V\d+)?$")
 _FUNCTION = re.compile(r"__inference_(?:Dataset_)?(.+?)_\d+$")
 
 
 def describe_written(dataset: tf.data.Dataset) -> WrittenPipeline | None:
-    """Return the stages of a dataset, the outermost first; None where TensorFlow cannot write it as a graph."""
+    """Return the stages of a dataset, the outermost first; None if TensorFlow cannot serialize it."""
     try:
         if _held_bytes(dataset) > MAX_HELD_BYTES:
             return None
@@ -37,16 +37,16 @@ def describe_written(dataset: tf.data.Dataset) -> WrittenPipeline | None:
 
 
 class _Stages:
-    """Collects datasets from the outermost inwards."""
+    """Collects datasets, the outermost first."""
 
     def __init__(self, bodies: Mapping[str, Any]) -> None:
         self._bodies = bodies
         self.found: list[WrittenStage] = []
 
     def add(self, name: str, nodes: Mapping[str, Any]) -> int:
-        """Add a dataset and all below it; return its index."""
+        """Add a dataset and its inputs; return its index."""
         node = nodes[_node(name)]
-        if node.op == "OptionsDataset":  # hands its input on as it is
+        if node.op == "OptionsDataset":  # passes its input through
             return self.add(node.input[0], nodes)
         index = len(self.found)
         self.found.append(WrittenStage("", "", None, {}, ()))
@@ -68,7 +68,7 @@ def _node(name: str) -> str:
 
 
 def _returned(body: Any) -> Iterable[str]:
-    """Return what a function gives back, looking through identities."""
+    """Return the results of a function, looking through identities."""
     made = {inner.name: inner for inner in body.node_def}
     for name in body.ret.values():
         current = name
@@ -84,13 +84,13 @@ def _short_name(function: str | None) -> str | None:
 
 
 def _metadata_name(node: Any) -> str:
-    """Read the name out of a serialised ``tensorflow.data.Metadata``, whose first field it is."""
+    """Read the name, the first field of a serialized ``tensorflow.data.Metadata``."""
     content = node.attr["metadata"].s if "metadata" in node.attr else b""
     return content[2:].decode("utf-8", "replace") if content[:1] == b"\n" else ""
 
 
 def _arguments(node: Any, nodes: Mapping[str, Any]) -> dict[str, float | str]:
-    """Return the constant scalars that an op was given, by the names of its inputs."""
+    """Return the constant scalar inputs of an op by name."""
     found: dict[str, float | str] = {}
     for name, source in zip(_input_names(node), map(_node, node.input), strict=False):
         tensor = nodes[source].attr["value"].tensor if source in nodes and nodes[source].op == "Const" else None
@@ -101,7 +101,7 @@ def _arguments(node: Any, nodes: Mapping[str, Any]) -> dict[str, float | str]:
 
 
 def _input_names(node: Any) -> list[str]:
-    """Return the names of an op's inputs, those of a list of inputs repeated."""
+    """Return the names of an op's inputs, repeated for a list of inputs."""
     signature = inspect.signature(getattr(tf.raw_ops, node.op))
     names = [name for name in signature.parameters if name not in node.attr and name != "name"]
     repeats = len(node.input) - len(names) + 1

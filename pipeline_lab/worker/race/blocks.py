@@ -1,15 +1,13 @@
-"""What a block of a race met on the machine: the job's processor time, that of others, a GPU that slows itself down.
+"""One arm of a race: a separate pipeline and model that run in blocks and rest in between, without profiling.
 
-One arm of a race: a pipeline and a model of its own that run in blocks and rest in between, without a trace of it.
+While other arms run, an arm's threads go on until its buffers are full. A race that ignored this would measure how fast
+the arm empties them: a prefetch of 64 batches looked four to seven times faster than one of 2. So
 
-While other arms run, an arm's threads go on until its buffers are full. A race that ignored this would measure how
-fast the arm empties them: with a prefetch of 64 batches against one of 2 that looked four to seven times faster. So
+- after a block, the arm waits until its buffers are full, which keeps its threads out of the next arm's block;
+- before a block, it drops what was buffered meanwhile, down to what was left when it stopped;
+- two uncounted steps then bring step and pipeline into their rhythm.
 
-- a block is followed by a wait until the arm's buffers have filled, which keeps its threads out of the next arm's;
-- a block begins by throwing away what was buffered meanwhile, down to what the arm had left when it was stopped;
-- two steps that do not count then bring step and pipeline into their rhythm.
-
-The arm thus goes on where it left off, its buffers neither fuller nor emptier than had it never paused.
+The arm thus continues with its buffers as full as if it had never paused.
 """
 
 import math
@@ -35,12 +33,12 @@ from pipeline_lab.worker.train.training_steps import StepCalls, Trainer
 
 @dataclass(frozen=True)
 class BlockLoad:
-    """One block's load.
+    """Load of the machine during a block.
 
     Attributes:
-        cpu_ns: Processor time of this process and of those that it started.
-        other_load_percent: What everybody else used of all cores, 0 to 100; time stolen by the host included.
-        throttled: The GPU had lowered its clocks because of heat or power at the end of the block.
+        cpu_ns: CPU time of this process and its children.
+        other_load_percent: Share of all cores that other programs used, 0 to 100, including time stolen by the host.
+        throttled: The GPU had lowered its clocks at the end of the block, because of heat or power.
     """
 
     cpu_ns: int
@@ -70,13 +68,13 @@ FIRST_STEPS = 2
 """Steps that compile; the first batch also waits for a full shuffle buffer."""
 LEAD_STEPS = 2
 MIN_TUNING_S = 1.3
-"""The autotuner looks again after 10 ms, 20 ms and so on; its eighth look comes about now."""
+"""The autotuner runs after 10 ms, 20 ms and so on; its eighth run comes about now."""
 FULL_AFTER_STEPS = 1.5
-"""Buffers that have not grown for the time of so many steps are full, unless a prefetch is known to have room."""
+"""Buffers that have not grown for the time of this many steps are full, unless a prefetch is known to have room."""
 MIN_PATIENCE_S, MAX_PATIENCE_S = 0.02, 1.0
 MAX_FILLING_S = 30.0
 MOST_DRAINED = 4
-"""A pipeline that refills as fast as it is drained is drained of no more than this many times its surplus."""
+"""Most batches to drain, as a multiple of the surplus, since a fast pipeline refills while it is drained."""
 POLL_S = 0.002
 
 MarkStep = Callable[[int], AbstractContextManager[None]]
@@ -84,7 +82,7 @@ MarkStep = Callable[[int], AbstractContextManager[None]]
 
 
 class ReadyBatches(Protocol):
-    """What an iterator has prepared; see :class:`pipeline_lab.worker.race.race_session.Buffers`."""
+    """What an iterator has buffered; see :class:`pipeline_lab.worker.race.race_session.Buffers`."""
 
     def batches(self) -> float: ...
 
@@ -97,7 +95,7 @@ class ReadyBatches(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """A block as it ran; see ``BLOCKS`` for the meaning of each number."""
+    """A finished block; ``BLOCKS`` explains each number."""
 
     start_ns: int
     first_step: int
@@ -127,14 +125,14 @@ class Arm:
         self._left_batches = self._step_s = 0.0
 
     def warm_up(self, epoch_batches: int, limit_s: float) -> str | None:
-        """Compile, fill shuffle buffer and caches, let the autotuner settle; what the model learned is undone.
+        """Compile, fill shuffle buffer and caches, let the autotuner settle; the training is undone.
 
         Args:
-            epoch_batches: Batches until every cache is full, 0 without one.
-            limit_s: Go no further after this time, s.
+            epoch_batches: Batches until every cache is full, 0 without a cache.
+            limit_s: Longest time, s.
 
         Returns:
-            A sentence on what had not settled in time, or None.
+            A sentence about what did not settle in time, or None.
         """
         begun_s = time.monotonic()
         state = self._trainer.save_state()
@@ -146,11 +144,11 @@ class Arm:
         return next(filter(None, troubles), None)
 
     def run_block(self, steps: int, meter: LoadMeter) -> Block:
-        """Drain what the pause has buffered, then time so many steps; the arm needs a rest afterwards."""
+        """Drain what was buffered during the pause, then time the steps; the arm needs a rest afterwards."""
         drained = self._drain()
         self._train(LEAD_STEPS, is_measured=False)
         self._recorder.catch_up()
-        meter.start()  # looking at the machine takes a ms or so
+        meter.start()  # takes about a ms
         first_step, start_ns = self._steps, self._job.clock.now_ns()
         wait_ns = self._train(steps, is_measured=True)
         self._recorder.catch_up()
@@ -161,7 +159,7 @@ class Arm:
         return block
 
     def run_window(self, recorder: WindowRecorder, mark_step: MarkStep) -> None:
-        """Record a profile window of the arm as it goes on, after the race: a trace would slow its blocks."""
+        """Record a profile window of the arm, after the race: profiling would slow its blocks."""
         self._drain()
         self._train(LEAD_STEPS, is_measured=False)
         window = recorder.open(self._steps)
@@ -175,10 +173,7 @@ class Arm:
         recorder.finish()
 
     def rest(self) -> None:
-        """Wait until the pipeline's threads have nothing left to do, so that they cost the next arm nothing.
-
-        Nobody waits any more once the race was asked to stop.
-        """
+        """Wait until the pipeline's threads are idle, to not slow the next arm; not after a stop request."""
         patience_s = min(max(FULL_AFTER_STEPS * self._step_s, MIN_PATIENCE_S), MAX_PATIENCE_S)
         begun_s = grown_s = time.monotonic()
         elements = self._buffers.elements()
@@ -190,7 +185,7 @@ class Arm:
                 elements, grown_s = found, time.monotonic()
 
     def _drain(self) -> int:
-        """Throw away what was buffered during the pause, what comes in during the draining included."""
+        """Drop what was buffered during the pause, and during the draining."""
         most = MOST_DRAINED * math.ceil(self._buffers.batches() - self._left_batches)
         drained = 0
         while drained < most and self._buffers.batches() > self._left_batches:
@@ -210,7 +205,7 @@ class Arm:
         return None
 
     def _tune(self, deadline_s: float) -> str | None:
-        """Train until the parameters have stood still for as long as it took them to get there."""
+        """Train until the parameters have been stable for as long as they took to settle."""
         begun_s = changed_s = time.monotonic()
         tuned = self._buffers.tuned()
         while tuned and (now_s := time.monotonic()) - begun_s < max(MIN_TUNING_S, 2 * (changed_s - begun_s)):
@@ -223,7 +218,7 @@ class Arm:
         return None
 
     def _train(self, steps: int, *, is_measured: bool, keep_samples: bool = True) -> int:
-        """Take so many steps and return how long they waited for their batches, ns."""
+        """Take steps and return how long they waited for their batches, ns."""
         wait_ns = 0
         while steps:
             most = min(steps, self._calls.per_call)
@@ -243,7 +238,7 @@ class Arm:
         return wait_ns
 
     def _note_samples(self, batch: Any) -> None:
-        """Note files and records of a batch, drained ones too, so that what is noted is the stream without holes."""
+        """Record files and records of a batch, drained ones too, so that the stream has no gaps."""
         self._recorder.record_samples(self._batches_kept, batch)
         self._batches_kept += 1
 
@@ -254,11 +249,11 @@ class Arm:
         return batch
 
     def _ended(self) -> DataError:
-        return DataError(f"The data of {self._job.options.label} ended during the race; let them repeat without end.")
+        return DataError(f"The data of {self._job.options.label} ended during the race; repeat it without a count.")
 
 
 def count_epoch_batches(options: RunOptions, records: int | None) -> int:
-    """Return the batches until every cache is full: one epoch and what shuffle buffers hold back.
+    """Return the batches until every cache is full: one epoch plus the contents of shuffle buffers.
 
     Args:
         options: The arm.

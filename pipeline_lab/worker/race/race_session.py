@@ -36,6 +36,8 @@ from pipeline_lab.worker.session import (
 from pipeline_lab.worker.train.loops import make_steps
 from pipeline_lab.worker.workloads.data_and_step import find_tables, make_trainer
 
+UNKNOWN_BUFFERS = "A race must know what an idle pipeline has buffered, which tf.data does not report"
+
 _ASYNCHRONOUS = (2, 4, 6)
 """``ASYNC_INTERLEAVE_MANY``, ``ASYNC_KNOWN_RATIO`` and ``ASYNC_UNKNOWN_RATIO`` of TensorFlow's ``model.proto``."""
 
@@ -43,25 +45,24 @@ Parameters = tuple[tuple[int, str, float], ...]
 
 
 class Buffers:
-    """Asks an iterator for the elements that its threads have prepared; one look costs some ten microseconds."""
+    """Reads from tf.data's model what an iterator has buffered; takes some tens of microseconds."""
 
     def __init__(self, iterator: Any) -> None:
         self._iterator = iterator
 
     def batches(self) -> float:
-        """Return how many batches the elements in all buffers will make.
+        """Return the batches that the elements in all buffers amount to.
 
-        An element deep in the pipeline counts by the share of a batch that it becomes. A shuffle buffer does not
-        count: nothing refills it while nobody asks.
+        An element counts as its share of a batch. A shuffle buffer does not count: nothing refills it without requests.
         """
         return sum(float(node.buffered_elements) / visits for node, visits in self._nodes() if _is_asynchronous(node))
 
     def elements(self) -> int:
-        """Return the elements in all buffers, whatever they are; it stands still once every buffer is full."""
+        """Return the number of elements in all buffers; it stays constant once they are full."""
         return sum(int(node.buffered_elements) for node, _ in self._nodes() if _is_asynchronous(node))
 
     def has_room(self) -> bool:
-        """Say whether a prefetch of a fixed depth holds less than that, so that its thread is still at work."""
+        """Say whether a prefetch of fixed depth is not full, so that its thread is still busy."""
         return any(
             node.buffered_elements < parameter.value
             for node, _ in self._nodes()
@@ -71,7 +72,7 @@ class Buffers:
         )
 
     def tuned(self) -> Parameters:
-        """Return the parameters that the autotuner may change, with their present values."""
+        """Return the parameters that the autotuner may change, with their current values."""
         return tuple(
             (node.id, parameter.name, parameter.state_value)
             for node, _ in self._nodes()
@@ -95,13 +96,11 @@ class Buffers:
             return tf.data.experimental.get_model_proto(self._iterator)
         except tf.errors.NotFoundError:
             raise DataError(
-                "A race must know what an idle pipeline has buffered, and tf.data only knows with its model on; "
-                "leave options.autotune.enabled of the dataset as it is."
+                f"{UNKNOWN_BUFFERS} without its performance model; do not change options.autotune.enabled of the dataset."
             ) from None
         except ValueError:
             raise DataError(
-                "A race must know what an idle pipeline has buffered, and tf.data does not tell for batches that are "
-                "divided among several replicas; race with training.replicas = 1, or compare recorded runs."
+                f"{UNKNOWN_BUFFERS} for batches of several replicas; race with training.replicas = 1, or compare recorded runs."
             ) from None
 
 
@@ -113,7 +112,7 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
     """Prepare every arm, warm it up, then race.
 
     Raises:
-        PipelineLabError: Something that the user can act on.
+        PipelineLabError: The user can act on it.
         StopRequestedError: The race was stopped before its first round.
     """
     device = choose_device(options.arms[0].training.device)
@@ -146,11 +145,11 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
 
 
 def _record_windows(jobs: list[Job], arms: list[Arm], log: EventLog, stop: StopRequest) -> None:
-    """Record one profile window of every arm that allows it: what the device waits for, which no timer tells."""
+    """Record one profile window of every arm that allows it, to learn what its device waits for."""
     log.write(PhaseEvent("recording"))
     try:
         _record_each(jobs, arms, stop)
-    except Exception as error:  # the race is decided; a taken profiler or a full disk must not take that away
+    except Exception as error:  # must not spoil the finished race
         log.write(NoteEvent(f"The arms' profile windows were not recorded: {error}."))
 
 
@@ -170,7 +169,7 @@ def _enter(phase: str, log: EventLog, stop: StopRequest) -> None:
 
 
 def _open(job: Job, stack: contextlib.ExitStack) -> Pipeline:
-    """Import an arm's pipeline; a user's module may draw its model's weights already."""
+    """Import an arm's pipeline, seeded because a user's module may initialize its model."""
     keras.utils.set_random_seed(job.options.training.seed)
     return stack.enter_context(open_pipeline(job))
 
@@ -184,13 +183,10 @@ def _prepare(job: Job, pipeline: Pipeline) -> list[DataFile]:
 def _build(
     job: Job, pipeline: Pipeline, files: list[DataFile], device: JobDevice, stack: contextlib.ExitStack, cache: str
 ) -> Arm:
-    """Build pipeline and model; arms with one seed begin with the same weights."""
+    """Build pipeline and model; arms with equal seeds start with the same weights."""
     keras.utils.set_random_seed(job.options.training.seed)
     if device.is_gpu and job.options.pipeline.find("prefetch_to_device"):
-        raise DataError(
-            "A race must know what an idle pipeline has buffered, and tf.data does not tell for prefetch_to_device; race "
-            "with prefetch, or compare recorded runs."
-        )
+        raise DataError(f"{UNKNOWN_BUFFERS} for prefetch_to_device; race with prefetch, or compare recorded runs.")
     note_missing_gpu(job, device)
     dataset = pipeline.make_dataset([file.path for file in files], cache)
     tables = find_tables(job.options.workload, files)

@@ -1,4 +1,4 @@
-"""A race: rounds in which every arm runs one block, in an order drawn at random, until the answer is known."""
+"""A race: rounds in which every arm runs one block, in random order, until the answer is known."""
 
 import time
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pipeline_lab.worker.race.blocks import Arm, Block, LoadMeter
 
 @dataclass(frozen=True)
 class RaceJob:
-    """One race, while it is being run."""
+    """A race in progress."""
 
     options: RaceOptions
     log: EventLog
@@ -28,10 +28,10 @@ class RaceJob:
 
 
 class RaceRunner:
-    """Runs rounds over arms that are warm.
+    """Runs rounds over warm arms.
 
-    Every block begins right after a rest, the first of a round too: what is worked out between two rounds is worked out
-    before the rest, or the scheduler of a busy machine would make the block after it pay for it.
+    Every block, also the first of a round, starts right after a rest: results are computed before the rest, or the scheduler
+    of a busy machine would charge the next block for it.
     """
 
     def __init__(self, job: RaceJob, arms: Sequence[Arm], meter: LoadMeter) -> None:
@@ -44,7 +44,7 @@ class RaceRunner:
         self._standings: tuple[Standing, ...] = ()
 
     def run(self) -> None:
-        """Race until every candidate's answer is known, the rounds or the time are used up, or somebody stops it."""
+        """Race until every candidate's answer is known, rounds or time are used up, or the race is stopped."""
         options = self._job.options
         self._begun_s = time.monotonic()
         for number in range(max_rounds(options)):
@@ -57,15 +57,15 @@ class RaceRunner:
             if kept >= options.pairs or all(standing.is_over for standing in self._standings):
                 return
             if self._elapsed_s > options.max_seconds:
-                self._note(f"The time was up after {kept} of {options.pairs} rounds; allow it more seconds for more.")
+                self._note(f"The time was up after {kept} of {options.pairs} rounds; raise max_seconds for more.")
                 return
         self._note(
-            f"Fewer than {options.pairs} of {max_rounds(options)} rounds count, for other programs disturbed the rest or "
-            "the device slowed itself down; race again on a quieter or cooler machine, or raise max_extra_load_percent."
+            f"Fewer than {options.pairs} of {max_rounds(options)} rounds count: other programs disturbed the rest, or the "
+            "device lowered its clocks. Race again on an idle or cooler machine, or raise max_extra_load_percent."
         )
 
     def _run_round(self, number: int) -> bool:
-        """Run one block of every arm; False if somebody stopped the race meanwhile."""
+        """Run one block of every arm; False if the race was stopped."""
         arms = len(self._arms)
         step_ns, load_percent = [0.0] * arms, [0.0] * arms
         for position, arm in enumerate(draw_order(arms, number, self._job.options.seed)):
@@ -83,7 +83,7 @@ class RaceRunner:
         return True
 
     def _look_at(self, rounds: Rounds, kept: int) -> None:
-        """Find the standings anew where the plan has a look; in between they stay as they are."""
+        """Update the standings where the plan has a look."""
         look = plan_race(self._job.options).last_look(kept)
         if not self._standings or look != self._look:
             self._look, self._standings = look, find_standings(rounds, self._job.options)
@@ -102,7 +102,7 @@ class RaceRunner:
 
 
 def describe_standing(standing: Standing) -> dict[str, Any]:
-    """Return a standing as a race's events keep it."""
+    """Return a standing for a race's events."""
     result = standing.result
     return {
         "arm": standing.arm,

@@ -20,7 +20,7 @@ class ResidentMemory:
 
 
 def return_free_memory() -> None:
-    """Give memory that was freed back to the system; glibc keeps it for the process otherwise."""
+    """Return freed memory to the system; otherwise glibc keeps it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -30,9 +30,9 @@ NICENESS = 10
 
 
 def lower_own_priority() -> None:
-    """Lower the calling thread's priority; on Linux it belongs to the thread alone, not to the process.
+    """Lower the calling thread's priority, on Linux that of the thread alone.
 
-    Threads that it starts inherit it, and it cannot be raised again without privileges.
+    Threads that it starts inherit it, and raising it again needs privileges.
     """
     thread = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))

@@ -1,7 +1,7 @@
-"""Samples of tf.data's own model of the training pipeline, taken while it runs.
+"""Sample tf.data's performance model of the training pipeline while it runs.
 
-TensorFlow keeps a model of every pipeline whose autotuner is on: elements, thread time, buffers and parameters of each
-iterator. Looking at it costs tens of microseconds and changes nothing.
+TensorFlow models every pipeline whose autotuner is on: elements, thread time, buffers and parameters of each iterator.
+Reading the model takes tens of microseconds and changes nothing.
 """
 
 import contextlib
@@ -20,26 +20,25 @@ from pipeline_lab.worker.record.own_process import run_beside
 
 FIRST_PERIOD_S, PERIOD_S = 0.1, 1.0
 PERIOD_SHARE, LONG_PERIOD_SHARE = 20, 1000
-"""A sample is due after a twentieth of the pipeline's age, after a second at the latest, in long runs after a
-thousandth of it."""
+"""A sample is due after 1/20 of the pipeline's age, at most a second; in long runs after 1/1000 of it."""
 MANY_NODES = 256
-"""Larger models are sampled less often, so that a table grows by no more than this many rows per second."""
+"""Most rows per second; larger models are sampled less often."""
 SECONDS_PER_BATCH = 2.0
 """How often rows are written."""
 NO_PARENT = -1
 NODES_PER_ITERATOR = 100_000
-"""Numbers in the table that the nodes of one iterator have to themselves."""
+"""Node numbers in the table reserved for each iterator."""
 
 
 class ModelProbe:
-    """Reads the model of the iterator that it follows into a table; safe to call from any thread.
+    """Reads the model of an iterator into a table. Thread-safe.
 
-    TensorFlow numbers the nodes of each iterator from the same start. In the table each iterator has numbers of its own.
+    TensorFlow numbers the nodes of every iterator from the same start; in the table the numbers are unique.
 
     Args:
         table: Of schema ``MODEL``.
         clock: Of the job.
-        find: Says before each sample what to follow, for jobs that are not ours.
+        find: Returns the iterator for each sample, for jobs that do not call :meth:`follow`.
     """
 
     def __init__(self, table: TableWriter, clock: Clock, find: Callable[[], Any] | None = None) -> None:
@@ -49,7 +48,7 @@ class ModelProbe:
         self._iterators = 0
 
     def follow(self, iterator: Any) -> None:
-        """Look at this iterator from now on."""
+        """Sample this iterator from now on."""
         self._iterator = iterator
 
     def sample(self) -> int:
@@ -79,7 +78,7 @@ class ModelProbe:
         self.sample()
 
     def _first_node_of(self, iterator: Any) -> int:
-        """Return where an iterator's nodes are counted from in the table."""
+        """Return the first node number of an iterator in the table."""
         if iterator not in self._first_node:
             self._first_node[iterator] = self._iterators * NODES_PER_ITERATOR
             self._iterators += 1
@@ -93,7 +92,7 @@ def sample_model(path: Path, clock: Clock, find: Callable[[], Any] | None = None
     Args:
         path: The table.
         clock: Of the job.
-        find: Says what to follow; without it the probe is told.
+        find: Returns the iterator for each sample; None to call :meth:`ModelProbe.follow`.
     """
     with contextlib.closing(TableWriter(path, MODEL, SECONDS_PER_BATCH)) as table:
         probe = ModelProbe(table, clock, find)
@@ -113,7 +112,7 @@ def period_s(age_s: float, nodes: int) -> float:
 
 
 def _rows(nodes: Any, number: int, parent: int, place: int = 0) -> Iterator[tuple[Any, ...]]:
-    """Walk from the consumer to the sources; one row per node, in the order of ``MODEL`` without time and budgets."""
+    """Yield a row per node from the consumer to the sources, with the columns of ``MODEL`` except time and budgets."""
     node = nodes[number]
     found = {parameter.name: parameter for parameter in node.parameters}
     parallelism, cycle, buffer = (found.get(name) for name in ("parallelism", "cycle_length", "buffer_size"))

@@ -1,4 +1,4 @@
-"""TensorFlow's profiler, as the windows use it."""
+"""TensorFlow's profiler and its step markers."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +17,6 @@ class TensorFlowProfiler:
 
 
 def mark_step(step: int) -> AbstractContextManager[None]:
-    """Mark a training step in the trace; ``_r`` makes it a step for TensorFlow's own tools too."""
+    """Mark a training step in the trace; ``_r`` makes it a step for TensorFlow's tools too."""
     marker: AbstractContextManager[None] = tf.profiler.experimental.Trace("train", step_num=step, _r=1)
     return marker

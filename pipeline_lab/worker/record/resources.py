@@ -16,26 +16,25 @@ from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.own_process import ResidentMemory, run_beside
 
 FIRST_LOOK_S, LOOK_EVERY_S = 1.0, 5.0
-"""Finding new processes means looking at all of the machine, a second after the beginning, then ever more rarely up to this; what
-they used until then counts when they are found. Each look reads many small files, and where threads are busy with Python each
-of these waits for the interpreter's lock.
+"""Time between searches for new child processes, doubled up to the second number. A search reads many small files, each of
+which waits for Python's lock. Earlier CPU time of a process counts when it is found.
 """
 
 
 @dataclass(frozen=True)
 class ProcessorUse:
-    """Processor time between two readings, s; on many cores more than the time that passed."""
+    """CPU time between two readings, s, summed over cores."""
 
     elapsed_s: float
     own_s: float
     children_s: float
-    """What the processes used that this one started: those behind a Python generator, say."""
+    """Of child processes, such as those behind a Python generator."""
     others_s: float
-    """What all other programs used, those of low priority and time stolen by the host included."""
+    """Of all other programs, including time stolen by the host."""
 
 
 class _Children:
-    """The processes that this one started, and those that they did."""
+    """Child processes and their descendants."""
 
     def __init__(self) -> None:
         self._own = psutil.Process()
@@ -44,7 +43,7 @@ class _Children:
         self._pause_s = FIRST_LOOK_S
 
     def spent_s(self) -> float:
-        """Return the processor time of all of them, ended ones included, s."""
+        """Return their CPU time, ended ones included, s."""
         if (now_s := time.monotonic()) >= self._look_s:
             self._found, self._look_s = self._own.children(recursive=True), now_s + self._pause_s
             self._pause_s = min(LOOK_EVERY_S, 2 * self._pause_s)
@@ -58,7 +57,7 @@ class _Children:
 
 
 class ProcessorLoad:
-    """Reads how much processor time went by since the last reading."""
+    """Measures CPU time between readings."""
 
     def __init__(self) -> None:
         self._children = _Children()
@@ -69,11 +68,11 @@ class ProcessorLoad:
         now = self._read()
         elapsed_s, own_s, children_s, busy_s = (new - old for new, old in zip(now, self._last, strict=True))
         self._last = now
-        children_s = max(0.0, children_s)  # what ended without being waited for is lost
+        children_s = max(0.0, children_s)  # children that nobody waited for are lost
         return ProcessorUse(elapsed_s, own_s, children_s, max(0.0, busy_s - own_s - children_s))
 
     def _read(self) -> tuple[float, float, float, float]:
-        """Return clock, own processor time, that of children and that of the whole machine, s."""
+        """Return clock and CPU time of this process, its children and the whole machine, s."""
         machine = psutil.cpu_times()
         stolen = getattr(machine, "steal", 0.0)
         busy_s = machine.user + machine.nice + machine.system + machine.irq + machine.softirq + stolen
@@ -83,18 +82,18 @@ class ProcessorLoad:
 Answer = TypeVar("Answer")
 
 SLOWED = 0x08 | 0x20 | 0x40 | 0x80
-"""NVML's reasons for lower clocks that are trouble: hardware slowdown, software and hardware heat, power brake."""
+"""NVML's reasons for lower clocks that matter: hardware slowdown, software and hardware heat, power brake."""
 
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One look; each number is None where the driver does not tell, all of them without a GPU.
+    """One reading; each number is None where the driver does not provide it, all without a GPU.
 
     Attributes:
         memory_bytes: In use.
         busy_percent: Share of the last moments in which a kernel ran.
-        clock_mhz: Of the multiprocessors, now.
-        is_slowed: It has lowered its clock because of heat or power.
+        clock_mhz: Of the multiprocessors.
+        is_slowed: Clocks are lowered because of heat or power.
     """
 
     memory_bytes: int | None = None
@@ -104,13 +103,13 @@ class GpuReading:
 
 
 class ReadsGpu(Protocol):
-    """What can be asked for a look at a GPU."""
+    """Reads a GPU."""
 
     def read(self) -> GpuReading: ...
 
 
 class Gpu:
-    """Reads the GPU that the job trains on, the first that CUDA shows to this process; nothing where there is none."""
+    """Reads the GPU that the job trains on: the first that CUDA shows to this process, if any."""
 
     def __init__(self, *, is_gpu: bool) -> None:
         self._nvml: Any = None
@@ -124,7 +123,7 @@ class Gpu:
                 self._nvml = None if self._device is None else pynvml
 
     def read(self) -> GpuReading:
-        """Look at the GPU; a look takes some hundred microseconds."""
+        """Read the GPU; takes some hundred microseconds."""
         return GpuReading(
             memory_bytes=self._ask("nvmlDeviceGetMemoryInfo", lambda found: int(found.used)),
             busy_percent=self._ask("nvmlDeviceGetUtilizationRates", lambda found: float(found.gpu)),
@@ -133,7 +132,7 @@ class Gpu:
         )
 
     def is_slowed(self) -> bool | None:
-        """Say whether heat or power holds the GPU back right now; None where the driver does not tell."""
+        """Say whether heat or power lowers the clocks now; None where the driver does not provide it."""
         return self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", lambda reasons: bool(reasons & SLOWED))
 
     def _ask(self, question: str, convert: Callable[[Any], Answer], *arguments: Any) -> Answer | None:
@@ -146,10 +145,10 @@ class Gpu:
 
 
 def _find_first(nvml: Any, visible: str | None) -> Any:
-    """Return NVML's handle of the first GPU of ``CUDA_VISIBLE_DEVICES``; None where that shows none.
+    """Return NVML's handle of the first GPU of ``CUDA_VISIBLE_DEVICES``; None if that shows none.
 
-    An entry is a number, the beginning of a GPU's UUID, or the UUID of a MIG instance. NVML counts by the place on the
-    bus; CUDA does so too among GPUs of one kind.
+    An entry is a number, the beginning of a GPU's UUID, or the UUID of a MIG instance. NVML numbers by bus position, as
+    does CUDA among GPUs of one kind.
     """
     first = "0" if visible is None else visible.split(",")[0].strip()
     if first.isdecimal():
@@ -172,7 +171,7 @@ def sample_resources(path: Path, clock: Clock, on_sample: Callable[[int], bool],
     Args:
         path: The table.
         clock: The job's clock.
-        on_sample: Told the resident memory (bytes) at each sample; says whether a window is being flushed.
+        on_sample: Called with the resident memory (bytes) at each sample; returns whether a window is being flushed.
         gpu: The one that the job trains on.
     """
     memory, processor = ResidentMemory(), ProcessorLoad()

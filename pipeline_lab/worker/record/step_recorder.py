@@ -13,17 +13,17 @@ from pipeline_lab.worker.train.training_steps import Batch, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
 PADDED, LENGTH, ELEMENTS = "spectrum", "length", "elements"
-"""Entries of a batch: what is padded, the examples' own lengths, and how much the step was sent, where that was counted."""
+"""Entries of a batch: what is padded, the lengths of the examples, and the number of elements, where counted."""
 
 
 @dataclass(frozen=True)
 class BatchPadding:
-    """One batch.
+    """Padding of one batch.
 
     Attributes:
-        examples: In it.
-        elements: That the step was sent, padding included.
-        padding: Of them.
+        examples: Number of examples.
+        elements: Number of elements, padding included.
+        padding: Of them, padding.
     """
 
     examples: int
@@ -32,13 +32,13 @@ class BatchPadding:
 
 
 def count_elements(batch: Batch) -> Batch:
-    """Return the batch with the number of elements sent as another entry; as it is, where no example has a length.
+    """Return the batch with the number of elements as another entry, if its examples have lengths.
 
     May be traced into a graph.
     """
     if LENGTH not in batch or PADDED not in batch:
         return batch
-    import tensorflow as tf  # this module is for jobs without padding too
+    import tensorflow as tf  # only needed with padding
 
     padded: Any = batch[PADDED]
     is_ragged = isinstance(padded, tf.RaggedTensor)
@@ -47,7 +47,7 @@ def count_elements(batch: Batch) -> Batch:
 
 
 def measure_padding(batch: Batch) -> BatchPadding | None:
-    """Compare what a batch holds with the lengths of its examples; None where these are not known."""
+    """Compare the elements of a batch with the lengths of its examples; None where unknown."""
     counted = batch if ELEMENTS in batch else count_elements(batch)
     if ELEMENTS not in counted:
         return None
@@ -60,14 +60,14 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StepPlace:
-    """Where a step stands in the job.
+    """A step's place in the job.
 
     Attributes:
         step: Its number.
         is_warmup: It belongs to the warm-up.
-        window: Number of the profile window that was open, ``NO_WINDOW`` for none.
-        rss_bytes: Resident memory when it was noted.
-        away_ns: What an evaluation took just before it.
+        window: Number of the open profile window, ``NO_WINDOW`` for none.
+        rss_bytes: Resident memory.
+        away_ns: Pause before the step, for an evaluation.
     """
 
     step: int
@@ -80,8 +80,7 @@ class StepPlace:
 class StepRecorder:
     """Reads each step's result and writes its row.
 
-    A GPU works beside the host: reading a result at once would make the two take turns. There, a step's result is
-    read after the next step was started.
+    On a GPU, a result is read after the next step has started, so that device and host overlap.
     """
 
     def __init__(self, job: Job, trainer: Trainer, *, is_gpu: bool, has_ids: bool) -> None:
@@ -99,7 +98,7 @@ class StepRecorder:
         self._pending: tuple[StepPlace, TakenStep] | None = None
 
     def record(self, place: StepPlace, taken: TakenStep) -> None:
-        """Take a step that was started."""
+        """Record a step that has started."""
         self.catch_up()
         if self._lags and taken.ended_ns is None:
             self._pending = (place, taken)
@@ -107,19 +106,19 @@ class StepRecorder:
             self._finish(place, taken)
 
     def catch_up(self) -> None:
-        """Read the result that is still on its way, if there is one."""
+        """Read the pending result, if any."""
         if self._pending is not None:
             pending, self._pending = self._pending, None
             self._finish(*pending)
 
     def record_samples(self, step: int, batch: Batch) -> None:
-        """Note file and record of each example of a batch, how often each label is in it, and its padding."""
+        """Record file and record of each example of a batch, its label counts and its padding."""
         if self._samples is None or self._labels is None:
             return
         ids = np.concatenate(read_parts(self._trainer, batch["id"]))
         self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
         labels = read_parts(self._trainer, batch["label"]) if "label" in batch else []
-        if len(labels) == 1:  # to fetch them from several replicas would hold the step
+        if len(labels) == 1:  # fetching them from several replicas would delay the step
             values, counts = np.unique(labels[0], return_counts=True)
             self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
         if self._names is not None:
@@ -128,12 +127,12 @@ class StepRecorder:
         self._record_padding(step, batch)
 
     def _record_padding(self, step: int, batch: Batch) -> None:
-        """Note how much of a batch is padding, where its examples differ in length."""
+        """Record the padding of a batch, where its examples have lengths."""
         if self._padding is not None and (found := measure_padding(batch)) is not None:
             self._padding.append(step, found.examples, found.elements, found.padding)
 
     def close(self) -> None:
-        """Read what is still on its way and end the tables."""
+        """Read the pending result and close the tables."""
         try:
             self.catch_up()
         finally:
@@ -160,7 +159,7 @@ class StepRecorder:
             self._keep_outputs(taken)
 
     def _keep_outputs(self, taken: TakenStep) -> None:
-        """Keep what the step's forward pass made of each example."""
+        """Keep the outputs of the step's forward pass."""
         _, _, outputs_in_parts = taken.result
         parts = [np.asarray(part, np.float32) for part in self._trainer.parts(outputs_in_parts)]
         outputs = np.concatenate([part.reshape(len(part), -1) for part in parts])
@@ -182,7 +181,7 @@ def read_parts(trainer: Trainer, value: Any) -> list[IntArray]:
 
 
 def read_names(trainer: Trainer, batch: Batch) -> list[str]:
-    """Return the names that a batch's examples carry; none where they have none."""
+    """Return the names of a batch's examples; empty if they have none."""
     if "name" not in batch:
         return []
     return [name.decode() for part in trainer.parts(batch["name"]) for name in np.asarray(part).reshape(-1).tolist()]

@@ -1,4 +1,4 @@
-"""Profile windows by the step: a few steps in every so many are recorded."""
+"""Profile windows by the step: a few steps in every n are recorded."""
 
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.run_events import NoteEvent
@@ -11,16 +11,15 @@ from pipeline_lab.worker.record.window_recorder import NO_WINDOW, Window, Window
 class StepWindows:
     """Opens and closes windows as training steps go by.
 
-    The training thread calls :meth:`before_step` and :meth:`after_step`; a watcher may call :meth:`watch_memory` from
-    another thread, so that even one endless step cannot fill the memory.
+    The training thread calls :meth:`before_step` and :meth:`after_step`; another thread may call :meth:`watch_memory`, so
+    that not even an endless step fills the memory.
 
     Args:
         options: How long windows are, and how often they open.
         recorder: Records them.
-        log: Where sentences about them go.
+        log: For remarks.
         first_step: The first step that may be recorded.
-        max_cost_share: A window that is due waits until the one before has cost no more than this share of the time;
-            None opens every window when it is due.
+        max_cost_share: A window waits until the last one has cost no more than this share of the time; None for no limit.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class StepWindows:
                     self._close(window)
 
     def watch_memory(self, rss_bytes: int) -> bool:
-        """Close the window if it fills the memory in the middle of a step; say whether one is being flushed."""
+        """Close the window if it fills the memory during a step; return whether one is being flushed."""
         with self._recorder.lock:
             self._recorder.note_memory(rss_bytes)
             window = self._recorder.recorded
@@ -87,7 +86,7 @@ class StepWindows:
         return self.is_flushing
 
     def interrupt(self) -> None:
-        """Close the window that is open, if any: what comes next is no training."""
+        """Close the open window, if any: no training follows."""
         with self._recorder.lock:
             window = self._recorder.recorded
             if window is not None:
@@ -98,7 +97,7 @@ class StepWindows:
         self._next_step = None
 
     def finish(self) -> None:
-        """Close the window that is open, if any, and wait until it is on disk.
+        """Close the open window, if any, and wait until it is on disk.
 
         Raises:
             OSError: The disk is full.
@@ -124,7 +123,7 @@ class StepWindows:
             if is_taken(error):
                 self._recorder.tell_busy()
                 return
-            self._log.write(NoteEvent(f"The profiler did not start ({error}); the run goes on without it."))
+            self._log.write(NoteEvent(f"The profiler did not start ({error}); the run continues without it."))
             self._next_step = None
 
     def _close(self, window: Window) -> None:
@@ -136,7 +135,7 @@ class StepWindows:
 
 
 def _steps(window: Window) -> int:
-    """Return how many steps a window has recorded to their end."""
+    """Return how many complete steps a window has recorded."""
     if window.first_step is None or window.last_step is None:
         return 0
     return window.last_step - window.first_step + 1

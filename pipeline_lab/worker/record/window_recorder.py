@@ -1,11 +1,11 @@
 """Record one profile window at a time, and write each to disk while training goes on.
 
-TensorFlow keeps every event in memory (about 1 kB each) until its profiler is stopped, and has one profiler per
-process. So a window is short, its ``stop()``, which gathers and writes the events, runs on a thread of its own, at low
-priority, and the next window opens only when that is done. What lies between two windows is a capture gap.
+TensorFlow keeps every event in memory (about 1 kB each) until its profiler stops, and has one profiler per process. So
+windows are short, ``stop()``, which collects and writes the events, runs on a thread of low priority, and the next window
+opens only after it. The time between two windows is a capture gap.
 
-Every window records into a scratch folder of its own, because TensorFlow names sessions to the second, and moves to
-its place in the run in one rename: readers never see half a trace.
+Every window records into its own scratch folder, because TensorFlow names sessions to the second, and moves into the run
+in one rename: readers never see half a trace.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ NO_WINDOW = -1
 TRACE_SUFFIX = ".xplane.pb"
 BUSY = (
     "Something else in this process uses TensorFlow's profiler (the script itself, or its profiler server): its sessions "
-    "go first, and no window is recorded meanwhile."
+    "take precedence, and no window is recorded during them."
 )
 
 
@@ -43,7 +43,7 @@ class Profiler(Protocol):
 class Window:
     """A window that is being recorded or flushed; memory in bytes.
 
-    ``first_step`` and ``last_step`` are None where nobody counts steps.
+    ``first_step`` and ``last_step`` are None where steps are not counted.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Window:
 
     @property
     def is_empty(self) -> bool:
-        """Whether steps are counted and not one of them has ended."""
+        """Whether steps are counted and none has ended."""
         return self.first_step is not None and (self.last_step is None or self.last_step < self.first_step)
 
     @property
@@ -73,19 +73,19 @@ class Window:
 
     @property
     def cost_ns(self) -> int:
-        """Time that it held the training thread, and processor time of its flush."""
+        """Time that it held the training thread, plus CPU time of its flush."""
         return self.start_cost_ns + self.stop_cost_ns + self.flush_cpu_ns
 
 
 class WindowRecorder:
-    """Opens and closes windows when it is told to; a schedule decides when.
+    """Opens and closes windows on request; a schedule decides when.
 
     Args:
-        process: What tells this process from others that record into the same run; empty where it is the only one.
-        scratch: Where it records, on the disk of the run and its own alone; None for the run's own.
+        process: Suffix of this process's traces among others in the same run; empty for a single process.
+        scratch: Private folder on the disk of the run; None for the run's scratch folder.
 
     Attributes:
-        lock: Held by whoever looks at :attr:`recorded` and then acts on it.
+        lock: Hold it to check :attr:`recorded` and then act on it.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class WindowRecorder:
 
     @property
     def recorded(self) -> Window | None:
-        """The window that records; not one that is only being flushed."""
+        """The window that records, not one that is being flushed."""
         window = self._window
         return window if window is not None and window.stopped_ns == 0 else None
 
     @property
     def is_ready(self) -> bool:
-        """Whether a window can open: none is open or being flushed, and nobody else wants the profiler."""
+        """Whether a window can open: none is open or being flushed, and nobody else uses the profiler."""
         return self._window is None and not self._pauses
 
     def has_paid(self, share: float) -> bool:
@@ -134,11 +134,11 @@ class WindowRecorder:
         """Open a window.
 
         Args:
-            first_step: Where steps are counted, the one that comes.
+            first_step: The next step, where steps are counted.
             number: Of the window, larger than that of the one before; None for the next.
 
         Raises:
-            Exception: Whatever the profiler says when it does not start.
+            Exception: From the profiler, when it does not start.
         """
         rss_bytes, begun_ns = self._memory.read_bytes(), self._clock.now_ns()
         number = self._count + 1 if number is None else number
@@ -155,14 +155,14 @@ class WindowRecorder:
         return self._window
 
     def note_memory(self, rss_bytes: int | None = None) -> None:
-        """Take a reading of the resident memory (its own if none is given) into the open window's peak."""
+        """Update the open window's memory peak, with a reading of its own if none is given."""
         window = self._window
         if window is not None:
             reading = self._memory.read_bytes() if rss_bytes is None else rss_bytes
             window.rss_peak_bytes = max(window.rss_peak_bytes, reading)
 
     def close(self) -> None:
-        """Hand the open window to the flush thread, which drops an empty one; does nothing where none is open."""
+        """Hand the open window, if any, to the flush thread, which drops an empty one."""
         with self.lock:
             window = self.recorded
             if window is None:
@@ -170,12 +170,12 @@ class WindowRecorder:
             window.stopped_ns = self._clock.now_ns()
             try:
                 self._flush = self._flusher.submit(self._write, window)
-            except RuntimeError:  # the interpreter is at its end, and starts nothing on threads any more
+            except RuntimeError:  # the interpreter is exiting and starts no threads
                 self._write(window)
             window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
 
     def pause(self) -> None:
-        """Give the profiler to somebody else: the open window is written, and none opens until :meth:`resume`."""
+        """Release the profiler: the open window is written, and none opens until :meth:`resume`."""
         self.tell_busy()
         with self.lock:
             self._pauses += 1
@@ -187,14 +187,14 @@ class WindowRecorder:
             self._pauses -= 1
 
     def tell_busy(self) -> None:
-        """Say once that somebody else uses the profiler."""
+        """Report once that something else uses the profiler."""
         if not self._told_busy:
             self._told_busy = True
             with contextlib.suppress(OSError):
                 self._log.write(NoteEvent(BUSY))
 
     def check(self) -> None:
-        """Tell of an earlier window that met a full disk.
+        """Raise the error of an earlier window that met a full disk.
 
         Raises:
             OSError: The disk is full.
@@ -217,7 +217,7 @@ class WindowRecorder:
             self._flush.result()
 
     def _write(self, window: Window) -> None:
-        """Gather and write a window's events; runs on the flush thread."""
+        """Collect and write a window's events; runs on the flush thread."""
         begun_ns = time.thread_time_ns()
         try:
             self._save(window)
@@ -265,21 +265,21 @@ class WindowRecorder:
 
 
 def is_taken(error: Exception) -> bool:
-    """Say whether the profiler did not start because somebody else uses it; told by name, TensorFlow is not loaded here."""
+    """Say whether the profiler did not start because it is in use; by name, as TensorFlow is not imported here."""
     return type(error).__name__ == "AlreadyExistsError"
 
 
 def publish(scratch: Path, target: Path, process: str = "") -> int:
-    """Move the session that the profiler wrote to its place and return its size, bytes.
+    """Move a recorded session into the run and return its size, bytes.
 
     Args:
-        scratch: Where the profiler wrote it.
+        scratch: Folder that the profiler wrote to.
         target: The window's folder.
-        process: What tells this process's trace from others of the same window; they share the folder.
+        process: Suffix of this process's traces, where several processes share the folder.
 
     Raises:
-        FileNotFoundError: There is no trace.
-        ValueError: The trace is empty, as TensorFlow leaves one that was too large.
+        FileNotFoundError: The profiler wrote no trace.
+        ValueError: The trace is empty, because it was too large for TensorFlow.
     """
     traces = sorted(scratch.rglob(f"*{TRACE_SUFFIX}"))
     if not traces:

@@ -1,4 +1,4 @@
-"""The course of a job's training: what surrounds each call of its steps, and the loop of our own that makes the calls."""
+"""The course of a training: everything around each call of its steps, and the plain loop that makes the calls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,25 +15,25 @@ from pipeline_lab.worker.train.training_steps import StepCalls, TakenStep
 
 PROGRESS_PERIOD_NS = NS_PER_S // 2
 PROGRESS_SHARE = 200
-"""A long job reports less often: every two-hundredth of the time it has taken so far."""
+"""A long job reports less often: every 1/200 of its time so far."""
 
 
 class Course:
-    """Counts the steps, and sees to windows, rows, checkpoints and progress.
+    """Counts steps, and handles windows, rows, checkpoints and progress.
 
-    A loop asks :meth:`next_steps` before each call, makes it inside :meth:`mark`, tells :meth:`record` there what was
-    taken, and :meth:`finish_call` behind it.
+    A loop calls :meth:`next_steps`, makes a call inside :meth:`mark`, passes its steps to :meth:`record` there, and to
+    :meth:`finish_call` afterwards.
 
     Args:
         job: The job.
-        windows: Its profile windows; one that is due opens before a call and closes after one.
+        windows: Its profile windows, which open before a call and close after one.
         recorder: Writes the rows.
-        mark_step: Surrounds a call with its marker in the trace, which carries the number of the first step.
-        after_steps: Told the first and the last step of each call.
-        evaluate: Makes an evaluation pass; told how many steps were taken.
+        mark_step: Surrounds a call with a marker in the trace that carries the number of its first step.
+        after_steps: Called with the first and the last step of each call.
+        evaluate: Makes an evaluation pass; called with the number of steps so far.
 
     Attributes:
-        needs_new_pipeline: The training goes on, with a pipeline that is built anew.
+        needs_new_pipeline: The training continues with a rebuilt pipeline.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Course:
         self.needs_new_pipeline = False
 
     def next_steps(self, most: int) -> int:
-        """Return how many steps the next call shall take, ``most`` at most; 0 when no call shall follow this one."""
+        """Return how many steps the next call takes, ``most`` at most; 0 to end the loop."""
         warmup = self._training.warmup_steps
         if self._step == 0:
             self._job.enter("warmup")
@@ -85,7 +85,7 @@ class Course:
             self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._come_back(one)), one)
 
     def finish_call(self, taken: Sequence[TakenStep]) -> None:
-        """Go on to the step behind a call; nothing happens where the data had ended before its first step."""
+        """Advance past a call; does nothing where the data ended before its first step."""
         if not taken:
             return
         for step, one in enumerate(taken, self._step):
@@ -99,11 +99,11 @@ class Course:
             self._go_away()
 
     def take_new_pipeline(self) -> None:
-        """Go on: the pipeline that was asked for is there."""
+        """Continue: the pipeline has been rebuilt."""
         self.needs_new_pipeline = False
 
     def _go_away(self) -> None:
-        """Evaluate; the windows are about training steps alone."""
+        """Evaluate, outside of all windows."""
         self._windows.interrupt()
         self._recorder.catch_up()
         self._away_since_ns = self._job.clock.now_ns()
@@ -112,7 +112,7 @@ class Course:
         self.needs_new_pipeline = self._training.evaluation == "rebuild"
 
     def _come_back(self, first: TakenStep) -> int:
-        """Return how long there was no training before a step, ns."""
+        """Return how long training paused before a step, ns."""
         since_ns, self._away_since_ns = self._away_since_ns, None
         return 0 if since_ns is None else max(0, first.start_ns - since_ns)
 
@@ -123,7 +123,7 @@ class Course:
 
 
 class StepProgress:
-    """How far the steps after the warm-up have come."""
+    """Progress of the steps after the warm-up."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._training = job, job.options.training
@@ -141,7 +141,7 @@ class StepProgress:
 
     @property
     def left(self) -> int | None:
-        """Steps that are left; None where the job trains for a time."""
+        """Remaining steps; None where the job trains for a time."""
         return None if self._training.steps is None else max(0, self._training.steps - self._steps)
 
     @property
@@ -156,7 +156,7 @@ class StepProgress:
             self.report()
 
     def report(self) -> None:
-        """Tell readers, if training has begun and they do not know yet."""
+        """Report progress, if there is any since the last report."""
         if self._begun_ns is None or self._steps == self._reported_steps:
             return
         self._reported_ns, self._reported_steps = self._job.clock.now_ns(), self._steps
@@ -169,21 +169,21 @@ class StepProgress:
 
 
 def is_due(every: int | None, before: int, by_now: int) -> bool:
-    """Say whether something that is due every so many steps became due with the steps that were just taken."""
+    """Say whether something that is due every n steps became due between two counts of steps."""
     return every is not None and by_now // every > before // every
 
 
 def _early_end(step: int, training: TrainingOptions) -> str:
     wanted = f"{training.seconds:g} s" if training.steps is None else f"{training.warmup_steps + training.steps} steps"
     return (
-        f"The data ended after {step} of {wanted}, warm-up included; add a repeat stage to go on with another epoch."
+        f"The data ended after {step} of {wanted}, warm-up included; add a repeat stage to continue with another epoch."
         if training.steps is not None
-        else f"The data ended after {step} steps, before {wanted} were over; add a repeat stage to go on."
+        else f"The data ended after {step} steps, before {wanted} were over; add a repeat stage to continue."
     )
 
 
 Follow = Callable[[Any], None]
-"""Told the iterator over the pipeline as soon as there is one."""
+"""Called with the iterator over the pipeline once it exists."""
 
 
 class Loop(Protocol):
@@ -193,11 +193,11 @@ class Loop(Protocol):
 
 
 class PlainLoop:
-    """Calls the steps itself.
+    """A Python loop that calls the steps.
 
     Args:
-        course: What surrounds each call.
-        steps: What a call is.
+        course: Called around each call.
+        steps: Takes the steps.
     """
 
     def __init__(self, course: Course, steps: StepCalls) -> None:

@@ -1,4 +1,4 @@
-"""Evaluation passes between the training steps: a pipeline of their own, and a step that leaves the model as it is."""
+"""Evaluation passes between the training steps: a separate pipeline, and a step that does not change the model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,14 +16,14 @@ from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
 
 class EvaluationPasses:
-    """Evaluates the model whenever it is told to, each time from the beginning of the evaluation's data.
+    """Evaluates the model on request, each time from the beginning of the evaluation data.
 
     Args:
         job: The job.
-        trainer: Whose model it is.
+        trainer: Has the model.
         make_dataset: Builds the pipeline of a pass.
-        table: Takes file and record of each example, of schema ``EVALUATED``; None where they are not known.
-        first_file: Number of the first file that passes read, where ids count these files alone.
+        table: For file and record of each example, of schema ``EVALUATED``; None where unknown.
+        first_file: Index of the first evaluated file, where ids count only evaluated files.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class EvaluationPasses:
         self._passes = 0
 
     def run(self, steps: int) -> None:
-        """Make one pass after so many steps, the warm-up included.
+        """Make one pass after that number of steps, warm-up included.
 
         Raises:
             DataError: The pipeline of the pass yields no batch.
@@ -55,7 +55,7 @@ class EvaluationPasses:
         clear_on_thread(batches)
         if not results and not self._job.stop.is_set:
             raise DataError(
-                "The evaluation has no batch to look at: its files hold fewer examples than one batch; hold out more files "
+                "The evaluation has no batch: its files have fewer examples than one batch; hold out more files "
                 "(training.held_out_files), or use a smaller batch."
             )
         if results:

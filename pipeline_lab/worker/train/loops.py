@@ -17,17 +17,20 @@ from pipeline_lab.worker.train.course import Course, Follow, Loop, PlainLoop
 from pipeline_lab.worker.train.training_steps import Batch, PythonSteps, StepCalls, TakenStep, Trainer
 
 RECORDED = {"id": tf.int64, "label": tf.int64, LENGTH: tf.int64, ELEMENTS: tf.int64, "name": tf.string}
-"""Entries of a batch that are recorded, and as what."""
+"""Recorded entries of a batch, with their types."""
 
 
 class StepNotes:
-    """Takes steps inside a graph and keeps what is known of each until Python asks for it.
+    """Takes steps inside a graph and keeps notes of each until Python reads them.
+
+    A graph cannot return values while it runs, so each step puts its notes into a queue, which is emptied after the call.
+    Time is read inside the graph: when a batch has arrived, and when the step's result is on the host.
 
     Args:
         trainer: The step.
         clock: The job's.
-        capacity: Steps of one call at most; a graph that takes more would wait for ever.
-        recorded: Entries of a batch to keep, and as what; batches of somebody else's making have none.
+        capacity: Most steps of one call; a graph that takes more would block.
+        recorded: Entries of a batch to keep, with their types; none for batches of a user's module.
         keeps_outputs: Note the outputs of each step too.
     """
 
@@ -57,10 +60,10 @@ class StepNotes:
         return loss, accuracy
 
     def read(self, start_ns: int) -> list[TakenStep]:
-        """Return the steps that were taken since the last time.
+        """Return the steps since the last call.
 
         Args:
-            start_ns: When the call began; a later step begins where the one before it has ended.
+            start_ns: Start of the call; each later step starts where the one before it ended.
         """
         shift_ns = self._clock.now_ns() - time.time_ns()
         taken = []
@@ -80,7 +83,7 @@ class StepNotes:
         return tf.concat([tf.reshape(part, [tf.shape(part)[0], -1]) for part in parts], 0)
 
     def _whole(self, batch: Batch, name: str) -> Any:
-        """Return an entry of a batch as one vector; an empty one where there is none."""
+        """Return an entry of a batch as one vector, empty without the entry."""
         kind = self._recorded[name]
         if name not in batch:
             return tf.zeros([0], kind)
@@ -88,7 +91,7 @@ class StepNotes:
 
 
 class GraphSteps:
-    """A loop inside a ``tf.function`` asks for the batches and takes the steps; Python calls it once for several."""
+    """A loop inside a ``tf.function`` requests batches and takes steps; Python calls it once for several."""
 
     def __init__(self, trainer: Trainer, clock: Clock, per_call: int, notes: StepNotes) -> None:
         self.per_call = per_call
@@ -97,7 +100,7 @@ class GraphSteps:
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
         start_ns = self._clock.now_ns()
-        with contextlib.suppress(tf.errors.OutOfRangeError):  # the data has ended; the steps before that are noted
+        with contextlib.suppress(tf.errors.OutOfRangeError):  # the data has ended; earlier steps are in the notes
             self._take(batches, tf.constant(most))
         return self._notes.read(start_ns)
 
@@ -120,7 +123,7 @@ def _ns(seconds: float) -> int:
 
 
 class FitLoop:
-    """Lets ``fit`` call the steps, ``steps_per_execution`` of them at a time; it takes whole executions only."""
+    """Lets ``fit`` call the steps, ``steps_per_execution`` at a time; it takes whole executions only."""
 
     def __init__(
         self, course: Course, notes: StepNotes, clock: Clock, steps_per_execution: int, *, is_mirrored: bool
@@ -142,7 +145,7 @@ class FitLoop:
 
 
 class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """What ``fit`` trains: the workload's step, in Keras' functions; see "Customizing what happens in fit()"."""
+    """What ``fit`` trains: the workload's step; see "Customizing what happens in fit()"."""
 
     train_function: Any
 
@@ -158,7 +161,7 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
         return {"loss": loss, "accuracy": accuracy}
 
     def make_train_function(self, force: bool = False) -> Any:
-        """Make the function that takes an execution's steps, and see the iterator that it is called on."""
+        """Make the function that takes an execution's steps, and notice the iterator that it is called on."""
         if self.train_function is not None and not force:
             return self.train_function
         call = self.make_execution(force)
@@ -182,8 +185,8 @@ class _Model(keras.Model):  # type: ignore[misc]  # Keras has no types
 class _MirroredModel(_Model):
     """What ``fit`` trains on several replicas.
 
-    Keras' loop over the steps of an execution hands batches on as optionals, from which TensorFlow (2.21) cannot build a
-    graph around a mirrored step; this one asks for them as they come.
+    Keras' loop over the steps of an execution passes batches as optionals, from which TensorFlow (2.21) cannot build a
+    graph around a mirrored step; this loop requests them directly.
     """
 
     def make_execution(self, force: bool) -> Callable[[Any], Any]:
@@ -205,7 +208,7 @@ class _MirroredModel(_Model):
 
 
 class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
-    """Tells the course of every execution."""
+    """Reports every execution to the course."""
 
     def __init__(self, course: Course, notes: StepNotes, clock: Clock, most: int) -> None:
         super().__init__()
@@ -226,7 +229,7 @@ class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no ty
         self.model.stop_training = self.is_over
 
     def close(self) -> None:
-        """Record what was taken; where the data ended in the middle of an execution, that is less than all of it."""
+        """Record the steps taken: fewer than an execution where the data ended."""
         taken = self._notes.read(self._start_ns)
         self._course.record(taken)
         self._open.close()
@@ -234,7 +237,7 @@ class _Calls(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no ty
 
 
 def make_steps(job: Job, trainer: Trainer) -> StepCalls:
-    """Return how steps are called where no ``fit`` calls them: in races and for the calibration too."""
+    """Return how steps are called, except by ``fit``; also for races and calibration."""
     training = job.options.training
     if training.loop == "in_graph" or training.steps_per_call > 1:
         return GraphSteps(trainer, job.clock, training.steps_per_call, _make_notes(job, trainer))
@@ -251,7 +254,7 @@ def make_loop(job: Job, trainer: Trainer, steps: StepCalls, course: Course) -> L
 
 
 def _make_notes(job: Job, trainer: Trainer) -> StepNotes:
-    """Return what keeps notes of steps in a graph; entries of batches of the user's own making mean something else."""
+    """Return the notes of steps in a graph; entries in batches of a user's module mean something else."""
     training, recorded = job.options.training, RECORDED if job.options.is_assembled else {}
     keeps_outputs = training.keep_outputs_of_step is not None
     return StepNotes(trainer, job.clock, training.steps_per_call, recorded, keeps_outputs=keeps_outputs)

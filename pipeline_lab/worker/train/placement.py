@@ -28,14 +28,14 @@ class Placement(Protocol):
         """Divide the pipeline's batches among the replicas."""
 
     def parts(self, value: Any) -> Sequence[Any]:
-        """Return one entry of a batch as the replicas hold it."""
+        """Return one entry of a batch, in one part per replica."""
 
     def compile(self, of_replica: Step, *, xla: bool = False) -> Step:
-        """Turn what one replica does with its part of a batch into what is done with the whole."""
+        """Turn a step on one replica's part of a batch into a step on the whole batch."""
 
 
 class OneDevice:
-    """A device that has every batch for itself."""
+    """A single device, which gets whole batches."""
 
     replicas = 1
 
@@ -54,7 +54,7 @@ class OneDevice:
 
 
 COLLECTIVES_EACH = 1000
-"""Numbers that one strategy has for groups of devices; it needs a handful."""
+"""Collective keys reserved for one strategy, which needs a handful."""
 
 
 class Mirrored:
@@ -64,8 +64,8 @@ class Mirrored:
         self.replicas = replicas
         devices = tf.config.list_logical_devices("GPU" if is_gpu else "CPU")[:replicas]
         self.strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
-        # TensorFlow numbers the collectives of each strategy from the same start, and those of two strategies in one process, such
-        # as two arms of a race, stop each other where their shapes differ. There is no public way to number them apart.
+        # TensorFlow numbers the collectives of every strategy from the same start. Those of two strategies in one process, such
+        # as two arms of a race, block each other if their shapes differ. There is no public way to separate them.
         tf.distribute.MirroredStrategy._collective_key_base += COLLECTIVES_EACH
         self.batch_spec: Any = None
 
@@ -88,11 +88,9 @@ class Mirrored:
 
 
 class _OverReplicas:
-    """Runs a step on every replica and averages loss and accuracy; traced for any batch that the pipeline can yield.
+    """Runs a step on every replica and averages loss and accuracy; outputs stay in parts, like the batch.
 
-    Outputs stay where they are, in parts like the batch.
-
-    Sparse values differ in shape from batch to batch, so what a step takes is fixed by the pipeline's specification.
+    Traced once with the pipeline's specification, since the shapes of sparse values differ between batches.
     """
 
     def __init__(self, placement: Mirrored, of_replica: Step) -> None:
@@ -113,11 +111,11 @@ class _OverReplicas:
 
 
 class PlacedTrainer(ABC):
-    """What steps that may be mirrored share.
+    """Base of trainers whose steps may be mirrored.
 
     Args:
-        placement: On what devices.
-        train, judge: What a replica does with its part of a batch to train and to evaluate.
+        placement: The devices.
+        train, judge: Steps of one replica, to train and to evaluate.
         xla: Compile both with XLA.
     """
 
@@ -154,5 +152,5 @@ class PlacedTrainer(ABC):
 
 
 def place(replicas: int, *, is_gpu: bool) -> Placement:
-    """Return the placement for so many replicas."""
+    """Return the placement for a number of replicas."""
     return OneDevice() if replicas == 1 else Mirrored(replicas, is_gpu=is_gpu)

@@ -1,4 +1,4 @@
-"""What a training step is, and how a loop calls it. Imports no TensorFlow."""
+"""The interface of a training step, and of how a loop calls it. Imports no TensorFlow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ Batch = Mapping[str, Any]
 
 
 class Trainer(Protocol):
-    """One training step after the other.
+    """The training step of a workload.
 
-    ``step`` and ``evaluate`` may be called from Python or be traced into a larger graph, such as a loop; both return
-    two numbers (tensors), in a place that :meth:`read` knows. Where a step computes outputs, those of the examples come
-    third, from the forward pass that trains: shape (batch,) or (batch, classes), in parts like the entries of the batch.
+    ``step`` and ``evaluate`` may be called from Python or traced into a larger graph, such as a loop. Both return loss and
+    accuracy as tensors, which :meth:`read` waits for. The outputs of the forward pass may come third, shape (batch,) or
+    (batch, classes), in parts like the entries of the batch.
     """
 
     def distribute(self, dataset: Any) -> Any:
         """Divide the pipeline's batches among the replicas."""
 
     def parts(self, value: Any) -> Sequence[Any]:
-        """Return one entry of a batch as the replicas hold it, one part each."""
+        """Return one entry of a batch, in one part per replica."""
 
     def step(self, batch: Batch) -> Any:
         """Train on a batch; the result may still be on its way on a GPU."""
 
     def evaluate(self, batch: Batch) -> Any:
-        """Return what a step would, and leave the model as it is."""
+        """Return the results of a step without changing the model."""
 
     def read(self, result: Any) -> tuple[float, float]:
         """Wait for a step's result and return its loss and accuracy; NaN where the workload has none."""
@@ -44,7 +44,7 @@ class Trainer(Protocol):
 
 
 class OneDeviceTrainer:
-    """What steps on a single device share: they take batches as they come, and their state is their weights."""
+    """Base of trainers on a single device, whose state is their weights."""
 
     def distribute(self, dataset: Any) -> Any:
         return dataset
@@ -65,14 +65,14 @@ class OneDeviceTrainer:
 
 @dataclass(frozen=True)
 class TakenStep:
-    """A training step that was taken; times in ns since the epoch.
+    """A finished training step; times in ns since the epoch.
 
     Attributes:
-        start_ns: It asked for its batch.
-        arrived_ns: The batch was there.
-        ended_ns: Its result was there; None while it is still on its way.
-        result: What :meth:`Trainer.read` turns into loss and accuracy.
-        batch: The batch, or as much of it as is recorded.
+        start_ns: It requested its batch.
+        arrived_ns: The batch arrived.
+        ended_ns: Its result arrived; None while it is pending.
+        result: For :meth:`Trainer.read`.
+        batch: The batch, or its recorded entries.
     """
 
     start_ns: int
@@ -91,17 +91,17 @@ class StepCalls(Protocol):
 
     @property
     def per_call(self) -> int:
-        """Steps of one call at most."""
+        """Most steps of one call."""
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
-        """Take so many steps in one call; fewer where the data ends."""
+        """Take ``most`` steps in one call; fewer where the data ends."""
 
     def repeat(self, batch: Batch, times: int) -> Any:
-        """Train on one batch so many times, the way that a call does, and return the last result."""
+        """Train on one batch several times, as a call does, and return the last result."""
 
 
 class PythonSteps:
-    """Python asks for a batch, then calls the step on it."""
+    """Python requests a batch, then calls the step on it."""
 
     per_call = 1
 

@@ -54,7 +54,7 @@ _LABEL = "Received a label value of {} which is outside the valid range of"
         (ValueError(f"{_LABEL.format(12)} [0, 10)"), "holds the label 12, but the model has 10 classes"),
         (
             ValueError(f"{_LABEL.format(-1)} [0, 10)"),
-            "holds the label -1, but labels are the numbers of classes, from 0 on",
+            "holds the label -1, but labels are the numbers of classes, starting at 0",
         ),
         (RuntimeError("Graph execution error:\n\n{{node a}} broke."), "RuntimeError: broke; worker.log"),
     ],

@@ -60,13 +60,13 @@ def make(units=1):
 BAD = {
     "import": ("import nowhere_to_be_found", "import.py, line 1 with ModuleNotFoundError: No module named 'nowhere"),
     "syntax": ("x = 1\ndef make(:", "syntax.py, line 2 with SyntaxError"),
-    "leaves": ("import os\nos._exit(3)", "left by os._exit(3) at bad_leaves.py, line 2"),
+    "leaves": ("import os\nos._exit(3)", "called os._exit(3) at bad_leaves.py, line 2"),
     "exits": ("import sys\nsys.exit(4)", "bad_exits.py, line 2 with SystemExit: 4"),
     "nothing": ("", "bad_nothing.py has no function or class make"),
     "type": ("def make():\n    return [1]", "make (bad_type.py, line 1) returned an object of type list; it should"),
     "arguments": (
         "def make(size):\n    pass",
-        "make (bad_arguments.py, line 1) cannot be called so: missing a required",
+        "make (bad_arguments.py, line 1) cannot be called like this: missing a required",
     ),
     "dataset": (
         "class make:\n    step = print\n    def make_dataset(self):\n        return [1, 2]",
@@ -81,14 +81,14 @@ BAD = {
     "operation": (
         "import tensorflow as tf\nclass make:\n    def make_dataset(self):\n"
         "        return tf.data.Dataset.from_tensors(b'no image').map(tf.io.decode_image).batch(1)",
-        "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required; look into make_dataset "
-        "(bad_operation.py, line 3) and into the step.",
+        "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required; check make_dataset "
+        "(bad_operation.py, line 3) and the step.",
     ),
     "worker": (
         "import os\nimport tensorflow as tf\nclass make:\n    def make_dataset(self):\n"
         "        return tf.data.Dataset.from_generator(self.work, output_signature=tf.TensorSpec([], tf.int64))\n"
         "    def work(self):\n        yield 1\n        os._exit(0)",
-        "Your code left by os._exit(0) at bad_worker.py, line 8.",
+        "Your code called os._exit(0) at bad_worker.py, line 8.",
     ),
     "result": (
         "import tensorflow as tf\nclass make:\n    def make_dataset(self):\n        return tf.data.Dataset.range(9)\n"
@@ -208,12 +208,12 @@ def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_p
     assert left.wait(10)
     found.set()
     thread.join()
-    assert "No batch came within 50 ms: Python stands at endless.py, line " in str(said[0])
+    assert "No batch arrived within 50 ms: Python is at endless.py, line " in str(said[0])
 
     left.clear()
     FirstBatch(0.05, tmp_path, said.append).expect("make_dataset (endless.py, line 1)")
     assert left.wait(10)
-    assert "no Python code of yours runs; look into make_dataset (endless.py, line 1)" in str(said[1])
+    assert "none of your Python code runs; check make_dataset (endless.py, line 1)" in str(said[1])
 
 
 def test_an_arm_whose_turn_comes_later_is_waited_for_from_then_on(tmp_path, monkeypatch):
@@ -241,7 +241,7 @@ def test_a_first_batch_that_came_ends_nothing(tmp_path):
 
 def test_a_thread_that_leaves_stops_the_job_with_its_line():
     asked, before = [], os._exit
-    with pytest.raises(UserCodeError, match=r"left by os._exit\(0\) at test_user_code.py, line "):
+    with pytest.raises(UserCodeError, match=r"called os._exit\(0\) at test_user_code.py, line "):
         _leave_on_a_thread(lambda: asked.append(True))
     assert asked == [True]
     assert os._exit is before

@@ -285,7 +285,7 @@ def test_a_race_ends_with_its_time(make_lane: MakeLane) -> None:
     events = read_events(job.folder.events)
     assert len([event for event in events if isinstance(event, RaceEvent)]) == 1
     assert [event.sentence for event in events if isinstance(event, NoteEvent)] == [
-        "The time was up after 1 of 500 rounds; allow it more seconds for more."
+        "The time was up after 1 of 500 rounds; raise max_seconds for more."
     ]
 
 
