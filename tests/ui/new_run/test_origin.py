@@ -1,3 +1,5 @@
+"""Where a draft comes from: options in a link, presets that were kept, JSON files."""
+
 import base64
 import contextlib
 import zlib
@@ -14,7 +16,8 @@ from pipeline_lab.ui.new_run.origin import MAX_BYTES, pack, unpack
 from tests.support.presets import BASELINE, OPTIMISED
 from tests.ui.conftest import texts
 
-DOCUMENTS = st.dictionaries(st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=20)
+DOCUMENTS = st.dictionaries(st.text(max_size=20), st.recursive(VALUES, st.lists, max_leaves=6), max_size=6)
 
 
 @given(DOCUMENTS)
