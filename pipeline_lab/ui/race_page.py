@@ -12,7 +12,7 @@ from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import cache, links
 from pipeline_lab.ui.shared.choices import offer_arms, read_arm, warn_of_unknown
 from pipeline_lab.ui.shared.draft import Document
-from pipeline_lab.ui.shared.fields import edit_fields
+from pipeline_lab.ui.shared.fields import edit_settings
 from pipeline_lab.ui.shared.text import escape
 
 MAX_ARMS = 8
@@ -39,10 +39,7 @@ def show_arms(store: RunStore) -> list[str]:
 
 def show_budget() -> Document:
     """Show when the race may end and what matters, and return it as options hold it."""
-    defaults = {name: field.default for name, field in RaceOptions.model_fields.items() if name in (*_BUDGET, *_FINE)}
-    values = edit_fields(RaceOptions, defaults, "race", skip=_all_but(_BUDGET))
-    with st.expander("More settings"):
-        values = edit_fields(RaceOptions, values, "race", skip=_all_but(_FINE))
+    values = edit_settings(RaceOptions, "race", _BUDGET, _FINE)
     return {"name": st.text_input("Name", "", max_chars=200, key="race.name", placeholder="the arms' names"), **values}
 
 
@@ -56,10 +53,6 @@ def read_race(store: RunStore, arms: Sequence[str], settings: Document) -> RaceO
     from pipeline_lab.comparison.racing import choose_race
 
     return choose_race([access.check_launch(read_arm(store, arm)) for arm in arms], **settings)
-
-
-def _all_but(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in RaceOptions.model_fields if name not in names)
 
 
 def show_page() -> None:

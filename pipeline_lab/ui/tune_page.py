@@ -9,7 +9,7 @@ from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import cache, links
 from pipeline_lab.ui.shared.choices import offer_arms, read_arm, warn_of_unknown
 from pipeline_lab.ui.shared.draft import Document
-from pipeline_lab.ui.shared.fields import edit_fields
+from pipeline_lab.ui.shared.fields import edit_settings
 from pipeline_lab.ui.shared.text import escape, sentence
 
 _MAIN = ("budget_s", "max_configurations", "max_memory_mb", "max_threads", "may_reorder")
@@ -34,11 +34,7 @@ def show_start(store: RunStore) -> str | None:
 
 def show_limits() -> Document:
     """Show what the search may spend and must respect, and return it as options hold it."""
-    fields = TuneOptions.model_fields
-    values: Document = {name: fields[name].default for name in (*_MAIN, *_FINE)}
-    values = edit_fields(TuneOptions, values, "tune", skip=_all_but(_MAIN))
-    with st.expander("More settings"):
-        return edit_fields(TuneOptions, values, "tune", skip=_all_but(_FINE))
+    return edit_settings(TuneOptions, "tune", _MAIN, _FINE)
 
 
 def read_tune(store: RunStore, start: str, settings: Document) -> TuneOptions:
@@ -54,10 +50,6 @@ def read_tune(store: RunStore, start: str, settings: Document) -> TuneOptions:
     options = read_tune_options({"start": chosen.model_dump(mode="json"), **settings})
     check_tune(options)
     return options
-
-
-def _all_but(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in TuneOptions.model_fields if name not in names)
 
 
 def show_page() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.errors import StoreError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.runs.launch.launcher import launch
@@ -60,12 +60,8 @@ def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None
     ):
         from pipeline_lab.advice.forecasts import plan_race
 
-        try:
-            race = launch(store, plan_race(found.measured, [options]))
-        except PipelineLabError as error:
-            st.error(escape(str(error)))
-        else:
-            links.open_run(race.id)
+        with state.show_problem():
+            links.open_run(launch(store, plan_race(found.measured, [options])).id)
 
 
 def find_forecast(store: RunStore, options: RunOptions) -> Forecast | None:
@@ -167,6 +163,7 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
 def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: Forecast | None) -> None:
     """Offer what a finding advises: into the form, or into a race, with what is predicted of it."""
     from pipeline_lab.advice.cache_rules import cure
+    from pipeline_lab.advice.forecasts import plan_race_of
 
     cured = cure(options, finding)
     if cured is None:
@@ -178,20 +175,11 @@ def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: 
             st.rerun()
         against = "The form as it is against the form with this change."
         if st.button("Race it", key=f"{key}.race", icon=":material/flag:", help=against):
-            _race(store, options, cured, forecast)
+            with state.show_problem():
+                measured = None if forecast is None else forecast.measured
+                links.open_run(launch(store, plan_race_of(options, [cured], measured)).id)
         if forecast is not None and (effect := _effect(forecast, options, cured)):
             st.caption(effect)
-
-
-def _race(store: RunStore, options: RunOptions, cured: RunOptions, forecast: Forecast | None) -> None:
-    from pipeline_lab.advice.forecasts import plan_race_of
-
-    try:
-        race = launch(store, plan_race_of(options, [cured], None if forecast is None else forecast.measured))
-    except PipelineLabError as error:
-        st.error(escape(str(error)))
-    else:
-        links.open_run(race.id)
 
 
 def _effect(forecast: Forecast, options: RunOptions, cured: RunOptions) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launchable import check_launchable
@@ -45,18 +45,14 @@ def show_keeping(store: RunStore, origin: str, options: RunOptions | None) -> No
 
 def _keep(store: RunStore, options: RunOptions) -> None:
     name = str(state.widget_value(_NAME) or "").strip()
-    try:
+    with state.keep_problem():
         save_preset(store, name, options)
         start_anew(options.model_copy(update={"name": name}), f"preset:{name}")
-    except (OptionsError, StoreError) as error:
-        state.set_problem(str(error))
 
 
 def _forget(store: RunStore, name: str) -> None:
-    try:
+    with state.keep_problem():
         remove_preset(store, name)
-    except OptionsError as error:
-        state.set_problem(str(error))
 
 
 def _open() -> None:

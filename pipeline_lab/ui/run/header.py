@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.report.plain_text import plain
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunStore
@@ -80,7 +79,5 @@ def edit_notes(store: RunStore, record: RunRecord) -> None:
 
 
 def _save(store: RunStore, run_id: str, text: str) -> None:
-    try:
+    with state.keep_problem():
         store.update(run_id, lambda record: replace(record, notes=plain(text)[:MAX_CHARACTERS]))
-    except PipelineLabError as error:
-        state.set_problem(str(error))

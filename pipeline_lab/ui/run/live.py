@@ -12,7 +12,7 @@ import streamlit as st
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.errors import PipelineLabError, Unavailable
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.figures.job_charts import step_time
 from pipeline_lab.figures.stall_charts import stall_over_time
@@ -168,11 +168,9 @@ def _show_gaps(diagnosis: Diagnosis) -> None:
 
 
 def _cancel(folder: RunFolder) -> None:
-    try:
+    with state.keep_problem():
         cache.store().check_unlocked()
         cancel(folder)
-    except PipelineLabError as error:
-        state.set_problem(str(error))
 
 
 _live_chart = st.components.v2.component(

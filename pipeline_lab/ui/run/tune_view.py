@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.figures.tune_charts import search_places
 from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.report.content import Picture
@@ -68,9 +67,7 @@ def _show_actions(store: RunStore, found: Tuning) -> None:
 
 
 def _resume(store: RunStore, run_id: str) -> None:
-    try:
+    with state.keep_problem():
         access.check_launch(read_tune_options(store.read(run_id).options or {}).start)
         resume_tune(store, run_id)
-    except PipelineLabError as error:
-        state.set_problem(str(error))
     st.rerun()

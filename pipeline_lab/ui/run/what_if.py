@@ -21,7 +21,7 @@ from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.advice.workload_changes import KNOWN_TIMES
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
-from pipeline_lab.errors import OptionsError, PipelineLabError, Unavailable
+from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.launch.launcher import launch
@@ -33,7 +33,7 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.ui.run.verdict import weighed
 from pipeline_lab.ui.serving import access
-from pipeline_lab.ui.shared import contents, links
+from pipeline_lab.ui.shared import contents, links, state
 from pipeline_lab.ui.shared.fields import label_of
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
@@ -124,12 +124,8 @@ def _show_buttons(store: RunStore, measured: Measured, chosen: RunOptions, is_ch
             disabled=not is_changed,
             help="The run's options against these; the prediction is kept with the race.",
         ):
-            try:
-                race = launch(store, plan_race(measured, [access.check_launch(chosen)]))
-            except PipelineLabError as error:
-                st.error(escape(str(error)))
-            else:
-                links.open_run(race.id)
+            with state.show_problem():
+                links.open_run(launch(store, plan_race(measured, [access.check_launch(chosen)])).id)
         if st.button("Open in New run", key=f"{key}.form", disabled=not is_changed):
             links.open_new_run(chosen, "link:")
 

@@ -35,7 +35,9 @@ def label_of(name: str, model: type[Options] = Options) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def edit_fields(model: type[Options], values: Document, key: str, skip: tuple[str, ...] = ()) -> Document:
+def edit_fields(
+    model: type[Options], values: Document, key: str, *, skip: tuple[str, ...] = (), only: tuple[str, ...] = ()
+) -> Document:
     """Show a widget for each field of a model and return the document as it now reads.
 
     Args:
@@ -43,17 +45,26 @@ def edit_fields(model: type[Options], values: Document, key: str, skip: tuple[st
         values: Its current values, JSON types.
         key: Prefix of the widgets' keys.
         skip: Fields that are shown elsewhere and kept as they are.
+        only: The fields to show; all where none is named.
     """
     edited = dict(values)
     with st.grid("auto", min_column_width=170, gap="small", vertical_alignment="bottom"):
         for name, schema in schema_of(model).items():
-            if "const" in schema or name in skip:
+            if "const" in schema or name in skip or (only and name not in only):
                 continue
             if not _applies(model, name, edited):
                 edited[name] = schema.get("default")
                 continue
             edited[name] = edit_field(model, name, values.get(name, schema.get("default")), f"{key}.{name}")
     return edited
+
+
+def edit_settings(model: type[Options], key: str, main: tuple[str, ...], fine: tuple[str, ...]) -> Document:
+    """Show the main fields of a model, and the fine ones folded, from their defaults on."""
+    values: Document = {name: model.model_fields[name].default for name in (*main, *fine)}
+    values = edit_fields(model, values, key, only=main)
+    with st.expander("More settings"):
+        return edit_fields(model, values, key, only=fine)
 
 
 def edit_field(model: type[Options], name: str, value: Any, key: str) -> Any:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
@@ -90,10 +89,8 @@ def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
 
 
 def _attempt(action: Callable[[], object]) -> None:
-    try:
+    with state.keep_problem():
         action()
-    except PipelineLabError as error:
-        state.set_problem(str(error))
 
 
 def show_unkept(store: RunStore, folder: RunFolder) -> None:

@@ -1,14 +1,18 @@
 """Everything that the app keeps for one browser session; the only place that touches ``st.session_state``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
 import streamlit as st
 
+from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.figures.theme import Mode
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.ui.shared.draft import Draft, start_draft
+from pipeline_lab.ui.shared.text import escape, sentence
 
 _DRAFT, _PROBLEM, _LAUNCHABLE, _LINKED, _PART_TO_SHOW = "draft", "problem", "launchable", "linked", "part-to-show"
 DEFAULT_ORIGIN = "preset:baseline"
@@ -60,6 +64,24 @@ def remember_linked(word: str) -> None:
 def set_problem(sentence: str) -> None:
     """Keep a sentence to show after the next run of the page (callbacks cannot show anything themselves)."""
     st.session_state[_PROBLEM] = sentence
+
+
+@contextmanager
+def keep_problem() -> Iterator[None]:
+    """Keep what goes wrong inside, to be shown after the next run of the page (for callbacks)."""
+    try:
+        yield
+    except PipelineLabError as error:
+        set_problem(str(error))
+
+
+@contextmanager
+def show_problem() -> Iterator[None]:
+    """Show what goes wrong inside, right here."""
+    try:
+        yield
+    except PipelineLabError as error:
+        st.error(escape(sentence(str(error))))
 
 
 def take_problem() -> str:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from pipeline_lab.errors import PipelineLabError, StoreError
+from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.launch.remote_capture import RemoteCapture, launch_capture
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.serving import access, uploads
-from pipeline_lab.ui.shared import analyses, cache, links, run_actions
-from pipeline_lab.ui.shared.text import escape, sentence
+from pipeline_lab.ui.shared import analyses, cache, links, run_actions, state
+from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.ui.upload import upload_zone
 from pipeline_lab.units import format_bytes
 
@@ -117,12 +117,9 @@ def show_capture_form(store: RunStore) -> None:
             every_s = st.number_input("One window every … (s)", value=_DEFAULT_CAPTURE.every_s, key="capture-every")
         if not st.form_submit_button("Record", key="capture-start"):
             return
-        try:
-            folder = launch_capture(store, RemoteCapture(address.strip(), length_s, every_s, int(windows)))
-        except PipelineLabError as error:
-            st.error(escape(sentence(str(error))))
-            return
-    links.open_run(folder.id)
+        with state.show_problem():
+            chosen = RemoteCapture(address.strip(), length_s, every_s, int(windows))
+            links.open_run(launch_capture(store, chosen).id)
 
 
 def show_page() -> None:
