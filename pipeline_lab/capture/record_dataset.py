@@ -19,10 +19,9 @@ from pipeline_lab.runs.store import RunFolder, RunStore, end_run
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog
-from pipeline_lab.worker.note.failures import explain_user_error
+from pipeline_lab.worker.note.failures import FirstBatch, explain_user_error
 from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.prepare.user_code import UserPipeline
-from pipeline_lab.worker.prepare.user_errors import FirstBatch
 from pipeline_lab.worker.session import build_and_train, let_go
 
 TAG = "explained"

@@ -10,8 +10,7 @@ from types import FrameType
 
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.options.tune_options import read_tune_options
-from pipeline_lab.runs.launch.endings import Ending
-from pipeline_lab.runs.launch.supervisor import claim
+from pipeline_lab.runs.launch.supervisor import Ending, claim
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import PhaseEvent, format_event
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record

@@ -20,9 +20,8 @@ from pipeline_lab.worker.calibrate import calibrate, cool
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
-from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, find_files, open_pipeline
+from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, describe_written, find_files, open_pipeline
 from pipeline_lab.worker.prepare.user_code import UserPipeline
-from pipeline_lab.worker.prepare.written_pipeline import describe_written
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step

@@ -10,15 +10,8 @@ from pydantic import Field, model_validator
 from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.stage import Element, Place, Remark, Stage
-from pipeline_lab.workloads.workload import (
-    FLOAT_BYTES,
-    LABEL_AND_ID_BYTES,
-    PATH_BYTES,
-    Workload,
-    check_folder,
-    class_by_class,
-)
+from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Place, Remark, Stage
+from pipeline_lab.workloads.workload import PATH_BYTES, Workload, check_folder, class_by_class
 
 if TYPE_CHECKING:
     from pipeline_lab.stages.pipeline import StageSequence

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.stage import Element, Place, Remark, Weight
+from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Place, Remark, Weight
 from pipeline_lab.units import format_bytes, format_count
-from pipeline_lab.workloads.workload import FLOAT_BYTES, ID_BYTES, LABEL_AND_ID_BYTES, RECORD_FRAME_BYTES, Workload
+from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload
 
 VARINT_BYTES = 2
 """A word's number in a record."""

@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
-from pipeline_lab.workloads.workload import ID_BYTES, LABEL_AND_ID_BYTES, RECORD_FRAME_BYTES, Workload
+from pipeline_lab.stages.stage import LABEL_AND_ID_BYTES
+from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload
 
 
 class SparseWorkload(Workload):

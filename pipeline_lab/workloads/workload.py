@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.stage import FLOAT_BYTES as FLOAT_BYTES
-from pipeline_lab.stages.stage import LABEL_AND_ID_BYTES as LABEL_AND_ID_BYTES
 from pipeline_lab.stages.stage import Element, Place, Remark, Stage, Weight
 from pipeline_lab.units import format_count
 

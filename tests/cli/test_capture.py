@@ -4,9 +4,9 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import recordings
-from pipeline_lab.runs.launch import remote_capture
-from pipeline_lab.runs.launch.remote_capture import RemoteCapture
+from pipeline_lab.runs import recordings as remote_capture
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.recordings import RemoteCapture
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run
 from tests.cli.support import call
 from tests.support import results

@@ -42,8 +42,8 @@ from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.worker.job import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import explain_failure
+from pipeline_lab.worker.prepare.job_pipeline import describe_written
 from pipeline_lab.worker.prepare.user_code import import_pipeline
-from pipeline_lab.worker.prepare.written_pipeline import describe_written
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.session import Checkpoints, run_session

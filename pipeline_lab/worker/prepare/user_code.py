@@ -30,8 +30,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.launch.launchable import no_such_module
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.worker.note.failures import below
-from pipeline_lab.worker.prepare.user_errors import FirstBatch, Tell, explaining_errors
+from pipeline_lab.worker.note.failures import FirstBatch, Tell, below, explaining_errors
 from pipeline_lab.workloads.module import ModuleWorkload
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs.launch.endings import count_oom_kills, explain_exit, explain_stop
+from pipeline_lab.runs.launch.supervisor import count_oom_kills, explain_exit, explain_stop
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent, RaceEvent, format_event
 from pipeline_lab.runs.store import RunFolder

@@ -30,7 +30,7 @@ def owner(lab: Lab) -> Iterator[Process]:
 
 def spares(lab: Lab) -> list[psutil.Process]:
     """The supervisors that hold a spare worker."""
-    return [process for process in lab.processes() if "pipeline_lab.runs.launch.spare_supervisor" in process.cmdline()]
+    return [process for process in lab.processes() if "pipeline_lab.runs.launch.spare" in process.cmdline()]
 
 
 def waiting_workers(lab: Lab) -> list[psutil.Process]:

@@ -221,7 +221,7 @@ def test_the_source_of_the_run_is_the_rendered_one(lab: Lab) -> None:
 
 def test_the_supervisor_starts_without_pydantic_pyarrow_and_tensorflow() -> None:
     program = (
-        "import sys, pipeline_lab.runs.launch.spare_supervisor;"
+        "import sys, pipeline_lab.runs.launch.spare;"
         "print([name for name in ('pydantic', 'pyarrow', 'tensorflow', 'numpy') if name in sys.modules])"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -16,8 +16,8 @@ from pipeline_lab.runs.run_documents import read_files, read_written
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.worker.prepare import user_errors
-from pipeline_lab.worker.prepare.user_errors import FirstBatch, explaining_errors, explaining_hard_exits
+from pipeline_lab.worker.note import failures
+from pipeline_lab.worker.note.failures import FirstBatch, explaining_errors, explaining_hard_exits
 
 STEP = """
 import tensorflow as tf
@@ -196,7 +196,7 @@ def test_a_module_or_preset_that_is_not_there_is_said(ask_tensorflow, tmp_path):
 
 def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_path, monkeypatch):
     path, left, said = tmp_path / "endless.py", threading.Event(), []
-    monkeypatch.setattr(user_errors, "_leave", lambda _: left.set())
+    monkeypatch.setattr(failures, "_leave", lambda _: left.set())
     path.write_text("def search(found):\n    while not found.is_set():\n        found.wait(0.01)\n")
     scope: dict[str, Any] = {}
     exec(compile(path.read_text(), str(path), "exec"), scope)
@@ -218,7 +218,7 @@ def test_a_first_batch_that_never_comes_ends_the_job_where_its_code_stands(tmp_p
 
 def test_an_arm_whose_turn_comes_later_is_waited_for_from_then_on(tmp_path, monkeypatch):
     left, said = threading.Event(), []
-    monkeypatch.setattr(user_errors, "_leave", lambda _: left.set())
+    monkeypatch.setattr(failures, "_leave", lambda _: left.set())
     watch = FirstBatch(0.05, tmp_path, said.append)
     watch.expect("make_dataset")
     watch.rest()
