@@ -31,7 +31,8 @@ from pipeline_lab.analysis.steps.retracing import RETRACES, Retraces
 from pipeline_lab.analysis.steps.step_breakdown import STEP_BREAKDOWN, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import STEP_PHASES, PhaseTimes, StepPhases, phase_to_json
 from pipeline_lab.analysis.steps.stragglers import HOSTS, Hosts
-from pipeline_lab.analysis.tf_data.tf_data import TF_DATA, TfData
+from pipeline_lab.analysis.tf_data.pipeline_analysis import TF_DATA
+from pipeline_lab.analysis.tf_data.tf_data import TfData
 from pipeline_lab.analysis.tf_data.written_words import WRITTEN
 from pipeline_lab.analysis.verdict.verdict import Finding, Verdict
 from pipeline_lab.errors import Unavailable

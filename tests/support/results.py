@@ -18,7 +18,7 @@ from pipeline_lab.analysis.machine.gpu_clocks import GpuClocks
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.machine.process_memory import MEMORY_TABLE, Memory
 from pipeline_lab.analysis.machine.profiler_cost import WINDOW_TABLE, ProfilerCost
-from pipeline_lab.analysis.results import Diagnosis, Source
+from pipeline_lab.analysis.results import Diagnosis, Source, analyses
 from pipeline_lab.analysis.sampling.evaluation import Evaluation, read_evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FILE_TABLE, FileSampling
 from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs, read_kept_outputs
@@ -482,7 +482,8 @@ def verdict() -> Verdict:
 
 def diagnosis(**changes: object) -> Diagnosis:
     """Build a complete diagnosis; give parts by name to replace them."""
-    parts: dict[str, object] = {
+    nothing = Unavailable("The example run does not hold it.")
+    parts: dict[str, object] = dict.fromkeys(analyses(), nothing) | {
         "source": Source("profiles/20260101-120000-baseline-ab12", "run", (HOST,), 4, 6_000_000, 120_000),
         "origin_epoch_ns": 1_767_268_800_000_000_000,
         "job_steps": job_steps(),
@@ -549,32 +550,8 @@ def padding(batches: int = 205, percent: int = 22) -> Padding:
 def bare_diagnosis() -> Diagnosis:
     """Build a diagnosis of which every part is unavailable."""
     nothing = Unavailable("The run ended before the first step; run it again with more steps.")
-    names = (
-        "job_steps",
-        "steps",
-        "input_stalls",
-        "step_breakdown",
-        "retraces",
-        "outlier_steps",
-        "step_phases",
-        "hosts",
-        "calibration",
-        "idle_gaps",
-        "tf_data",
-        "file_sampling",
-        "padding",
-        "kept_outputs",
-        "evaluation",
-        "gpu_clocks",
-        "memory",
-        "allocators",
-        "profiler_cost",
-        "live_model",
-        "job_load",
-        "written",
-    )
     return diagnosis(
-        **dict.fromkeys(names, nothing),
+        **dict.fromkeys(analyses(), nothing),
         findings=(),
         verdict=Verdict(VerdictClass.UNKNOWN, "Nothing was measured.", (), Confidence.LOW),
     )

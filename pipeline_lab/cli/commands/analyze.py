@@ -51,10 +51,11 @@ def analyze(
         print_json(diagnosis.to_json() | ({"xprof": check.to_json()} if check else {}))
         return
     from pipeline_lab.cli.summary import summarise
-    from pipeline_lab.cli.xprof_table import xprof_table
 
     results().print(summarise(diagnosis), crop=False)  # a command goes on to its end
     if check is not None:
+        from pipeline_lab.cli.xprof_table import xprof_table
+
         results().print(xprof_table(check))
 
 
