@@ -21,14 +21,9 @@ from pipeline_lab.advice.proposals import (
 from pipeline_lab.advice.running_stages import full_cache
 from pipeline_lab.advice.stage_estimates import amount_behind, example_bytes
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.functions import AugmentStage, ViewsStage
-from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.stages.stage import Remark, Stage
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
-from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
-PART_STAGES = (FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage)
 FITS_SHARE = 0.8
 """Part of the memory for buffers that a cache may take."""
 
@@ -42,9 +37,9 @@ def cache(case: Case) -> Iterator[Proposal]:
     kept = [
         stage
         for stage, size in zip(stages, sizes, strict=True)
-        if stage.stage in FUNCTION_STAGES and size is None and not is_random(stage, case.options)
+        if stage.is_function and size is None and not stage.is_random(case.options.workload)
     ]
-    first_random = next((stage for stage in stages if stage.stage in FUNCTION_STAGES and stage not in kept), None)
+    first_random = next((stage for stage in stages if stage.is_function and stage not in kept), None)
     if first_random is not None:
         kept = [stage for stage in kept if stages.index(stage) < stages.index(first_random)]
     in_memory, on_disk = (_cached(case.options, kept, where) for where in ("memory", "file"))
@@ -64,7 +59,7 @@ def cache(case: Case) -> Iterator[Proposal]:
         f"{_ms(sum(time.work_ms for time in saved))} of thread time a batch; nothing up to there is random."
     )
     effects = ["The first epoch takes as long as before."]
-    if any(stage.stage == "shuffle" for stage in stages):
+    if any(stage.buffered for stage in stages):
         effects.append("The shuffle buffer stands behind the cache and holds what the cache does.")
     room = "" if case.ram_bytes is None else f" of {format_bytes(case.ram_bytes)} for buffers"
     if fits:
@@ -79,8 +74,8 @@ def smaller_shuffle_elements(case: Case) -> Iterator[Proposal]:
     """Shuffle records before they are decoded."""
     stages, sizes = case.options.pipeline.stages, example_bytes(case.options, case.measured)
     for index, stage in enumerate(stages):
-        before = [at for at in range(1, index) if stages[at].stage in FUNCTION_STAGES]
-        if stage.stage != "shuffle" or not before or any(each.stage in _FIXED for each in stages[before[0] : index]):
+        before = [at for at in range(1, index) if stages[at].is_function]
+        if stage.buffered is None or not before or any(each.fixes_order for each in stages[before[0] : index]):
             continue
         small, large = sizes[before[0] - 1], sizes[index]
         moved = edit_stages(case.options, partial(_moved, at=index, to=before[0]))
@@ -100,25 +95,10 @@ def smaller_shuffle_elements(case: Case) -> Iterator[Proposal]:
 
 CACHE_RULES: tuple[Rule, ...] = (cache, smaller_shuffle_elements)
 
-_FIXED = frozenset(
-    {"cache", "snapshot", "save", "batch", "unbatch", "rebatch", "take", "skip", "shard", "random_shard"}
-)
-"""Stages that a shuffle cannot be moved across without another result."""
-
-
-def is_random(stage: Stage, options: RunOptions) -> bool:
-    """Say whether a function gives something else each time it sees the same example."""
-    if isinstance(stage, ViewsStage):
-        return True
-    if isinstance(stage, AugmentStage):
-        return bool(stage.flip or stage.rotate_degrees or stage.cutout or stage.crop)
-    workload = options.workload
-    return isinstance(workload, SyntheticWorkload) and stage.stage == "map" and workload.jitter_percent > 0
-
 
 def _cached(options: RunOptions, kept: Sequence[Stage], where: str) -> RunOptions | None:
     """Return options with a cache behind the reader and the kept functions; None where that means another data set."""
-    if any(isinstance(stage, PART_STAGES) for stage in options.pipeline.stages):
+    if any(stage.is_part for stage in options.pipeline.stages):
         return None
     return with_cache(options, [stage.stage for stage in kept], where)
 
@@ -170,8 +150,8 @@ def _cache_early(options: RunOptions, index: int) -> RunOptions | None:
         return None
     kept: list[str] = []
     for each, size in zip(options.pipeline.stages, options.pipeline.batch_sizes, strict=True):
-        if each.stage in FUNCTION_STAGES:
-            if size is not None or is_random(each, options):
+        if each.is_function:
+            if size is not None or each.is_random(options.workload):
                 break
             kept.append(each.stage)
     return with_cache(options, kept, where)

@@ -16,10 +16,10 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.workloads.generator import GeneratorWorkload
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 ELSEWHERE = "Workers of tf.data service did the work, and what they took was not measured; record a run without the service stage."
 OWN_PIPELINE = (
@@ -123,7 +123,7 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
     """
     if not options.is_assembled:
         return Unavailable(OWN_PIPELINE)
-    if options.pipeline.find("service") is not None:
+    if any(stage.is_elsewhere for stage in options.pipeline.stages):
         return Unavailable(ELSEWHERE)
     results, later = judged(diagnosis), diagnosis.later_epochs
     calibration, model, job = results.calibration, results.live_model, results.job_steps
@@ -228,7 +228,7 @@ def _busy_share(
 
 def _has_function(stage: str, options: RunOptions) -> bool:
     reads_by_function = function_ms("read", options.workload) > 0 or isinstance(options.workload, GeneratorWorkload)
-    return stage in FUNCTION_STAGES or (stage == "read" and reads_by_function)
+    return STAGE_TYPES[stage].is_function or (stage == "read" and reads_by_function)
 
 
 def idle_ms(cost: StageCost, options: RunOptions) -> float:

@@ -10,7 +10,6 @@ from pipeline_lab.advice.proposals import (
     CAREFUL,
     SAFE,
     Case,
-    Document,
     Proposal,
     Rule,
     edit_stages,
@@ -25,10 +24,8 @@ from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage
-from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 from pipeline_lab.workloads.generator import GeneratorWorkload
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 
 def ragged(case: Case) -> Iterator[Proposal]:
@@ -61,7 +58,7 @@ WORTH_IT = 0.97
 
 def overlap(case: Case) -> Iterator[Proposal]:
     """Prepare batches while the step runs."""
-    if case.own.terms[0].name != TURNS or case.options.pipeline.stages[-1].stage.startswith("prefetch"):
+    if case.own.terms[0].name != TURNS or case.options.pipeline.stages[-1].prefetches:
         return
     yield Proposal(
         "Add prefetch as the last stage.",
@@ -76,7 +73,7 @@ def more_calls(case: Case) -> Iterator[Proposal]:
     """Run more calls of a stage at once, with as many threads as that takes."""
     for stage in case.running:
         time_ms = _work_ms(case, stage) / stage.calls
-        if not _can_be_parallel(case, stage) or time_ms < MATTERS_SHARE * case.measured.step_ms:
+        if time_ms < MATTERS_SHARE * case.measured.step_ms:
             continue
         more = [calls for calls in CALLS if calls > stage.calls]
         some = [calls for calls in more if calls <= case.pool_threads or stage.keeps_order]  # others would only wait
@@ -121,7 +118,7 @@ def any_order(case: Case) -> Iterator[Proposal]:
 def whole_batches(case: Case) -> Iterator[Proposal]:
     """Put batch before the functions, so that each call sees many examples."""
     sizes = case.options.pipeline.batch_sizes
-    single = [stage for stage in case.running if stage.stage.stage in FUNCTION_STAGES and not sizes[stage.index]]
+    single = [stage for stage in case.running if stage.stage.is_function and not sizes[stage.index]]
     if not single or any(stage.is_skipped for stage in single):
         return
     names = [stage.stage.stage for stage in single]
@@ -161,7 +158,7 @@ def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) 
     effects = []
     if threads != case.options.pipeline.private_threadpool_size:
         effects.append(f"{threads} threads in the pool instead of {case.pool_threads}.")
-    is_read = isinstance(changed, ReadStage)
+    is_read = not stage.index
     if is_read and changed != stage.stage:
         effects.append("The examples of several files come in turns.")
     what = f"Read {calls} files at a time" if is_read else f"Give {name} {calls} parallel calls"
@@ -176,24 +173,10 @@ def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) 
     )
 
 
-def _can_be_parallel(case: Case, stage: RunningStage) -> bool:
-    if stage.stage.stage in FUNCTION_STAGES:
-        return getattr(stage.stage, "num_parallel_calls", None) != "autotune"
-    if isinstance(stage.stage, BatchStage):
-        return stage.stage.num_parallel_calls != "autotune"
-    sizes = case.options.file_sizes
-    return isinstance(stage.stage, ReadStage) and stage.stage.mode != "sample" and (sizes is None or len(sizes) > 1)
-
-
 def _with_calls(options: RunOptions, stage: RunningStage, calls: int, pool: int | None = None) -> RunOptions | None:
-    values: Document = {"num_parallel_calls": calls}
-    if isinstance(stage.stage, ReadStage):
-        files = len(options.file_sizes) if options.file_sizes else calls
-        values = {"num_parallel_calls": min(calls, files), "mode": "interleave", "cycle_length": min(calls, files)}
-    changed = set_stage(options, stage.index, **values)
-    if changed is None or pool is None:
-        return changed
-    return set_pipeline(changed, private_threadpool_size=pool)
+    values = stage.stage.with_calls(calls, len(options.file_sizes) if options.file_sizes else None)
+    changed = None if values is None else set_stage(options, stage.index, **values)
+    return changed if changed is None or pool is None else set_pipeline(changed, private_threadpool_size=pool)
 
 
 def _fewest(case: Case, choices: list[RunOptions | None]) -> RunOptions | None:
@@ -203,7 +186,7 @@ def _fewest(case: Case, choices: list[RunOptions | None]) -> RunOptions | None:
 
 
 def _is_interleaved(stage: RunningStage) -> bool:
-    return isinstance(stage.stage, ReadStage) and not stage.stage.is_in_order
+    return stage.stage.sizes_in_order(()) is None
 
 
 def _work_ms(case: Case, stage: RunningStage) -> float:

@@ -1,47 +1,18 @@
-"""What each stage of the options cost: the iterators that ran, laid beside the stages that they were written as.
-
-How many examples each stage has to hand on for one batch: more than a batch where later stages leave some out.
-"""
+"""What each stage of the options cost: the iterators that ran, laid beside the stages that they were written as."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.batches import BatchStage
-from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.functions import MAPS
 from pipeline_lab.units import NS_PER_MS
 
-MAPS = frozenset({"Map", "ParallelMapV2"})
 BATCHED_MAP = "MapAndBatch"
 PREFETCH = "Prefetch"
-UNBATCH = "Unbatch"
 ROOTS = frozenset({"Root", "Model"})
 ARGUMENTS = frozenset({"TensorSlice", "Range", "FromTensor", "TensorDataset"})
 """What files or generators are named by; asked once for each of them, not for each record."""
-
-ITERATORS: dict[str, frozenset[str]] = {
-    "prefetch": frozenset({PREFETCH}),
-    "prefetch_to_device": frozenset({PREFETCH}),
-    "batch": frozenset({"BatchV2", "ParallelBatch", "PaddedBatchV2", "Rebatch", "RebatchV2", BATCHED_MAP}),
-    "rebatch": frozenset({"Rebatch", "RebatchV2"}),
-    "unbatch": frozenset({UNBATCH}),
-    "repeat": frozenset({"ForeverRepeat", "FiniteRepeat", "ShuffleAndRepeat"}),
-    "shuffle": frozenset({"Shuffle", "ShuffleAndRepeat"}),
-    "cache": frozenset({"MemoryCache", "FileCache"}),
-    "filter": frozenset({"Filter"}),
-    "take": frozenset({"FiniteTake"}),
-    "skip": frozenset({"FiniteSkip"}),
-    "shard": frozenset({"Shard"}),
-    "random_shard": frozenset({"FlatMap"}),
-    "bucket_by_sequence_length": frozenset({"GroupByWindow"}),
-    "views": frozenset({UNBATCH, *MAPS}),
-    "snapshot": frozenset(),
-    "save": frozenset(),
-    "service": frozenset(),
-}
-"""Kinds of iterators by the stage that they stand for; all below one that is not named here is its own, and any stage that
-is not listed is a map."""
 
 
 @dataclass(frozen=True)
@@ -97,33 +68,22 @@ def _assign(works: Sequence[StageWork], options: RunOptions) -> list[list[StageW
     for index in _chain(works):
         name = works[index].name
         is_first = works[index].parent is None or works[works[index].parent or 0].name in ROOTS
-        if name in ROOTS or (name == PREFETCH and is_first and not stages[-1].stage.startswith("prefetch")):
+        if name in ROOTS or (name == PREFETCH and is_first and not stages[-1].prefetches):
             continue
-        found = next((at for at in range(left - 1, 0, -1) if name in _iterators(stages[at].stage)), None)
+        found = next((at for at in range(left - 1, 0, -1) if name in stages[at].iterators), None)
         if found is not None:
-            is_fused = (
-                name == BATCHED_MAP and _iterators(stages[found - 1].stage) is MAPS and not _is_ragged(stages[found])
-            )
+            is_fused = name == BATCHED_MAP and stages[found - 1].iterators == MAPS and not stages[found].maps_inside
             last = left = found - 1 if is_fused else found
             own[last].append(works[index])
-            if stages[found].stage == "views" and name == UNBATCH:
-                left += 1  # a map that makes the views comes next
+            if stages[found].has_own_map and name not in MAPS:
+                left += 1  # its map comes next
         elif name.endswith("Impl") and own[last]:
             own[last].append(works[index])
         else:
-            stored = next((at for at in range(left - 1, 0, -1) if not _iterators(stages[at].stage)), 0)
+            stored = next((at for at in range(left - 1, 0, -1) if not stages[at].iterators), 0)
             own[stored] += _subtree(works, index)
             break
     return own
-
-
-def _is_ragged(stage: Stage) -> bool:
-    """Say whether a batch has a map of its own, which TensorFlow fuses with it: it makes examples fit for ragged ones."""
-    return isinstance(stage, BatchStage) and stage.mode == "ragged_batch"
-
-
-def _iterators(stage: str) -> frozenset[str]:
-    return ITERATORS.get(stage, MAPS)
 
 
 def _chain(works: Sequence[StageWork]) -> list[int]:

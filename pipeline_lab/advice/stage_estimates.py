@@ -10,17 +10,7 @@ from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.advice.workload_changes import changed_ms
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.stages.stage import Amount, Stage
-from pipeline_lab.stages.stores import CacheStage
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
-
-TAKEN_MS = 0.001
-"""Time of a stage that does next to nothing with an example and was not measured: repeat, shuffle, a cache in memory."""
-FROM_DISK_MS = 0.02
-"""Time to read an example of a few kB back from a cache on disk (2.5 GHz core, page cache warm)."""
-COPIED_BYTES_PER_MS = 2e6
-"""Bytes of a larger one that are read back in a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +48,8 @@ def stage_times(running: Sequence[RunningStage], measured: Measured, options: Ru
 
 def _known_as(stage: Stage, measured: Measured) -> str:
     """Return the stage's name, or none where the run's stage of that name was of another kind."""
-    if isinstance(stage, CacheStage):
-        known = measured.options.pipeline.find("cache")
-        return "cache" if isinstance(known, CacheStage) and known.where == stage.where else ""
-    return stage.stage
+    known = measured.options.pipeline.find(stage.stage)
+    return stage.stage if known is None or stage.costs_like(known) else ""
 
 
 def _time(
@@ -79,14 +67,10 @@ def _time(
 
 
 def _assumed_ms(stage: RunningStage, measured: Measured) -> float:
-    if not isinstance(stage.stage, CacheStage) or stage.stage.where == "memory":
-        return TAKEN_MS
     sizes = [cost.bytes_per_example for cost in measured.stages if cost.bytes_per_example is not None]
-    return FROM_DISK_MS + max(sizes, default=0.0) / COPIED_BYTES_PER_MS
+    return stage.stage.assumed_ms(max(sizes, default=0.0))
 
 
-TRANSFORMS = FUNCTION_STAGES | {"read"}
-"""Stages behind which an example has another size."""
 NO_SIZE = "The size of an example is not known where {stage} stands; record a run to have it measured."
 NO_RECORDS = (
     "The records of an epoch were not counted, so the size of the cache is not known; let a run count its samples."
@@ -104,17 +88,17 @@ def memory_bytes(options: RunOptions, measured: Measured) -> int | Unavailable:
     sizes, total = example_bytes(options, measured), 0.0
     for stage in running_stages(options, measured.machine):
         held = stage.held_examples
-        if isinstance(stage.stage, ShuffleStage):
-            held = stage.stage.buffer_size * (options.pipeline.batch_sizes[stage.index] or 1)
+        if stage.stage.buffered is not None:
+            held = stage.stage.buffered * (options.pipeline.batch_sizes[stage.index] or 1)
             held = min(held, measured.records or held)
-        elif isinstance(stage.stage, CacheStage) and stage.stage.where == "memory":
-            if _is_endless(options, stage.index):
+        elif stage.stage.keeps == "memory":
+            if any(before.is_endless for before in options.pipeline.stages[: stage.index]):
                 return Unavailable(ENDLESS)
             amount = amount_behind(options, measured, stage.index)
             if amount is None:
                 return Unavailable(NO_RECORDS)
             held = amount.examples
-        if stage.is_skipped and not isinstance(stage.stage, CacheStage):
+        if stage.is_skipped and stage.stage.keeps is None:
             continue
         size = sizes[stage.index]
         if held and size is None:
@@ -125,10 +109,10 @@ def memory_bytes(options: RunOptions, measured: Measured) -> int | Unavailable:
 
 def example_bytes(options: RunOptions, measured: Measured) -> tuple[float | None, ...]:
     """Return the size of one example behind each stage, as it was measured where the run had that stage."""
-    seen = {cost.stage: cost.bytes_per_example for cost in measured.stages if cost.stage in TRANSFORMS}
+    seen = {cost.stage: cost.bytes_per_example for cost in measured.stages}
     sizes: list[float | None] = []
-    for stage, element in zip(options.pipeline.stages, options.elements, strict=True):
-        if stage.stage in TRANSFORMS:
+    for index, (stage, element) in enumerate(zip(options.pipeline.stages, options.elements, strict=True)):
+        if not index or stage.is_function:
             known = seen.get(stage.stage)
             sizes.append(float(element.example_bytes) if known is None and element.example_bytes else known)
         else:
@@ -142,7 +126,3 @@ def amount_behind(options: RunOptions, measured: Measured, index: int) -> Amount
     if amounts is None and measured.records is not None:
         amounts = options.pipeline.amounts([measured.records])
     return None if amounts is None else amounts[index]
-
-
-def _is_endless(options: RunOptions, index: int) -> bool:
-    return any(isinstance(stage, RepeatStage) and stage.count is None for stage in options.pipeline.stages[:index])

@@ -11,7 +11,6 @@ from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.running_stages import TUNED_PREFETCH, is_prefetch_added
 from pipeline_lab.advice.stage_estimates import StageTime
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"
@@ -151,11 +150,11 @@ def refill_terms(
 def _refilled(options: RunOptions) -> int | None:
     """Return the place of the last shuffle of examples that a repeat comes after."""
     stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
-    repeats = [index for index, stage in enumerate(stages) if isinstance(stage, RepeatStage)]
+    repeats = [index for index, stage in enumerate(stages) if stage.repeats]
     found = [
         index
         for index, stage in enumerate(stages)
-        if isinstance(stage, ShuffleStage) and sizes[index] is None and repeats and index < repeats[0]
+        if stage.buffered and sizes[index] is None and repeats and index < repeats[0]
     ]
     return found[-1] if found else None
 
@@ -168,9 +167,7 @@ def _examples(options: RunOptions, place: int, records: int | None) -> float | N
 
 
 def _buffered(options: RunOptions, place: int) -> float:
-    stage = options.pipeline.stages[place]
-    assert isinstance(stage, ShuffleStage)
-    return float(stage.buffer_size)
+    return float(options.pipeline.stages[place].buffered or 0)
 
 
 def _idle(time: StageTime) -> StageTime:

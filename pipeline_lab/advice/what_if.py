@@ -28,11 +28,9 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 BUSY_SHARE = 0.2
 """Part of the cores that others may use before it is worth a word."""
@@ -74,7 +72,7 @@ def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
         yield "The training step is taken to grow with the batch."
     elif examples_sent(before) != examples_sent(after):
         yield "The training step is taken to grow with what it is sent, padding included."
-    for stage in sorted(FUNCTION_STAGES):
+    for stage in sorted({stage.stage for stage in new.stages if stage.is_function}):
         if _sees_batches(old, stage) != _sees_batches(new, stage) and not function_ms(stage, after.workload):
             yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."
     if full_cache(after) is not None and full_cache(before) is None:
@@ -91,16 +89,12 @@ def _sees_batches(pipeline: PipelineOptions, stage: str) -> bool | None:
 
 
 def _tuned(pipeline: PipelineOptions) -> set[str]:
-    return {
-        stage.stage
-        for stage in pipeline.stages
-        if not isinstance(stage, PrefetchStage) and getattr(stage, "num_parallel_calls", None) == "autotune"
-    }
+    return {stage.stage for stage in pipeline.stages if getattr(stage, "num_parallel_calls", None) == "autotune"}
 
 
 def _read_mode(pipeline: PipelineOptions) -> str | None:
-    read = pipeline.find("read")
-    return read.mode if isinstance(read, ReadStage) else None
+    read = pipeline.first(ReadStage)
+    return None if read is None else read.mode
 
 
 __all__ = ["Measured", "Prediction", "Term", "measure", "measure_run", "predict"]

@@ -4,17 +4,13 @@ from dataclasses import dataclass
 
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.batches import BatchStage, BucketStage
+from pipeline_lab.stages.functions import HOW_IT_RUNS
+from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.stages.stage import Stage
 from pipeline_lab.workloads.audio import AudioWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from pipeline_lab.workloads.workload import Workload
-
-_HOW_IT_RUNS = frozenset({"num_parallel_calls", "deterministic"})
-_NEEDS_MEASURING = frozenset({"snapshot", "save", "unbatch", "rebatch", "bucket_by_sequence_length", "service"})
-_HIDES_WORK = frozenset({"snapshot", "save"})
 
 KNOWN_TIMES = {
     "synthetic": frozenset(
@@ -33,9 +29,6 @@ CONSTANT_STEPS = (SyntheticWorkload, GeneratorWorkload)
 
 CALL_MS = 0.2
 """Time of a call that only waits, beside the wait: Python, or a dataset of one element (2.5 GHz core)."""
-VECTORISED_SAVES_MS = {"parse": 0.02, "augment": 0.12}
-"""Overhead per example that goes when a function sees whole batches, ms: calls and operations that are made once for a
-batch. From runs of 32-pixel images on a 2.5 GHz core."""
 VECTORISED_LEAST = 0.3
 """A vectorised function still takes at least this share of what it took one by one."""
 
@@ -60,7 +53,7 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     old, new = before.workload, after.workload
     if old.kind != new.kind:
         return f"The run trained on the {old.kind} workload; record one with {new.kind} to predict for it."
-    if before.pipeline.find("service") or after.pipeline.find("service"):
+    if any(stage.is_elsewhere for options in (before, after) for stage in options.pipeline.stages):
         return "With tf.data service other processes prepare the data, and what they can do was not measured; race it."
     if isinstance(new, AudioWorkload) and new.data == "folder" and _batches(before) != _batches(after):
         return "How long your clips are is not known, so neither is what other batches of them hold; record a run with those."
@@ -149,12 +142,10 @@ def changed_ms(cost: StageCost, before: RunOptions, after: RunOptions, *, exampl
     if old_ms or new_ms:
         calls = _yields(cost.stage, before.workload) * cost.examples_per_call
         return new_ms + beside_ms * calls / (_yields(cost.stage, after.workload) * examples_per_call)
-    saved = VECTORISED_SAVES_MS.get(cost.stage, 0.0)
-    if cost.examples_per_call > 1:
-        single_ms = cost.ms_per_example + (saved if cost.stage in FUNCTION_STAGES else 0.0)
-    else:
-        single_ms = cost.ms_per_example
-    if examples_per_call == 1 or cost.stage not in FUNCTION_STAGES:
+    kind = STAGE_TYPES[cost.stage]
+    saved = kind.vectorised_saves_ms
+    single_ms = cost.ms_per_example + (saved if cost.examples_per_call > 1 else 0.0)
+    if examples_per_call == 1 or not kind.is_function:
         return single_ms
     return max(VECTORISED_LEAST * single_ms, single_ms - saved)
 
@@ -169,20 +160,20 @@ def _unknown_function(before: RunOptions, after: RunOptions) -> str | None:
     old = {stage.stage: stage for stage in before.pipeline.stages}
     for stage in after.pipeline.stages:
         known = old.get(stage.stage)
-        if known is None and stage.stage in FUNCTION_STAGES | _NEEDS_MEASURING:
+        if known is None and (stage.is_function or stage.needs_measuring):
             return f"The run had no {stage.stage} stage, so its cost is not known; record a run that has one."
-        if known is not None and stage.stage in FUNCTION_STAGES:
-            unknown = sorted(set(_changed(known.model_dump(), stage.model_dump())) - _HOW_IT_RUNS)
+        if known is not None and stage.is_function:
+            unknown = sorted(set(_changed(known.model_dump(), stage.model_dump())) - HOW_IT_RUNS)
             if unknown:
                 return _not_from(stage.stage, unknown)
-    left = [stage for stage in old if stage in _HIDES_WORK and after.pipeline.find(stage) is None]
+    left = [name for name, stage in old.items() if stage.hides_work and after.pipeline.find(name) is None]
     if left:
         return f"What {left[0]} keeps from running was not measured; record a run without it."
     return None
 
 
 def _batches(options: RunOptions) -> list[Stage]:
-    return [stage for stage in options.pipeline.stages if isinstance(stage, BatchStage | BucketStage)]
+    return [stage for stage in options.pipeline.stages if stage.makes_batches]
 
 
 def _not_from(place: str, names: list[str]) -> str:

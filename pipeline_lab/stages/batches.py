@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -181,6 +181,9 @@ class BatchStage(BatchingStage):
             return Running()
         calls = host.calls(self.num_parallel_calls)
         return Running(calls, works_ahead=True, held_examples=calls * host.size)
+
+    def with_calls(self, calls: int, files: int | None) -> Mapping[str, Any] | None:
+        return None if self.num_parallel_calls == "autotune" else {"num_parallel_calls": calls}
 
     @property
     def maps_inside(self) -> bool:

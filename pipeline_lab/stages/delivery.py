@@ -67,6 +67,7 @@ class ServiceStage(OneForOne):
     iterators: ClassVar[frozenset[str]] = frozenset()
     once: ClassVar[bool] = True
     needs_measuring: ClassVar[bool] = True
+    is_elsewhere: ClassVar[bool] = True
 
     def code(self) -> Code:
         if self.address is not None:

@@ -1,6 +1,6 @@
 """Stages that call a function of the workload for each element, or for each batch where they come after ``batch``."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -64,6 +64,9 @@ class FunctionStage(OneForOne):
             held = host.fused_batch * min(MOST_MAPPED_BATCHES, max(1.0, asked / host.fused_batch))
         in_order = calls > 1 and host.keeps_order(self.deterministic)
         return Running(calls, asked, True, held, uses_pool=True, keeps_order=in_order)
+
+    def with_calls(self, calls: int, files: int | None) -> Mapping[str, Any] | None:
+        return None if self.num_parallel_calls == "autotune" else {"num_parallel_calls": calls}
 
     def is_made_parallel(self, workload: WorkloadTraits) -> bool:
         """Say whether TensorFlow makes a serial function parallel by itself: not if it is random or runs Python."""

@@ -7,7 +7,7 @@ something around it, a file is opened by a function, and reading modes become th
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -168,6 +168,12 @@ class ReadStage(OneForOne):
         opened = opened or max(1, int(host.cores))
         calls = min(host.calls(self.num_parallel_calls), float(opened))
         return Running(calls, works_ahead=True, held_examples=float(opened) * AHEAD_PER_FILE, uses_pool=True)
+
+    def with_calls(self, calls: int, files: int | None) -> Mapping[str, Any] | None:
+        if self.mode == "sample" or files == 1:
+            return None
+        at_once = calls if files is None else min(calls, files)
+        return {"num_parallel_calls": at_once, "mode": "interleave", "cycle_length": at_once}
 
     def remarks(self, place: Place) -> Iterator[Remark]:
         sizes = place.file_sizes

@@ -334,6 +334,8 @@ class Stage(Options):
     """It prepares later elements while the present one is used, and does nothing else."""
     fuses_with_map: ClassVar[bool] = False
     """TensorFlow's rewrites join it with a map before it."""
+    is_elsewhere: ClassVar[bool] = False
+    """What is before it runs in other processes, which nobody measures."""
     needs_measuring: ClassVar[bool] = False
     """What it costs cannot be told from a run without it."""
     hides_work: ClassVar[bool] = False
@@ -425,6 +427,15 @@ class Stage(Options):
     def costs_like(self, other: "Stage") -> bool:
         """Say whether another stage of the same name costs the same."""
         return True
+
+    def with_calls(self, calls: int, files: int | None) -> Mapping[str, Any] | None:
+        """Return the fields that let it make so many calls at once; None where it cannot, or tunes them already.
+
+        Args:
+            calls: At once.
+            files: That there are; None where nobody knows.
+        """
+        return None
 
     # What it says of the files, where it reads them
 

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline_lab.advice.stage_costs import ITERATORS, StageCost, attribute
+from pipeline_lab.advice.stage_costs import StageCost, attribute
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.workloads.images import ImagesWorkload
-from pipeline_lab.workloads.registry import FUNCTION_STAGES
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.measured import options
 
@@ -47,10 +45,6 @@ def chain(*iterators: tuple[str, float, float]) -> list[StageWork]:
 
 def by_stage(costs: Sequence[StageCost]) -> dict[str, float]:
     return {cost.stage: round(cost.ms_per_example, 6) for cost in costs}
-
-
-def test_every_stage_is_known_or_a_function():
-    assert set(STAGE_TYPES) <= {"read", *FUNCTION_STAGES, *ITERATORS}
 
 
 def test_each_iterator_goes_to_its_stage_and_what_is_left_to_the_reader():

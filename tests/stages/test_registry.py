@@ -1,0 +1,144 @@
+"""Every stage says all that is asked of it, and none is passed over where it is not known."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipeline_lab.advice.stage_costs import attribute
+from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.pipeline.source import render_source
+from pipeline_lab.stages.code import Code
+from pipeline_lab.stages.pipeline import PipelineOptions, StageSequence
+from pipeline_lab.stages.registry import STAGE_TYPES, recognise
+from pipeline_lab.stages.stage import Host, OneForOne, OpaqueStage, Reading, Running, Stage, Writing
+from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from tests.advice.test_stage_costs import chain
+
+STAGES = [kind.model_validate({}) for kind in STAGE_TYPES.values()]
+NAMES = list(STAGE_TYPES)
+HOST = Host(4, 8.0, 1, True, None, None, SyntheticWorkload())
+
+
+@pytest.mark.parametrize("kind", STAGE_TYPES.values(), ids=NAMES)
+def test_a_stage_declares_every_part(kind: type[Stage]) -> None:
+    assert not inspect.isabstract(kind), "an abstract part of Stage is left out"
+    for part in ("calls", "iterators"):
+        assert hasattr(kind, part), f"declare {part}, empty where there is none"
+    assert kind.__doc__, "the docstring is the help of the form"
+    assert "stage" in kind.__annotations__, "the name that documents use"
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=NAMES)
+def test_a_stage_answers_every_question(stage: Stage) -> None:
+    lines = tuple(stage.lines(Writing(1, "work", False, ("    dataset = of_the_workload()",))))
+    assert lines or stage.closing_lines(), "a stage that writes nothing is not in the pipeline"
+    assert isinstance(stage.code(), Code)
+    assert isinstance(stage.running(HOST), Running)
+    assert stage.asks_for(10, 1, 1000) > 0
+    assert stage.taken_for_each(None, None) > 0
+    assert stage.order(Reading(2, 4, 1)) is None or all(stage.order(Reading(2, 4, 1)) or [True])
+    assert set(stage.shown_with) <= set(type(stage).model_fields)
+    assert stage.placed_after is None or stage.placed_after in STAGE_TYPES
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=NAMES)
+def test_what_a_stage_is_called_in_a_script_is_a_field_of_it(stage: Stage) -> None:
+    for call in stage.calls:
+        assert {each for each in call.fields.values() if each} | set(call.values) <= set(type(stage).model_fields)
+        assert recognise(call.method, {}).stage == stage.stage
+
+
+def test_every_method_that_a_stage_writes_is_recognised() -> None:
+    made_of_several = {"apply", "load", "map", "unbatch"}  # map and unbatch stand for themselves
+    for stage in STAGES:
+        for line in stage.lines(Writing(1, "work", False, ())):
+            for method in re.findall(r"dataset = dataset\.(\w+)\(", line):
+                known = recognise(method, {})
+                assert known.stage == stage.stage or method in made_of_several, method
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "expected"),
+    [
+        ("shuffle", {0: 2048}, {"stage": "shuffle", "buffer_size": 2048}),
+        (
+            "batch",
+            {0: 64, "num_parallel_calls": -1},
+            {"size": 64, "num_parallel_calls": "autotune", "drop_remainder": False},
+        ),
+        ("padded_batch", {"batch_size": 8}, {"stage": "batch", "mode": "padded_batch", "size": 8}),
+        ("prefetch", {0: -1}, {"stage": "prefetch", "buffer_size": "autotune"}),
+        ("cache", {0: "/tmp/kept"}, {"stage": "cache", "where": "file"}),
+        ("interleave", {"cycle_length": 4}, {"stage": "read", "mode": "interleave", "cycle_length": 4}),
+    ],
+)
+def test_a_call_of_a_script_becomes_a_stage(method: str, arguments: dict[Any, Any], expected: dict[str, Any]) -> None:
+    found = recognise(method, arguments).model_dump()
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("method", "arguments"), [("enumerate", {}), ("batch", {0: -5})])
+def test_a_call_that_no_stage_knows_is_opaque(method: str, arguments: dict[Any, Any]) -> None:
+    assert recognise(method, arguments, line=12) == OpaqueStage(name=method, line=12)
+
+
+def test_an_opaque_stage_passes_through_every_fold() -> None:
+    class Recipe(StageSequence):
+        stages = (recognise("interleave", {}), OpaqueStage(name="enumerate", line=3), recognise("batch", {0: 10}))
+
+    recipe = Recipe()
+    assert recipe.batch_sizes == (None, None, 10)
+    assert [amount.elements for amount in recipe.amounts((60, 40))] == [100, 100, 10]
+    assert recipe.examples_for_batch(None) == (10.0, 10.0, 10.0)
+    assert [element.examples for element in recipe.elements(SyntheticWorkload())] == [1, 1, 10]
+    assert recipe.stages[1].running(HOST) == Running()
+    with pytest.raises(ValueError, match="enumerate is a call of your own script"):
+        recipe.stages[1].lines(Writing(1, "", False))
+
+
+class ForgottenStage(OneForOne):
+    """A stage that leaves out its lines."""
+
+    stage: str = "forgotten"
+
+
+class UnknownStage(ForgottenStage):
+    """A stage that says what is asked of it, with an iterator of its own."""
+
+    stage: str = "unknown"
+    calls = ()
+    iterators = frozenset({"Unknown"})
+
+    def lines(self, writing: Writing) -> list[str]:
+        return [f"    dataset = unknown(dataset)  # {writing.index}"]
+
+
+def test_a_stage_without_lines_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="lines"):
+        ForgottenStage()  # type: ignore[abstract]
+
+
+def _with(stage: Stage) -> RunOptions:
+    pipeline = PipelineOptions.model_validate(
+        {"stages": [{"stage": "read"}, {"stage": "map"}, {"stage": "batch", "size": 10}]}
+    )
+    first, *others = pipeline.stages
+    changed = pipeline.model_copy(update={"stages": (first, stage, *others)})
+    return RunOptions(workload=SyntheticWorkload(), pipeline=pipeline).model_copy(update={"pipeline": changed})
+
+
+def test_a_new_stage_is_written_and_costs_what_its_iterator_took() -> None:
+    options = _with(UnknownStage())
+    assert "dataset = unknown(dataset)  # 1" in render_source(options)
+    costs = attribute(
+        chain(("BatchV2", 1, 1.0), ("Map", 10, 2.0), ("Unknown", 10, 3.0), ("TFRecord", 10, 4.0)), options
+    )
+    assert [cost.ms_per_example for cost in costs] == [4.0, 3.0, 2.0, 0.1]
+
+
+def test_a_stage_of_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ValidationError, match="does not match any of the expected tags"):
+        PipelineOptions.model_validate({"stages": [{"stage": "read"}, {"stage": "unheard"}, {"stage": "batch"}]})
