@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.trace.legacy.message import CHUNK, VARINT, Field, read_fields, signed
+from pipeline_lab.trace.legacy.message import CHUNK, VARINT, MessageField, read_fields, signed
 from tests.support.xspace import chunk, number
 
 EVENTS = 24
@@ -102,7 +102,7 @@ def _lines(plane: bytes) -> Iterator[bytes]:
     return (plane[part.begin : part.end] for part in _chunks(plane, 3))
 
 
-def _chunks(message: bytes, field: int) -> Iterator[Field]:
+def _chunks(message: bytes, field: int) -> Iterator[MessageField]:
     return (part for part in read_fields(message, 0, len(message)) if part.number == field and part.wire == CHUNK)
 
 
@@ -115,7 +115,7 @@ def _number(message: bytes, field: int) -> int:
     return found
 
 
-def _whole(message: bytes, part: Field) -> bytes:
+def _whole(message: bytes, part: MessageField) -> bytes:
     """Return a field with its tag, as it was written by a program that writes no number longer than need be."""
     content = message[part.begin : part.end]
     if part.wire == CHUNK:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from pipeline_lab.trace.legacy.message import CHUNK, VARINT, Field, read_fields, read_text, signed
+from pipeline_lab.trace.legacy.message import CHUNK, VARINT, MessageField, read_fields, read_text, signed
 from tests.support.xspace import chunk, number, varint
 
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "small_pipeline.xplane.pb"
@@ -110,7 +110,7 @@ def _line_head(line: bytes) -> bytes:
     )
 
 
-def _chunks(data: bytes, wanted: int, begin: int = 0) -> Iterator[Field]:
+def _chunks(data: bytes, wanted: int, begin: int = 0) -> Iterator[MessageField]:
     return (field for field in read_fields(data, begin, len(data)) if field.number == wanted and field.wire == CHUNK)
 
 
@@ -125,13 +125,13 @@ def _counting_stats(plane: bytes) -> Iterator[tuple[int, int]]:
             yield key.value, COUNTING[name]
 
 
-def _events(plane: bytes, line: Field, counting: dict[int, int]) -> Iterator[Event]:
+def _events(plane: bytes, line: MessageField, counting: dict[int, int]) -> Iterator[Event]:
     for field in read_fields(plane, line.begin, line.end):
         if field.number == 4:
             yield _event(plane, field, counting)
 
 
-def _event(plane: bytes, event: Field, counting: dict[int, int]) -> Event:
+def _event(plane: bytes, event: MessageField, counting: dict[int, int]) -> Event:
     head, offset_ps = b"", 0
     tail: list[bytes | tuple[bytes, int, int]] = []
     for field in read_fields(plane, event.begin, event.end):
@@ -146,7 +146,7 @@ def _event(plane: bytes, event: Field, counting: dict[int, int]) -> Event:
     return Event(head, offset_ps, tuple(tail))
 
 
-def _stat(plane: bytes, stat: Field, counting: dict[int, int]) -> bytes | tuple[bytes, int, int]:
+def _stat(plane: bytes, stat: MessageField, counting: dict[int, int]) -> bytes | tuple[bytes, int, int]:
     parts = list(read_fields(plane, stat.begin, stat.end))
     key, value = parts[0].value, parts[-1]
     if key in counting and value.wire == VARINT:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pipeline_lab.advice.option_changes import option_changes
 from pipeline_lab.tuning.halving import Fate
-from pipeline_lab.tuning.history import Ended, Places, find_places
+from pipeline_lab.tuning.history import Ended, Ranking, rank_configurations
 from pipeline_lab.tuning.search_result import Tuning, describe, place_cells
 
 
@@ -26,7 +26,7 @@ def _lines(found: Tuning) -> Iterator[RenderableType]:
     if found.race_command is not None:
         yield Text("\nTo measure its gain, race it against the start")
         yield Text(f"  {found.race_command}", no_wrap=True, overflow="ignore")  # to be pasted: no breaks
-    places = find_places(found.steps)
+    places = rank_configurations(found.steps)
     if places.rows:
         yield Text("\nWhat was tried: time per step against " + places.reference)
         yield _table(places, goes_on=found.state.is_live)
@@ -36,7 +36,7 @@ def _lines(found: Tuning) -> Iterator[RenderableType]:
         yield from (Text(f"  {number}. {sentence}") for number, sentence in enumerate(story, 1))
 
 
-def _table(places: Places, *, goes_on: bool) -> Table:
+def _table(places: Ranking, *, goes_on: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("configuration", "raced", "interval", "predicted", ""):
         table.add_column(title, justify="left" if title in ("configuration", "") else "right")

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison_charts import rows_figure
 from pipeline_lab.figures.theme import Mode, add_note, colour
-from pipeline_lab.tuning.history import find_places
+from pipeline_lab.tuning.history import rank_configurations
 from pipeline_lab.tuning.search_result import Tuning
 
 MOST_ROWS = 30
@@ -19,7 +19,7 @@ NO_RACE = "Nothing was raced; with a larger budget a search races what the model
 
 def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw each configuration's time over the start's, or the first leader's until one met the start, beside what was predicted."""
-    places = find_places(tuning.steps)
+    places = rank_configurations(tuning.steps)
     found = [place for place in places.rows if place.ratio is not None]
     if not found:
         return Unavailable("No race is over yet." if tuning.state.is_live else NO_RACE)

@@ -14,7 +14,7 @@ from pipeline_lab.report.comparison_tables import build_table
 from pipeline_lab.report.content import Answer, Block, Code, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
-from pipeline_lab.tuning.history import Ended, Raced, find_places
+from pipeline_lab.tuning.history import Ended, Raced, rank_configurations
 from pipeline_lab.tuning.search_result import Tuning, change_words, describe, interval_words, place_cells
 from pipeline_lab.tuning.space import START
 from pipeline_lab.units import NS_PER_S, format_duration
@@ -132,7 +132,7 @@ def _evidence(ended: Ended) -> tuple[Evidence, ...]:
 
 
 def _tried(tuning: Tuning) -> tuple[Table, ...]:
-    places = find_places(tuning.steps)
+    places = rank_configurations(tuning.steps)
     if not places.rows:
         return ()
     return (

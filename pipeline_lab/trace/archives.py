@@ -35,10 +35,10 @@ _DESCRIPTOR_BYTES = 24
 """The most that may stand between an entry and the next header."""
 _BLOCK = 1 << 18
 
-Content = Iterator[bytes]
+EntryBytes = Iterator[bytes]
 
 
-def entries(file: BinaryIO) -> Iterator[tuple[str, Content]]:
+def entries(file: BinaryIO) -> Iterator[tuple[str, EntryBytes]]:
     """Yield name and content of each entry that can be read; a content has to be used up before the next entry.
 
     Raises:
@@ -67,7 +67,7 @@ def _read_header(file: BinaryIO, at: int) -> tuple[int, int, int, str] | None:
     return (flags, method, length, name.decode("utf-8", "replace")) if len(name) == name_bytes else None
 
 
-def _inflate(file: BinaryIO, end: list[int]) -> Content:
+def _inflate(file: BinaryIO, end: list[int]) -> EntryBytes:
     """Yield the plain bytes of a deflated entry, and note where it ends."""
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
     packed = b""
@@ -79,7 +79,7 @@ def _inflate(file: BinaryIO, end: list[int]) -> Content:
     end[0] = file.tell() - len(stream.unused_data)
 
 
-def _copy(file: BinaryIO, length: int, end: list[int]) -> Content:
+def _copy(file: BinaryIO, length: int, end: list[int]) -> EntryBytes:
     left = length
     while left and (block := file.read(min(left, _BLOCK))):
         left -= len(block)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, Budget
+from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, MemoryBudget
 from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, Trace
 from pipeline_lab.trace.wire import DAMAGED, ByteArray, Int64Array
 from pipeline_lab.trace.xplane.stats import as_float, as_int
@@ -258,7 +258,7 @@ def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
         raise TraceReadError(
             f"{path.name} is a trace of PyTorch's profiler (Kineto); expected one of TensorFlow's or JAX's profiler."
         )
-    scan = _Scan(data, Budget(path.name, len(data)))
+    scan = _ChromeScan(data, MemoryBudget(path.name, len(data)))
     events = JsonEvents(data, _begin_of_events(head))
     for event in events:
         scan.add(*event)
@@ -284,7 +284,7 @@ def _salvaged(trace: Trace, events: JsonEvents) -> Trace:
 
 
 @dataclass(eq=False)
-class _Columns:
+class _ThreadColumns:
     """The events of one thread while they grow."""
 
     start_ns: "array[int]" = field(default_factory=lambda: array("q"))
@@ -296,16 +296,16 @@ class _Columns:
 Key = int | str
 
 
-class _Scan:
+class _ChromeScan:
     """Collects the events of a file by process and thread."""
 
-    def __init__(self, data: ByteArray, budget: Budget) -> None:
+    def __init__(self, data: ByteArray, budget: MemoryBudget) -> None:
         self._data = data
         self._budget = budget
         self._processes: dict[Key, str] = {}
         self._threads: dict[tuple[Key, Key], str] = {}
         self._names: dict[Key, dict[tuple[str, str], int]] = {}
-        self.lines: dict[Key, dict[Key, _Columns]] = {}
+        self.lines: dict[Key, dict[Key, _ThreadColumns]] = {}
 
     def add(self, event: dict[str, Any], at: int) -> None:
         """Take up one event; what is neither an event in time nor a name is left out."""
@@ -338,7 +338,7 @@ class _Scan:
         columns = threads.get(tid)
         if columns is None:
             self._budget.take(1, PER_LINE, "threads")
-            columns = threads[tid] = _Columns()
+            columns = threads[tid] = _ThreadColumns()
         start, end, at = place
         columns.start_ns.append(start)
         columns.duration_ns.append(max(0, end - start))
@@ -376,7 +376,7 @@ class _Scan:
             names += self._names.get(pid, {})
         return Plane(name, tuple(lines), tuple(full for full, _ in names), tuple(short for _, short in names), {})
 
-    def _line(self, columns: _Columns, name: str, tid: Key, origin: int, first_name: int) -> Line:
+    def _line(self, columns: _ThreadColumns, name: str, tid: Key, origin: int, first_name: int) -> Line:
         return Line(
             id=as_int(tid) or 0,
             name=name,

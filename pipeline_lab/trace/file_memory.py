@@ -27,7 +27,7 @@ PER_LINE = 1600
 PER_PLANE = 2600
 
 
-class Budget:
+class MemoryBudget:
     """Counts down the memory that columns, names, lines and planes of one file may take.
 
     The limit is 48 MiB plus three times the bytes of the file, which itself is mapped once.

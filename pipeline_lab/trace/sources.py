@@ -185,7 +185,7 @@ class TraceSource:
 
 
 @dataclass(frozen=True)
-class Place:
+class SearchRoot:
     """A folder to search.
 
     Attributes:
@@ -212,7 +212,7 @@ def look_at_file(path: Path) -> TraceSource:
     return TraceSource(path, path, _KIND_OF_FILE[kind], (file,))
 
 
-def search(places: Sequence[Place], path: Path) -> TraceSource:
+def search(places: Sequence[SearchRoot], path: Path) -> TraceSource:
     """Search folders, all of which belong to ``path``.
 
     Raises:
@@ -244,7 +244,7 @@ def search(places: Sequence[Place], path: Path) -> TraceSource:
     return TraceSource(path, root, kind, chosen, tuple(stored), tuple(notes))
 
 
-def _trace_file(path: Path, place: Place, kind: FileKind, host: str) -> TraceFile:
+def _trace_file(path: Path, place: SearchRoot, kind: FileKind, host: str) -> TraceFile:
     window = _window(path.parent.relative_to(place.root)) or place.window
     return TraceFile(path, kind, window, host, path.stat().st_size)
 
@@ -292,11 +292,11 @@ def find_traces(path: Path) -> Iterator[TraceSource]:
     if not path.is_dir() and not is_archive(path):
         yield look_at_file(path)
     elif not archives:
-        yield search([Place(path)], path)
+        yield search([SearchRoot(path)], path)
     else:
         with tempfile.TemporaryDirectory(prefix=PREFIX, dir=scratch_folder()) as name:
             places, problems = _unpack_all(archives, Path(name), alone=archives == [path])
-            found = search([Place(path)] * path.is_dir() + places, path)
+            found = search([SearchRoot(path)] * path.is_dir() + places, path)
             yield replace(found, notes=(*found.notes, *problems))
 
 
@@ -305,7 +305,7 @@ def _archives_in(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if _ARCHIVE.fullmatch(path.name) and is_archive(path)]
 
 
-def _unpack_all(archives: list[Path], scratch: Path, *, alone: bool) -> tuple[list[Place], list[str]]:
+def _unpack_all(archives: list[Path], scratch: Path, *, alone: bool) -> tuple[list[SearchRoot], list[str]]:
     """Unpack each archive into a folder of its own; one of several that cannot be unpacked is told of."""
     places, problems = [], []
     for number, archive in enumerate(archives):
@@ -318,7 +318,7 @@ def _unpack_all(archives: list[Path], scratch: Path, *, alone: bool) -> tuple[li
                 raise
             problems.append(str(error))
             continue
-        places.append(Place(_only_folder(folder), "" if alone else archive.name.split(".")[0]))
+        places.append(SearchRoot(_only_folder(folder), "" if alone else archive.name.split(".")[0]))
         problems += [cut] if cut else []
     return places, problems
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lab.comparison.race_result import Candidate as RacedCandidate
-from pipeline_lab.comparison.race_result import read_race
+from pipeline_lab.comparison.race_result import Candidate, read_race
 from pipeline_lab.errors import PipelineLabError, RunFailedError
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -18,19 +17,19 @@ from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.statistics.streams import IntArray
-from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve
-from pipeline_lab.tuning.history import Ended, History, Raced, Standing, has_raced
-from pipeline_lab.tuning.outlook import Sampling
+from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve
+from pipeline_lab.tuning.history import Ended, History, Raced, RacedArm, has_raced
+from pipeline_lab.tuning.outlook import SamplingLimit
 from pipeline_lab.tuning.search_result import end_sentence, no_time_sentence
 from pipeline_lab.tuning.space import START, Configuration, make_space
-from pipeline_lab.tuning.trials import Budget, TrialLine, Trials, read_costs
+from pipeline_lab.tuning.trials import TimeBudget, TrialLine, Trials, read_costs
 
 MOST_CANDIDATES = 7
 """Beside the leader; a race has eight arms at most."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Challenger:
     """What meets the leader.
 
     Attributes:
@@ -58,14 +57,14 @@ class Met:
 class Meeting:
     """Lets configurations meet; names stand for them."""
 
-    def __init__(self, options: TuneOptions, trials: Trials, store: RunStore, budget: Budget) -> None:
+    def __init__(self, options: TuneOptions, trials: Trials, store: RunStore, budget: TimeBudget) -> None:
         self._options, self._trials, self._store, self._budget = options, trials, store, budget
 
     def race(
         self,
         title: str,
         leader: RunOptions,
-        candidates: Mapping[str, Candidate],
+        candidates: Mapping[str, Challenger],
         pairs: int,
         alpha: float,
         keep_s: float,
@@ -92,7 +91,7 @@ class Meeting:
         self,
         title: str,
         leader: RunOptions,
-        groups: Sequence[Mapping[str, Candidate]],
+        groups: Sequence[Mapping[str, Challenger]],
         pairs: int,
         alpha: float,
         keep_s: float,
@@ -118,7 +117,7 @@ class Meeting:
         self,
         title: str,
         leader: RunOptions,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[Challenger],
         pairs: int,
         alpha: float,
         share_s: float,
@@ -149,14 +148,14 @@ class Meeting:
             return None
 
 
-def _divide(candidates: Mapping[str, Candidate], machines: int) -> list[dict[str, Candidate]]:
+def _divide(candidates: Mapping[str, Challenger], machines: int) -> list[dict[str, Challenger]]:
     """Deal the candidates out, so that each machine gets good and less good ones."""
     groups = max(math.ceil(len(candidates) / MOST_CANDIDATES), min(machines, len(candidates)))
     names = list(candidates)
     return [{name: candidates[name] for name in names[first::groups]} for first in range(groups)]
 
 
-def _ratio(candidate: RacedCandidate) -> Ratio:
+def _ratio(candidate: Candidate) -> Ratio:
     """Return what a race says of a candidate; before its first look the estimate of its pairs, and nothing is excluded."""
     result = candidate.standing.result
     if result is not None:
@@ -186,10 +185,10 @@ class Contest:
         """Memory (bytes) and threads that the model expects of a configuration, by name."""
         self.measured = {START}
         """Names of the configurations that ran, or began to."""
-        self.sampling: Sampling | None = None
+        self.sampling: SamplingLimit | None = None
         """How the start mixes its examples; known once it ran, None for a pipeline that is not assembled."""
         self._known: dict[str, Configuration] = {START: self.space.start}
-        self.budget = Budget(options.budget_s, trials)
+        self.budget = TimeBudget(options.budget_s, trials)
         self._meeting = Meeting(options, trials, store, self.budget)
 
     @property
@@ -221,7 +220,7 @@ class Contest:
         self.budget.costs, self.budget.look_s = read_costs(folder), line.seconds or 0.0
         if self.sampling is None and self.options.start.is_assembled:
             cores = max(1, int(read_record(folder).environment.get("machine_cores") or 1))
-            self.sampling = Sampling(self.options.start, _records(folder, self.options.start), cores)
+            self.sampling = SamplingLimit(self.options.start, _records(folder, self.options.start), cores)
         return folder
 
     def race(self, number: int, arms: Sequence[Configuration], rungs: Sequence[int] = RUNGS) -> None:
@@ -243,7 +242,7 @@ class Contest:
 
         def meet(leader: str, others: Sequence[str], pairs: int) -> Mapping[str, Ratio | None]:
             candidates = {
-                name: Candidate(_unprofiled(self._known[name].options), self.expected_ratio(name, leader))
+                name: Challenger(_unprofiled(self._known[name].options), self.expected_ratio(name, leader))
                 for name in others
             }
             title, first = f"round {number}, {len(others) + 1} arms", _unprofiled(self._known[leader].options)
@@ -252,7 +251,7 @@ class Contest:
             races[:] = met.races
             return met.ratios
 
-        def report(rung: int, leader: str, verdicts: Sequence[Verdict]) -> None:
+        def report(rung: int, leader: str, verdicts: Sequence[ArmVerdict]) -> None:
             standings = tuple(self._standing(each, leader) for each in verdicts)
             self.history.add(Raced(number, tuple(races), leader, rungs[rung], standings))
             self.best = self._known[next(each.arm for each in verdicts if each.fate is Fate.LEADS)]
@@ -287,7 +286,7 @@ class Contest:
         met = self._meeting.race(
             "the winner against the start",
             self.space.start.options,
-            {winner.name: Candidate(winner.options, self.expected_ratio(winner.name, START))},
+            {winner.name: Challenger(winner.options, self.expected_ratio(winner.name, START))},
             self.options.pairs,
             LAST_ALPHA,
             keep_s=0.0,
@@ -331,9 +330,9 @@ class Contest:
         one, other = self.promised.get(name), self.promised.get(leader)
         return None if one is None or other is None else one / other
 
-    def _standing(self, verdict: Verdict, leader: str) -> Standing:
+    def _standing(self, verdict: ArmVerdict, leader: str) -> RacedArm:
         ratio = verdict.ratio
-        return Standing(
+        return RacedArm(
             configuration=verdict.arm,
             fate=verdict.fate.value,
             ratio=ratio.ratio if ratio else None,

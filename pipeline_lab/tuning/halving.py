@@ -50,7 +50,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ArmVerdict:
     """One arm after one race."""
 
     arm: str
@@ -62,19 +62,19 @@ class Verdict:
         return self.fate in (Fate.LEADS, Fate.KEPT)
 
 
-Race: TypeAlias = Callable[[str, Sequence[str], int], Mapping[str, Ratio | None]]
+RunRace: TypeAlias = Callable[[str, Sequence[str], int], Mapping[str, Ratio | None]]
 """Races a leader against candidates over so many pairs; None for a candidate that did not run."""
-Report: TypeAlias = Callable[[int, str, Sequence[Verdict]], None]
+ReportRace: TypeAlias = Callable[[int, str, Sequence[ArmVerdict]], None]
 """Told after each race: number of the rung, the leader that was raced against, what became of every arm."""
-Cost: TypeAlias = Callable[[str], tuple[float, ...]]
+ArmCost: TypeAlias = Callable[[str], tuple[float, ...]]
 """What an arm costs beside its time; compared from left to right."""
 
 
 def halve(
     arms: Sequence[str],
-    race: Race,
-    report: Report,
-    cost: Cost,
+    race: RunRace,
+    report: ReportRace,
+    cost: ArmCost,
     *,
     margin: float,
     rungs: Sequence[int] = RUNGS,
@@ -104,8 +104,8 @@ def halve(
 
 
 def judge_arms(
-    leader: str, found: Mapping[str, Ratio | None], cost: Cost, *, margin: float, room: int
-) -> list[Verdict]:
+    leader: str, found: Mapping[str, Ratio | None], cost: ArmCost, *, margin: float, room: int
+) -> list[ArmVerdict]:
     """Say what becomes of every arm of a race, the new leader first, then by their promise.
 
     Args:
@@ -125,5 +125,5 @@ def judge_arms(
     fates |= {arm: Fate.TIED for arm in contenders if arm in tied} | dict.fromkeys(contenders[:room], Fate.KEPT)
     fates[contenders[0]] = Fate.LEADS
     ranks = list(Fate)
-    verdicts = [Verdict(arm, ran[arm], fates[arm]) for arm in sorted(order, key=lambda arm: ranks.index(fates[arm]))]
-    return verdicts + [Verdict(arm, None, Fate.FAILED) for arm, ratio in found.items() if ratio is None]
+    verdicts = [ArmVerdict(arm, ran[arm], fates[arm]) for arm in sorted(order, key=lambda arm: ranks.index(fates[arm]))]
+    return verdicts + [ArmVerdict(arm, None, Fate.FAILED) for arm, ratio in found.items() if ratio is None]

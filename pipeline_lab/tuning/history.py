@@ -76,7 +76,7 @@ class Proposed:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RacedArm:
     """An arm after a race.
 
     Attributes:
@@ -111,7 +111,7 @@ class Raced:
     races: tuple[str, ...]
     leader: str
     pairs: int
-    standings: tuple[Standing, ...]
+    standings: tuple[RacedArm, ...]
 
     @property
     def winner(self) -> str:
@@ -152,17 +152,17 @@ class Ended:
         return self.high is not None and self.high < 1
 
 
-Step: TypeAlias = Profiled | Proposed | Raced | Ended
-_KINDS: dict[str, type[Step]] = {kind.kind: kind for kind in (Profiled, Proposed, Raced, Ended)}
-_PARTS: dict[str, type[Pick | Standing]] = {"picks": Pick, "standings": Standing}
+SearchStep: TypeAlias = Profiled | Proposed | Raced | Ended
+_KINDS: dict[str, type[SearchStep]] = {kind.kind: kind for kind in (Profiled, Proposed, Raced, Ended)}
+_PARTS: dict[str, type[Pick | RacedArm]] = {"picks": Pick, "standings": RacedArm}
 
 
-def has_raced(steps: Sequence[Step], configuration: str) -> bool:
+def has_raced(steps: Sequence[SearchStep], configuration: str) -> bool:
     """Say whether a configuration met another one in a search; the first choice of the model leads without that."""
     return any(configuration in _met(step) for step in steps)
 
 
-def _met(step: Step) -> set[str]:
+def _met(step: SearchStep) -> set[str]:
     """Return the configurations that ran in a race; one that is left alone, as the others break, has met nobody."""
     if isinstance(step, Raced):
         ran = {each.configuration for each in step.standings if each.ratio is not None}
@@ -175,18 +175,18 @@ class History:
     """The steps of a search as they are made; each is on disk when it is taken."""
 
     path: Path
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.path.unlink(missing_ok=True)
 
-    def add(self, step: Step) -> None:
+    def add(self, step: SearchStep) -> None:
         self.steps.append(step)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": step.kind, **asdict(step)}, ensure_ascii=False) + "\n")
 
 
-def read_history(path: Path) -> tuple[Step, ...]:
+def read_history(path: Path) -> tuple[SearchStep, ...]:
     """Return the steps so far; a torn last line is left out."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
@@ -195,7 +195,7 @@ def read_history(path: Path) -> tuple[Step, ...]:
     return tuple(_read(lines))
 
 
-def _read(lines: list[str]) -> Iterator[Step]:
+def _read(lines: list[str]) -> Iterator[SearchStep]:
     for line in lines:
         try:
             document = json.loads(line)
@@ -216,7 +216,7 @@ def _known(kind: type[Any], document: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedConfiguration:
     """A configuration's time per step over that of the reference.
 
     Attributes:
@@ -233,7 +233,7 @@ class Place:
     high: float | None
     predicted: float | None
 
-    def scaled(self, measured: float, expected: float | None) -> "Place":
+    def scaled(self, measured: float, expected: float | None) -> "RankedConfiguration":
         """Return the place on a scale on which its reference stands elsewhere."""
         ratio, low, high = (None if each is None else each * measured for each in (self.ratio, self.low, self.high))
         predicted = None if self.predicted is None or expected is None else self.predicted * expected
@@ -241,7 +241,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Places:
+class Ranking:
     """All of them.
 
     Attributes:
@@ -250,10 +250,10 @@ class Places:
     """
 
     reference: str
-    rows: tuple[Place, ...]
+    rows: tuple[RankedConfiguration, ...]
 
 
-def find_places(steps: Sequence[Step]) -> Places:
+def rank_configurations(steps: Sequence[SearchStep]) -> Ranking:
     """Return the place of every configuration that raced."""
     raced = [step for step in steps if isinstance(step, Raced)]
     reference = raced[0].leader if raced else START
@@ -262,12 +262,12 @@ def find_places(steps: Sequence[Step]) -> Places:
     if ended is not None:
         reference, found = START, _over_the_start(found, ended)
     rows = sorted(found.values(), key=lambda each: (each.fate is not Fate.LEADS, each.ratio or math.inf))
-    return Places(reference, tuple(rows))
+    return Ranking(reference, tuple(rows))
 
 
-def _chain(raced: Sequence[Raced]) -> dict[str, Place]:
+def _chain(raced: Sequence[Raced]) -> dict[str, RankedConfiguration]:
     """Return places over the time of the first leader."""
-    found: dict[str, Place] = {}
+    found: dict[str, RankedConfiguration] = {}
     for step in raced:
         leader = found.get(step.leader)
         measured = 1.0 if leader is None or leader.ratio is None else leader.ratio
@@ -276,11 +276,11 @@ def _chain(raced: Sequence[Raced]) -> dict[str, Place]:
     return found
 
 
-def _over_the_start(found: dict[str, Place], ended: Ended) -> dict[str, Place]:
+def _over_the_start(found: dict[str, RankedConfiguration], ended: Ended) -> dict[str, RankedConfiguration]:
     """Return places over the start's time, through the one that met it."""
     assert ended.ratio is not None
-    met = Place(ended.challenger, Fate.LEADS, ended.ratio, ended.low, ended.high, ended.predicted)
-    start = Place(START, Fate.BEHIND, 1.0, 1.0, 1.0, 1.0)
+    met = RankedConfiguration(ended.challenger, Fate.LEADS, ended.ratio, ended.low, ended.high, ended.predicted)
+    start = RankedConfiguration(START, Fate.BEHIND, 1.0, 1.0, 1.0, 1.0)
     if ended.winner == START:
         met, start = replace(met, fate=Fate.BEHIND), replace(start, fate=Fate.LEADS)
     known = found.get(ended.challenger)
@@ -292,6 +292,6 @@ def _over_the_start(found: dict[str, Place], ended: Ended) -> dict[str, Place]:
     return {**others, ended.challenger: met, START: start}
 
 
-def _place(standing: Standing) -> Place:
+def _place(standing: RacedArm) -> RankedConfiguration:
     numbers = (standing.ratio, standing.low, standing.high, standing.predicted)
-    return Place(standing.configuration, Fate(standing.fate), *numbers)
+    return RankedConfiguration(standing.configuration, Fate(standing.fate), *numbers)

@@ -49,7 +49,7 @@ class Limits:
         return None
 
 
-class Sampling:
+class SamplingLimit:
     """Says whether the model would see its examples less well mixed than at the start."""
 
     def __init__(self, start: RunOptions, records: IntArray | None, cores: int) -> None:
@@ -212,7 +212,7 @@ def measure_recorded(folder: RunFolder) -> Measured | Unavailable:
 
 
 @dataclass(frozen=True)
-class Model:
+class SearchModel:
     """How to measure and to predict; tests put a world of their own here."""
 
     measure: Callable[[RunFolder], Measured | Unavailable] = measure_recorded
@@ -236,7 +236,9 @@ class Outlook:
         return len(self.allowed) + sum(self.refused.values())
 
 
-def look_ahead(space: Space, measured: Measured, model: Model, limits: Limits, sampling: Sampling) -> Outlook:
+def look_ahead(
+    space: Space, measured: Measured, model: SearchModel, limits: Limits, sampling: SamplingLimit
+) -> Outlook:
     """Predict every configuration of a space and leave out those that break a limit."""
     allowed: list[Predicted] = []
     refused: dict[str, int] = {}
@@ -249,7 +251,7 @@ def look_ahead(space: Space, measured: Measured, model: Model, limits: Limits, s
 
 
 def _predictions(
-    space: Space, measured: Measured, model: Model, limits: Limits, sampling: Sampling
+    space: Space, measured: Measured, model: SearchModel, limits: Limits, sampling: SamplingLimit
 ) -> Iterator[Predicted | str]:
     for configuration in space.configurations():
         if sampling.is_worse(configuration.options):
@@ -262,7 +264,7 @@ def _predictions(
             yield found
 
 
-def _predict(configuration: Configuration, measured: Measured, model: Model) -> Predicted | str:
+def _predict(configuration: Configuration, measured: Measured, model: SearchModel) -> Predicted | str:
     prediction = model.predict(measured, configuration.options)
     if isinstance(prediction, Unavailable):
         return NOT_KNOWN

@@ -17,7 +17,7 @@ from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Executor, SearchStoppedError
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced
 from pipeline_lab.tuning.knobs import Knob
-from pipeline_lab.tuning.outlook import Limits, Model, Predicted, look_ahead, pick
+from pipeline_lab.tuning.outlook import Limits, Predicted, SearchModel, look_ahead, pick
 from pipeline_lab.tuning.search_result import profile_sentence, proposal_sentence
 from pipeline_lab.tuning.space import START, Configuration
 from pipeline_lab.tuning.trials import Ledger, Trials
@@ -39,7 +39,7 @@ class NoModelError(PipelineLabError):
 class Climb:
     """A search that the model leads."""
 
-    def __init__(self, contest: Contest, model: Model) -> None:
+    def __init__(self, contest: Contest, model: SearchModel) -> None:
         self._contest, self._model = contest, model
         self._limits = Limits()
 
@@ -275,7 +275,7 @@ def search(
     store: RunStore,
     executor: Executor,
     should_stop: Callable[[], bool],
-    model: Model | None = None,
+    model: SearchModel | None = None,
 ) -> None:
     """Search until the budget is spent or nothing better is in sight; what was found so far lies in the folder.
 
@@ -295,7 +295,7 @@ def search(
     trials = Trials(Ledger(folder.trials), executor, should_stop)
     contest = Contest(options, trials, History(folder.history), store)
     try:
-        contest.meet_the_start(_look_for_better(contest, Climb(contest, model or Model())))
+        contest.meet_the_start(_look_for_better(contest, Climb(contest, model or SearchModel())))
     except SearchStoppedError as stopped:
         contest.end(str(stopped))
         raise

@@ -20,7 +20,16 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, find_path, name_of, read_record
 from pipeline_lab.tuning.halving import Fate, Ratio
-from pipeline_lab.tuning.history import Ended, Place, Profiled, Proposed, Raced, Step, has_raced, read_history
+from pipeline_lab.tuning.history import (
+    Ended,
+    Profiled,
+    Proposed,
+    Raced,
+    RankedConfiguration,
+    SearchStep,
+    has_raced,
+    read_history,
+)
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import Ledger, TrialLine
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
@@ -103,7 +112,7 @@ def interval_words(low: float | None, high: float | None) -> str:
     return f"{ends[0].removesuffix(f' {word}') if ends[1].endswith(word) else ends[0]} to {ends[1]}"
 
 
-def outcome_words(place: Place, *, goes_on: bool) -> str:
+def outcome_words(place: RankedConfiguration, *, goes_on: bool) -> str:
     """Say what became of a configuration; nothing is in the race any more where the search does not go on."""
     if place.configuration == START:
         return "the start" if place.fate is not Fate.LEADS else "the start stays"
@@ -112,7 +121,7 @@ def outcome_words(place: Place, *, goes_on: bool) -> str:
     return _OUTCOMES[place.fate]
 
 
-def place_cells(place: Place, reference: str, *, goes_on: bool) -> tuple[str, str, str, str, str]:
+def place_cells(place: RankedConfiguration, reference: str, *, goes_on: bool) -> tuple[str, str, str, str, str]:
     """Return a row of what was tried: configuration, raced, interval, predicted, outcome."""
     outcome = outcome_words(place, goes_on=goes_on)
     if place.configuration == reference:
@@ -131,7 +140,7 @@ _OUTCOMES = {
 }
 
 
-def describe(step: Step) -> str:
+def describe(step: SearchStep) -> str:
     """Put a step of a search into words."""
     return _raced(step) if isinstance(step, Raced) else step.sentence
 
@@ -171,7 +180,7 @@ class Tuning(Displayed):
     path: Path
     record: RunRecord
     options: TuneOptions
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
     trials: tuple[TrialLine, ...]
 
     @property

@@ -150,7 +150,7 @@ WARMUP_SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class Costs:
+class TrialCosts:
     """What a trial takes beside the time that it is asked to run for, s.
 
     Attributes:
@@ -170,12 +170,12 @@ class RaceTime:
     warmup_s: float
 
 
-class Budget:
+class TimeBudget:
     """What may be spent. Nothing is begun that does not fit, by what trials of this search took."""
 
     def __init__(self, total_s: float, trials: Trials) -> None:
         self._total_s, self._trials = total_s, trials
-        self.costs = Costs()
+        self.costs = TrialCosts()
         """By the run that was looked at last."""
         self.look_s = 0.0
         """What it took in all."""
@@ -218,7 +218,7 @@ class Budget:
         return RaceTime(min(LONGEST_RACE_S, max(SHORTEST_RACE_S, free_s - arms * warmup_s)), warmup_s)
 
 
-def read_costs(folder: RunFolder) -> Costs:
+def read_costs(folder: RunFolder) -> TrialCosts:
     """Return what a run took beside its training; nothing where it did not note its phases.
 
     All between building and training counts as building, calibration and warm-up too: in them it compiles. Only the
@@ -237,6 +237,6 @@ def read_costs(folder: RunFolder) -> Costs:
         or status.ended_s is None
         or not {"building", "training", "finishing"} <= begun_s.keys()
     ):
-        return Costs()
+        return TrialCosts()
     once_s = begun_s["building"] - status.started_s + status.ended_s - begun_s["finishing"]
-    return Costs(max(0.0, once_s), max(0.0, begun_s["training"] - begun_s["building"] - first_batch_s))
+    return TrialCosts(max(0.0, once_s), max(0.0, begun_s["training"] - begun_s["building"] - first_batch_s))

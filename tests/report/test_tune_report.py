@@ -11,7 +11,7 @@ from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.history import Ended, Raced, find_places
+from pipeline_lab.tuning.history import Ended, Raced, rank_configurations
 from pipeline_lab.tuning.search_result import Tuning, change_words, interval_words, open_with_searches, read_tuning
 from tests.support.recorded import recorded
 from tests.support.worlds import make_search
@@ -77,7 +77,7 @@ def test_tables_have_a_row_per_race_and_configuration_and_per_trial(found: Tunin
 
 
 def test_places_are_on_one_scale_across_races(found: Tuning) -> None:
-    placed = find_places(found.steps)
+    placed = rank_configurations(found.steps)
     places = {place.configuration: place for place in placed.rows}
     assert (placed.reference, places["start"].ratio) == ("start", 1.0)
     best = 10 / 42  # the step alone over the naive one
@@ -87,11 +87,11 @@ def test_places_are_on_one_scale_across_races(found: Tuning) -> None:
 
 
 def test_until_one_met_the_start_times_are_over_the_first_leaders(found: Tuning) -> None:
-    placed = find_places([step for step in found.steps if not isinstance(step, Ended)])
+    placed = rank_configurations([step for step in found.steps if not isinstance(step, Ended)])
     (first, *_) = (step for step in found.steps if isinstance(step, Raced))
     assert placed.reference == first.leader
     assert {place.configuration: place.ratio for place in placed.rows}[first.leader] == 1.0
-    assert find_places(()).rows == ()
+    assert rank_configurations(()).rows == ()
 
 
 def outcomes(tuning: Tuning) -> set[str]:

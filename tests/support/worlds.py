@@ -16,7 +16,7 @@ from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
-from pipeline_lab.tuning.outlook import Model
+from pipeline_lab.tuning.outlook import SearchModel
 from pipeline_lab.tuning.search import search
 from tests.support.races import PlantedArm, make_race
 from tests.support.run_folders import set_state
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-def predicted(believed_ms: Callable[[RunOptions], float]) -> Model:
+def predicted(believed_ms: Callable[[RunOptions], float]) -> SearchModel:
     """Return a model that believes in some step times; each thread counts, a prefetch costs a MB per batch."""
 
     def measure(folder: RunFolder) -> Measured:
@@ -50,12 +50,12 @@ def predicted(believed_ms: Callable[[RunOptions], float]) -> Model:
         binds = "training step" if step_ms <= STEP_MS else "map"
         return Prediction(step_ms, (Term(binds, step_ms),), STEP_MS, BATCH, depth * 1_000_000, threads)
 
-    return Model(measure, predict)
+    return SearchModel(measure, predict)
 
 
-def blind() -> Model:
+def blind() -> SearchModel:
     """Return a model that cannot say anything."""
-    return Model(lambda _: Unavailable("The step holds Python's lock."), lambda *_: Unavailable("unknown"))
+    return SearchModel(lambda _: Unavailable("The step holds Python's lock."), lambda *_: Unavailable("unknown"))
 
 
 @dataclass

@@ -4,21 +4,21 @@ import pytest
 
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.tuning.contest import Candidate, Meeting, Met
+from pipeline_lab.tuning.contest import Challenger, Meeting, Met
 from pipeline_lab.tuning.space import make_space
-from pipeline_lab.tuning.trials import Budget, Ledger, Trials
+from pipeline_lab.tuning.trials import Ledger, TimeBudget, Trials
 from tests.support.true_times import NAIVE, SMALL
 from tests.support.worlds import World, tune_options
 
 CANDIDATES = {
-    each.name: Candidate(each.options, None) for each in list(make_space(NAIVE, only=SMALL).configurations())[1:5]
+    each.name: Challenger(each.options, None) for each in list(make_space(NAIVE, only=SMALL).configurations())[1:5]
 }
 BROKEN = next(iter(CANDIDATES))
 
 
 def race(world: World) -> Met:
     trials = Trials(Ledger(world.store.root / "trials.jsonl"), world, lambda: False)
-    budget = Budget(600.0, trials)
+    budget = TimeBudget(600.0, trials)
     return Meeting(tune_options(), trials, world.store, budget).race("all", NAIVE, CANDIDATES, 10, 0.2, keep_s=300.0)
 
 

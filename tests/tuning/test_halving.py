@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_lab.tuning.halving import RUNGS, Fate, Ratio, Verdict, halve, judge_arms
+from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve, judge_arms
 
 MARGIN = 0.03
 TIMES = st.lists(st.floats(1.0, 10.0), min_size=1, max_size=8)
@@ -24,7 +24,7 @@ class Truth:
     def __init__(self, times: Sequence[float], width: float, shift: float = 0.0) -> None:
         self.times = dict(zip(names(len(times)), times, strict=True))
         self.width, self.shift = width, shift
-        self.reports: list[Sequence[Verdict]] = []
+        self.reports: list[Sequence[ArmVerdict]] = []
         self.leaders: list[str] = []
 
     def race(self, leader: str, others: Sequence[str], pairs: int) -> Mapping[str, Ratio | None]:
@@ -37,7 +37,7 @@ class Truth:
         seen = true * math.exp(self.shift * half)
         return Ratio(seen, min(seen, true) * math.exp(-half), max(seen, true) * math.exp(half))
 
-    def report(self, _rung: int, _leader: str, verdicts: Sequence[Verdict]) -> None:
+    def report(self, _rung: int, _leader: str, verdicts: Sequence[ArmVerdict]) -> None:
         self.reports.append(verdicts)
 
     def search(self) -> str:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.tuning.outlook import NEAR_BEST, Limits, Predicted, Sampling, mixes_worse, pareto_set, pick
+from pipeline_lab.tuning.outlook import NEAR_BEST, Limits, Predicted, SamplingLimit, mixes_worse, pareto_set, pick
 from pipeline_lab.tuning.space import Configuration, make_space
 from tests.support.presets import AUDIO_BUCKETED, BASELINE, COVERING_SHUFFLE, UNEQUAL_FILES
 from tests.support.true_times import NAIVE, SMALL
@@ -12,8 +12,8 @@ from tests.tuning.test_space import at
 CORES = 2
 
 
-def sampling(start: RunOptions) -> Sampling:
-    return Sampling(start, np.array(start.file_sizes), CORES)
+def sampling(start: RunOptions) -> SamplingLimit:
+    return SamplingLimit(start, np.array(start.file_sizes), CORES)
 
 
 def test_memory_and_threads_are_limits() -> None:
@@ -49,7 +49,7 @@ def test_clips_that_are_sorted_by_length_mix_as_well_whatever_the_reading_order(
 
 
 def test_another_order_counts_as_worse_where_the_files_are_not_known() -> None:
-    unknown = Sampling(BASELINE.options, None, CORES)
+    unknown = SamplingLimit(BASELINE.options, None, CORES)
     assert unknown.is_worse(at(BASELINE.options, files_at_once="4"))
     assert not unknown.is_worse(at(BASELINE.options, prefetch="2"))
 

@@ -15,7 +15,7 @@ from pipeline_lab.stages.functions import MapStage
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError
 from pipeline_lab.tuning.history import History, Profiled, Proposed, Raced
-from pipeline_lab.tuning.outlook import Model
+from pipeline_lab.tuning.outlook import SearchModel
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from pipeline_lab.tuning.trials import Ledger, Trials
@@ -35,7 +35,7 @@ class Lab:
         return self.store.create(options, render_source(options.start))
 
     def search(
-        self, options: TuneOptions, world: World, model: Model | None = None, folder: RunFolder | None = None
+        self, options: TuneOptions, world: World, model: SearchModel | None = None, folder: RunFolder | None = None
     ) -> Tuning:
         folder = folder or self.begin(options)
         search(folder, options, self.store, world, lambda: False, model or predicted(true_ms))

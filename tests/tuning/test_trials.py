@@ -18,7 +18,7 @@ from pipeline_lab.tuning.executors.executor import Finished
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
-from pipeline_lab.tuning.trials import Budget, Costs, Ledger, Trials, read_costs
+from pipeline_lab.tuning.trials import Ledger, TimeBudget, TrialCosts, Trials, read_costs
 from pipeline_lab.units import NS_PER_S
 from tests.support.run_folders import set_state
 from tests.support.true_times import true_ms
@@ -114,7 +114,7 @@ def test_a_choice_of_the_model_that_was_not_raced_comes_with_the_race_to_paste(t
 def test_costs_are_what_a_run_took_beside_training(tmp_path: Path):
     world = CostlyWorld(RunStore(tmp_path))
     finished = world._measure(tune_options().start)
-    assert read_costs(world.store.folder(finished.run_id)) == Costs(ONCE_S, EACH_S)
+    assert read_costs(world.store.folder(finished.run_id)) == TrialCosts(ONCE_S, EACH_S)
 
 
 def test_a_first_batch_that_comes_twice_in_a_run_costs_once(tmp_path: Path):
@@ -123,11 +123,11 @@ def test_a_first_batch_that_comes_twice_in_a_run_costs_once(tmp_path: Path):
     folder = world.store.folder(world._measure(tune_options().start).run_id)
     calibrated = CalibrationEvent(1e7, 20, 1e7, 20, first_batch_ns=1e9)
     folder.events.write_text(folder.events.read_text() + format_event(calibrated))
-    assert read_costs(folder) == Costs(ONCE_S, EACH_S - 1.0)
+    assert read_costs(folder) == TrialCosts(ONCE_S, EACH_S - 1.0)
 
 
 def test_a_race_is_over_after_its_time(tmp_path: Path):
-    budget = Budget(600.0, Trials(Ledger(tmp_path / "trials.jsonl"), World(RunStore(tmp_path)), lambda: False))
-    budget.costs = Costs(ONCE_S, EACH_S)
+    budget = TimeBudget(600.0, Trials(Ledger(tmp_path / "trials.jsonl"), World(RunStore(tmp_path)), lambda: False))
+    budget.costs = TrialCosts(ONCE_S, EACH_S)
     time = budget.divide(4, 100.0)
     assert ONCE_S + 4 * (EACH_S + time.warmup_s) + time.rounds_s == pytest.approx(100.0)

@@ -20,7 +20,7 @@ from pipeline_lab.trace.legacy.message import (
     FIXED64,
     VARINT,
     DamagedMessageError,
-    Field,
+    MessageField,
     read_double,
     read_fields,
     read_text,
@@ -70,7 +70,7 @@ _COLUMNS = tuple(dict.fromkeys(_GENERIC_PARTS.values()))
 
 
 @dataclass
-class _Table:
+class _StepTable:
     """The step table while it grows; columns in ms as stored."""
 
     numbers: "array[int]" = field(default_factory=lambda: array("q"))
@@ -95,7 +95,7 @@ class MessageReader:
 
     data: bytes
     found: bool = False
-    table: _Table = field(default_factory=_Table)
+    table: _StepTable = field(default_factory=_StepTable)
     stages: list[StoredStage] = field(default_factory=list)
     hardware: str = ""
     device_type: str = ""
@@ -110,7 +110,7 @@ class MessageReader:
     warnings: list[str] = field(default_factory=list)
 
     def read(self, kind: str) -> None:
-        whole = Field(0, CHUNK, 0, 0, len(self.data))
+        whole = MessageField(0, CHUNK, 0, 0, len(self.data))
         if kind == "overview_page":
             self._read_page(whole)
         else:
@@ -140,7 +140,7 @@ class MessageReader:
             warnings=tuple(dict.fromkeys(self.warnings)),
         )
 
-    def _read_page(self, page: Field) -> None:
+    def _read_page(self, page: MessageField) -> None:
         for part in self._chunks(page):
             if part.number == 2:
                 self._read_analysis(part)
@@ -152,7 +152,7 @@ class MessageReader:
             elif part.number == 8:
                 self._read_diagnostics(part)
 
-    def _read_environment(self, environment: Field) -> None:
+    def _read_environment(self, environment: MessageField) -> None:
         for part in self._fields(environment):
             if part.number == 3 and part.wire == CHUNK:
                 self.hosts.append(self._texts(part).get(1, ""))
@@ -161,7 +161,7 @@ class MessageReader:
             elif part.number == 5 and part.wire == VARINT:
                 self.device_count = signed(part.value)
 
-    def _read_analysis(self, analysis: Field) -> None:
+    def _read_analysis(self, analysis: MessageField) -> None:
         for part in self._chunks(analysis):
             self.found |= part.number in (2, 3, 4, 7, 9)
             if part.number == 2:
@@ -179,14 +179,14 @@ class MessageReader:
             elif part.number == 12:
                 self._read_diagnostics(part)
 
-    def _read_step(self, packed: Field) -> None:
+    def _read_step(self, packed: MessageField) -> None:
         kind, details = self._open_any(packed)
         if kind == "PerGenericStepDetails":
             self._add_step(details, _GENERIC_PARTS, name_field=14)
         elif kind == "PerTpuStepDetails":
             self._add_step(details, _TPU_PARTS, name_field=None)
 
-    def _add_step(self, details: Field, parts: Mapping[int, str], name_field: int | None) -> None:
+    def _add_step(self, details: MessageField, parts: Mapping[int, str], name_field: int | None) -> None:
         number, name = 0, ""
         values = dict.fromkeys(_COLUMNS, 0.0)
         for part in self._fields(details):
@@ -203,7 +203,7 @@ class MessageReader:
         for column, value in values.items():
             self.table.columns[column].append(value)
 
-    def _read_stage(self, stage: Field) -> None:
+    def _read_stage(self, stage: MessageField) -> None:
         if len(self.stages) >= MAX_STAGES:
             return
         texts, calls, times = self._texts(stage), 0, {3: 0.0, 5: 0.0}
@@ -215,19 +215,19 @@ class MessageReader:
         total_ns, self_ns = (round(value * NS_PER_MS) for value in times.values())
         self.stages.append(StoredStage(texts.get(1, ""), calls, total_ns, self_ns, texts.get(7, "")))
 
-    def _read_recommendation(self, recommendation: Field) -> None:
+    def _read_recommendation(self, recommendation: MessageField) -> None:
         self.next_step = self._texts(recommendation).get(3, "")
         self.bottleneck = self._unpack_texts(recommendation, 2, "BottleneckAnalysis")
         if not self.bottleneck:  # the TPU's words on other things have other numbers
             words = self._unpack_texts(recommendation, 2, "TpuBottleneckAnalysis")
             self.bottleneck = {number: words[number] for number in (1, 2) if number in words}
 
-    def _read_diagnostics(self, diagnostics: Field) -> None:
+    def _read_diagnostics(self, diagnostics: MessageField) -> None:
         self.warnings += [read_text(self.data, part) for part in self._chunks(diagnostics) if part.number in (2, 3)]
 
-    def _open_any(self, packed: Field) -> tuple[str, Field]:
+    def _open_any(self, packed: MessageField) -> tuple[str, MessageField]:
         """Return type, without its package, and value of a google.protobuf.Any."""
-        kind, value = "", Field(2, CHUNK, 0, packed.end, packed.end)
+        kind, value = "", MessageField(2, CHUNK, 0, packed.end, packed.end)
         for part in self._chunks(packed):
             if part.number == 1:
                 kind = read_text(self.data, part).rpartition(".")[2]
@@ -235,7 +235,7 @@ class MessageReader:
                 value = part
         return kind, value
 
-    def _unpack_texts(self, message: Field, number: int, kind: str) -> dict[int, str]:
+    def _unpack_texts(self, message: MessageField, number: int, kind: str) -> dict[int, str]:
         """Return the words of the ``kind`` that is packed in field ``number`` of a message."""
         for part in self._chunks(message):
             if part.number == number:
@@ -244,11 +244,11 @@ class MessageReader:
                     return self._texts(value)
         return {}
 
-    def _texts(self, message: Field) -> dict[int, str]:
+    def _texts(self, message: MessageField) -> dict[int, str]:
         """Return the chunks of a message as text by field number; of a repeated field the last."""
         return {part.number: read_text(self.data, part) for part in self._chunks(message)}
 
-    def _average(self, summary: Field) -> float | None:
+    def _average(self, summary: MessageField) -> float | None:
         """Return the average of a StepSummary; a field left out means 0, as everywhere in proto3."""
         average = 0.0
         for part in self._fields(summary):
@@ -256,7 +256,7 @@ class MessageReader:
                 average = read_double(self.data, part)
         return average if math.isfinite(average) else None
 
-    def _milliseconds(self, part: Field) -> float:
+    def _milliseconds(self, part: MessageField) -> float:
         """Return a duration in ms.
 
         Raises:
@@ -267,10 +267,10 @@ class MessageReader:
             raise DamagedMessageError(part.begin)
         return value
 
-    def _fields(self, message: Field) -> Iterator[Field]:
+    def _fields(self, message: MessageField) -> Iterator[MessageField]:
         return read_fields(self.data, message.begin, message.end)
 
-    def _chunks(self, message: Field) -> Iterator[Field]:
+    def _chunks(self, message: MessageField) -> Iterator[MessageField]:
         return (part for part in self._fields(message) if part.wire == CHUNK)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, Budget
+from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, MemoryBudget
 from pipeline_lab.trace.legacy import message
 from pipeline_lab.trace.legacy.message import VARINT, DamagedMessageError, read_fields, read_text, signed
 from pipeline_lab.trace.schema import IndexArray, IntArray
@@ -156,7 +156,7 @@ class DeviceNames:
     resources: dict[int, str] = field(default_factory=dict)
 
 
-class Scan:
+class LocalScan:
     """Everything that one file holds.
 
     Attributes:
@@ -169,7 +169,7 @@ class Scan:
         first_damage: Where the first of them lies, or None.
     """
 
-    def __init__(self, data: ByteArray, budget: Budget) -> None:
+    def __init__(self, data: ByteArray, budget: MemoryBudget) -> None:
         self.data = data.tobytes()
         self.devices: dict[int, DeviceNames] = {}
         self.names: list[str] = []

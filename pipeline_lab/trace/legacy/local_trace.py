@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.file_memory import PER_NAME, Budget
-from pipeline_lab.trace.legacy.local_scan import MEMO, EventColumns, Scan, read_args
+from pipeline_lab.trace.file_memory import PER_NAME, MemoryBudget
+from pipeline_lab.trace.legacy.local_scan import MEMO, EventColumns, LocalScan, read_args
 from pipeline_lab.trace.schema import BoolArray, IndexArray, IntArray, Line, Plane, Salvage, Trace
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane.stats import as_float, as_int
@@ -42,8 +42,8 @@ def read_legacy_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace
     Raises:
         TraceReadError: It holds no trace events.
     """
-    budget = Budget(path.name, len(data))
-    scan = Scan(data, budget)
+    budget = MemoryBudget(path.name, len(data))
+    scan = LocalScan(data, budget)
     if not scan.events and (scan.bytes_lost or not any(device.name for device in scan.devices.values())):
         raise TraceReadError(
             f"{path.name} holds no trace events; expected the Trace message that TensorFlow 1.14 to 2.1 wrote."
@@ -107,7 +107,7 @@ def _read_stats(data: bytes) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Target:
     """Where a device's events go.
 
     Attributes:
@@ -123,43 +123,43 @@ class _Place:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _LinePart:
     """One line of a plane: a resource of a device."""
 
-    place: _Place
+    place: _Target
     id: int
     name: str
     columns: EventColumns
 
 
-def _place(device: str) -> _Place:
+def _target(device: str) -> _Target:
     match = _STREAM.fullmatch(device)
     if match and match["stream"]:
         kind = match["kind"]
         line = f"Stream #{match['stream']}" + (f"({kind})" if kind else "")
-        return _Place(match["device"], line, True, kind)
+        return _Target(match["device"], line, True, kind)
     if match:
-        return _Place(match["device"], _OTHER_LINES.get(match["other"], match["other"]))
+        return _Target(match["device"], _OTHER_LINES.get(match["other"], match["other"]))
     if _PLAIN_DEVICE.fullmatch(device):
-        return _Place(device)
+        return _Target(device)
     # What an executor notes under /job:…/device:GPU:0 is the host's part of the op: it launches, the stream works.
-    return _Place(HOST_PLANE, None if device == HOST_PLANE or not device else device)
+    return _Target(HOST_PLANE, None if device == HOST_PLANE or not device else device)
 
 
-def _build_planes(scan: Scan, budget: Budget) -> tuple[Plane, ...]:
-    merged: dict[str, list[_Part]] = {}
+def _build_planes(scan: LocalScan, budget: MemoryBudget) -> tuple[Plane, ...]:
+    merged: dict[str, list[_LinePart]] = {}
     for device in scan.devices.values():
-        merged.setdefault(_place(device.name).plane, [])
+        merged.setdefault(_target(device.name).plane, [])
     for (device_id, resource_id), columns in sorted(scan.lines.items(), key=lambda item: item[0]):
         names = scan.devices.get(device_id)
-        place = _place(names.name if names else "")
+        place = _target(names.name if names else "")
         resource = names.resources.get(resource_id, "") if names else ""
         name = place.line or resource or f"thread {resource_id}"
-        merged.setdefault(place.plane, []).append(_Part(place, resource_id, name, columns))
+        merged.setdefault(place.plane, []).append(_LinePart(place, resource_id, name, columns))
     return tuple(_build_plane(scan, budget, name, parts) for name, parts in merged.items())
 
 
-def _build_plane(scan: Scan, budget: Budget, name: str, parts: Iterable[_Part]) -> Plane:
+def _build_plane(scan: LocalScan, budget: MemoryBudget, name: str, parts: Iterable[_LinePart]) -> Plane:
     names = _PlaneNames(scan, budget)
     lines = []
     for part in parts:
@@ -173,7 +173,7 @@ def _build_plane(scan: Scan, budget: Budget, name: str, parts: Iterable[_Part]) 
 class _PlaneNames:
     """The names that one plane's events use."""
 
-    def __init__(self, scan: Scan, budget: Budget) -> None:
+    def __init__(self, scan: LocalScan, budget: MemoryBudget) -> None:
         self.names: list[str] = []
         self.display_names: list[str] = []
         self._scan = scan

@@ -25,7 +25,7 @@ class DamagedMessageError(ValueError):
         self.position = position
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """One field as it stands in the message.
 
     Attributes:
@@ -60,7 +60,7 @@ def read_varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
     raise DamagedMessageError(at)
 
 
-def read_field(data: bytes, at: int, stop: int) -> Field:
+def read_field(data: bytes, at: int, stop: int) -> MessageField:
     """Return the field at ``at``; the next one begins at its end.
 
     Raises:
@@ -80,10 +80,10 @@ def read_field(data: bytes, at: int, stop: int) -> Field:
         raise DamagedMessageError(at)
     if end > stop or not 0 < number <= _MAX_FIELD:
         raise DamagedMessageError(at)
-    return Field(number, wire, value, content, end)
+    return MessageField(number, wire, value, content, end)
 
 
-def read_fields(data: bytes, begin: int, stop: int) -> Iterator[Field]:
+def read_fields(data: bytes, begin: int, stop: int) -> Iterator[MessageField]:
     """Yield the fields of the message at ``[begin, stop)``.
 
     Raises:
@@ -96,12 +96,12 @@ def read_fields(data: bytes, begin: int, stop: int) -> Iterator[Field]:
         at = field.end
 
 
-def read_double(data: bytes, field: Field) -> float:
+def read_double(data: bytes, field: MessageField) -> float:
     """Return the value of a `FIXED64` field that holds a double."""
     return float(struct.unpack_from("<d", data, field.begin)[0])
 
 
-def read_text(data: bytes, field: Field) -> str:
+def read_text(data: bytes, field: MessageField) -> str:
     """Return a chunk as text; bytes that are no UTF-8 become replacement characters."""
     return bytes(data[field.begin : field.end]).decode("utf-8", "replace")
 

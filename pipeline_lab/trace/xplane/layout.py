@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline_lab.trace import wire
-from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, Budget
+from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, MemoryBudget
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import IntArray
 from pipeline_lab.trace.wire import ByteArray
@@ -82,7 +82,7 @@ class SpaceBytes:
     hostnames: tuple[str, ...]
 
 
-def read_space(data: ByteArray, budget: Budget) -> SpaceBytes:
+def read_space(data: ByteArray, budget: MemoryBudget) -> SpaceBytes:
     """Find everything but the events.
 
     Raises:
@@ -95,7 +95,7 @@ def read_space(data: ByteArray, budget: Budget) -> SpaceBytes:
 
 
 def index_chunks(
-    data: ByteArray, begin: int, stop: int, budget: Budget, bytes_each: int, what: str
+    data: ByteArray, begin: int, stop: int, budget: MemoryBudget, bytes_each: int, what: str
 ) -> tuple[wire.Int32Array, IntArray]:
     """Return field numbers, shape (n,), and bounds, shape (n, 2), of a message's chunks."""
     count, end = wire.count_chunks(data, begin, stop)
@@ -107,7 +107,7 @@ def index_chunks(
     return numbers, bounds
 
 
-def _read_plane(data: ByteArray, begin: int, stop: int, budget: Budget) -> PlaneBytes:
+def _read_plane(data: ByteArray, begin: int, stop: int, budget: MemoryBudget) -> PlaneBytes:
     numbers, bounds = index_chunks(data, begin, stop, budget, PER_NAME, "names")
     names = bounds[numbers == 2]
     if len(names) > 1:
@@ -136,7 +136,7 @@ def build_plane(
     return PlaneBytes(name, lines, _read_event_names(data, event_names), known, _read_stats(data, stats, known))
 
 
-def _read_lines(data: ByteArray, bounds: IntArray, budget: Budget) -> list[LineBytes]:
+def _read_lines(data: ByteArray, bounds: IntArray, budget: MemoryBudget) -> list[LineBytes]:
     budget.take(len(bounds), PER_LINE, "lines")
     return on_all_cores(lambda line: _read_line(data, *line), bounds.tolist())
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline_lab.trace.compiled import compiled
-from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, Budget
+from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, MemoryBudget
 from pipeline_lab.trace.schema import IntArray
 from pipeline_lab.trace.wire import CHUNK, DAMAGED, VARINT, ByteArray, Int64Array, read_field, read_varint
 from pipeline_lab.trace.xplane import plane_wire
@@ -279,7 +279,7 @@ class Loss:
         return f"{format_bytes(self.skipped)} {where} {kind}."
 
 
-def salvage_space(data: ByteArray, budget: Budget) -> tuple[SpaceBytes, Loss]:
+def salvage_space(data: ByteArray, budget: MemoryBudget) -> tuple[SpaceBytes, Loss]:
     """Find whatever can still be told apart in a damaged file."""
     summary = np.zeros(SUMMARY_COLUMNS, np.int64)
     marks, events = np.zeros((0, MARK_COLUMNS), np.int64), np.zeros(0, np.int64)
@@ -300,7 +300,7 @@ def _loss(summary: IntArray, size: int) -> Loss:
     return Loss(skipped, first, last, max(0, int(summary[PLANE_END]) - size) if is_tail else 0)
 
 
-def _read_planes(data: ByteArray, marks: IntArray, events: IntArray, budget: Budget) -> Iterator[PlaneBytes]:
+def _read_planes(data: ByteArray, marks: IntArray, events: IntArray, budget: MemoryBudget) -> Iterator[PlaneBytes]:
     starts = np.flatnonzero(marks[:, KIND] == PLANE)
     for begin, end in zip(starts, np.append(starts, len(marks))[1:], strict=True):
         stop = marks[end, FIRST_EVENT] if end < len(marks) else len(events)
@@ -317,7 +317,7 @@ def _read_planes(data: ByteArray, marks: IntArray, events: IntArray, budget: Bud
         yield plane if plane.name else _named_by_content(plane)
 
 
-def _read_lines(data: ByteArray, marks: IntArray, events: IntArray, budget: Budget) -> Iterator[LineBytes]:
+def _read_lines(data: ByteArray, marks: IntArray, events: IntArray, budget: MemoryBudget) -> Iterator[LineBytes]:
     """Read the lines of one plane; a nameless one gets the time base of the line before it."""
     heads = marks[marks[:, KIND] == LINE]
     budget.take(len(heads), PER_LINE, "lines")

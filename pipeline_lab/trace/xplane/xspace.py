@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.file_memory import PER_EVENT, Budget, empty_on_disk, map_path, release_pages
+from pipeline_lab.trace.file_memory import PER_EVENT, MemoryBudget, empty_on_disk, map_path, release_pages
 from pipeline_lab.trace.parallel import on_all_cores
 from pipeline_lab.trace.schema import IndexArray, IntArray, Line, Plane, Salvage, Trace
 from pipeline_lab.trace.wire import ByteArray
@@ -33,7 +33,7 @@ MOST_IN_MEMORY = 1 << 24
 """Events of a trace whose columns stay in memory; those of a larger one lie in temporary files that are mapped."""
 WORTH_A_FILE = 1 << 16
 
-Columns = tuple[IntArray, IntArray, IndexArray]
+EventColumnArrays = tuple[IntArray, IntArray, IndexArray]
 """Start, duration (both ns) and name index of a line's events while they are read."""
 
 
@@ -67,7 +67,7 @@ class Filled:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PlanePart:
     """One plane of the file with what its lines need: where its names begin in the merged plane, and its time base."""
 
     plane: PlaneBytes
@@ -77,7 +77,7 @@ class Part:
 
 
 def read_planes(
-    data: ByteArray, planes: Iterable[tuple[PlaneBytes, Callable[[int], int]]], budget: Budget
+    data: ByteArray, planes: Iterable[tuple[PlaneBytes, Callable[[int], int]]], budget: MemoryBudget
 ) -> tuple[Plane, ...]:
     """Read all events; planes of one name become one.
 
@@ -89,11 +89,11 @@ def read_planes(
     Raises:
         DamagedError: An event's bytes make no sense.
     """
-    merged: dict[str, list[Part]] = {}
+    merged: dict[str, list[PlanePart]] = {}
     for plane, base_ns in planes:
         parts = merged.setdefault(plane.name, [])
         first = sum(len(part.plane.event_names.names) for part in parts)
-        parts.append(Part(plane, first, find_lookup(plane.event_names.ids, first), base_ns))
+        parts.append(PlanePart(plane, first, find_lookup(plane.event_names.ids, first), base_ns))
     todo = [(name, part, line) for name, parts in merged.items() for part in parts for line in part.plane.lines]
     events = sum(line.events for _, _, line in todo)
     budget.take(events, PER_EVENT, "events")
@@ -117,7 +117,7 @@ def find_lookup(ids: IntArray, first: int) -> Lookup:
     return Lookup(table, unique, order)
 
 
-def read_line(data: ByteArray, part: Part, line: LineBytes, room: Callable[[int], Columns]) -> Line:
+def read_line(data: ByteArray, part: PlanePart, line: LineBytes, room: Callable[[int], EventColumnArrays]) -> Line:
     """Read one line's events; names that the plane does not know get the index -1.
 
     Args:
@@ -149,7 +149,7 @@ def read_line(data: ByteArray, part: Part, line: LineBytes, room: Callable[[int]
     return Line(line.id, line.name, filled.start_ns, filled.duration_ns, filled.name_index, stats)
 
 
-def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int, columns: Columns) -> Filled:
+def _fill(data: ByteArray, part: PlanePart, line: LineBytes, stride: int, columns: EventColumnArrays) -> Filled:
     offsets = np.empty(-(-line.events // stride), np.int64)
     base_ns, bounds = part.base_ns(line.timestamp_ns), (line.begin, line.stop)
     written, end = plane_wire.fill_events(data, bounds, base_ns, part.lookup.arrays, columns, offsets, stride)
@@ -158,24 +158,26 @@ def _fill(data: ByteArray, part: Part, line: LineBytes, stride: int, columns: Co
     return _filled(columns, written, offsets, stride)
 
 
-def _fill_scattered(data: ByteArray, part: Part, line: LineBytes, offsets: IntArray, columns: Columns) -> Filled:
+def _fill_scattered(
+    data: ByteArray, part: PlanePart, line: LineBytes, offsets: IntArray, columns: EventColumnArrays
+) -> Filled:
     base_ns = part.base_ns(line.timestamp_ns)
     written = plane_wire.fill_scattered(data, base_ns, part.lookup.arrays, columns, offsets)
     return _filled(columns, written, offsets, 1)
 
 
-def _filled(columns: Columns, count: int, offsets: IntArray, stride: int) -> Filled:
+def _filled(columns: EventColumnArrays, count: int, offsets: IntArray, stride: int) -> Filled:
     start, duration, name_index = columns
     return Filled(start[:count], duration[:count], name_index[:count], offsets, stride)
 
 
-def _empty_columns(count: int, *, on_disk: bool) -> Columns:
+def _empty_columns(count: int, *, on_disk: bool) -> EventColumnArrays:
     if on_disk and count >= WORTH_A_FILE:
         return empty_on_disk(count, np.int64), empty_on_disk(count, np.int64), empty_on_disk(count, np.int32)
     return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
 
 
-def _merge(name: str, parts: list[Part], lines: list[Line]) -> Plane:
+def _merge(name: str, parts: list[PlanePart], lines: list[Line]) -> Plane:
     names = [text for part in parts for text in part.plane.event_names.names]
     shown = [text for part in parts for text in part.plane.event_names.display_names]
     if any(len(line.name_index) and line.name_index.min() < 0 for line in lines):
@@ -271,7 +273,7 @@ def read_bytes(data: ByteArray, path: Path, *, window: str = "") -> Trace:
 
 def _read_sound(data: ByteArray, path: Path, window: str) -> Trace | None:
     """Read a sound file; return None if it is damaged."""
-    budget = Budget(path.name, len(data))
+    budget = MemoryBudget(path.name, len(data))
     try:
         return build_trace(data, read_space(data, budget), budget, path, window)
     except DamagedError:
@@ -281,7 +283,7 @@ def _read_sound(data: ByteArray, path: Path, window: str) -> Trace | None:
 def _read_damaged(data: ByteArray, path: Path, window: str) -> Trace:
     from pipeline_lab.trace.xplane.salvage import salvage_space  # most files are sound
 
-    budget = Budget(path.name, len(data))
+    budget = MemoryBudget(path.name, len(data))
     space, loss = salvage_space(data, budget)
     trace = build_trace(data, space, budget, path, window)
     reason = loss.reason(data)
@@ -290,7 +292,7 @@ def _read_damaged(data: ByteArray, path: Path, window: str) -> Trace:
     return replace(trace, salvage=Salvage(loss.skipped + loss.missing, trace.event_count, reason))
 
 
-def build_trace(data: ByteArray, space: SpaceBytes, budget: Budget, path: Path, window: str) -> Trace:
+def build_trace(data: ByteArray, space: SpaceBytes, budget: MemoryBudget, path: Path, window: str) -> Trace:
     """Read the events of ``space`` and put them on one time axis."""
     if not any(plane.name for plane in space.planes):
         raise TraceReadError(

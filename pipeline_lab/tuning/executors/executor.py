@@ -129,7 +129,7 @@ class MachinesDifferError(PipelineLabError):
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineSetup:
     """What one machine has.
 
     Attributes:
@@ -152,13 +152,13 @@ class Machine:
         return (self.python, self.lab, self.tensorflow)
 
 
-def describe_machine(options: RunOptions) -> Machine:
+def describe_machine(options: RunOptions) -> MachineSetup:
     """Say what this machine has; data that the lab makes itself is made where it is missing."""
     major, minor = sys.version_info[:2]
-    return Machine(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), _missing(options))
+    return MachineSetup(platform.node(), f"{major}.{minor}", __version__, _tensorflow_version(), _missing(options))
 
 
-def check_machines(here: Machine, machines: tuple[Machine, ...]) -> None:
+def check_machines(here: MachineSetup, machines: tuple[MachineSetup, ...]) -> None:
     """Compare machines with the one that conducts the search.
 
     Raises:
@@ -185,7 +185,7 @@ def _missing(options: RunOptions) -> str:
     return folder if folder and not Path(folder).expanduser().is_dir() else ""
 
 
-def _code(machine: Machine) -> str:
+def _code(machine: MachineSetup) -> str:
     return f"Python {machine.python}, Pipeline Lab {machine.lab} and TensorFlow {machine.tensorflow or 'none'}"
 
 

@@ -176,7 +176,7 @@ class RayExecutor:
             RunFailedError: It was lost too often, or broke in a way that is not its own.
         """
         try:
-            found: ray_trial.Answer = self._answer(answer)
+            found: ray_trial.TrialAnswer = self._answer(answer)
         except self._ray.exceptions.RayError:
             lost[trial.key] += 1
             if lost[trial.key] >= MOST_ATTEMPTS:

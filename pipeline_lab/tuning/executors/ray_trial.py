@@ -24,7 +24,7 @@ from pipeline_lab.runs.launch.launcher import create_run
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command, runtime_folder
 from pipeline_lab.runs.machine import core_numbers, keep_to_cores
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.tuning.executors.executor import Machine, describe_machine, failure_of, took_s
+from pipeline_lab.tuning.executors.executor import MachineSetup, describe_machine, failure_of, took_s
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ STALE_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class TrialAnswer:
     """A trial that was measured.
 
     Attributes:
@@ -100,12 +100,12 @@ class Answer:
     failure: str
 
 
-def look(document: dict[str, Any]) -> Machine:
+def look(document: dict[str, Any]) -> MachineSetup:
     """Say what this machine has; called on each before the first trial."""
     return describe_machine(read_options(document))
 
 
-def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> Answer:
+def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> TrialAnswer:
     """Bring a run, or a race, to its end on this machine.
 
     Args:
@@ -137,7 +137,7 @@ def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> Answer:
         finally:
             process.kill()
         record = read_record(folder)
-        return Answer(folder.id, pack(folder), platform.node(), took_s(record), failure_of(record))
+        return TrialAnswer(folder.id, pack(folder), platform.node(), took_s(record), failure_of(record))
 
 
 def _share_of_runtime(number: int) -> Path:

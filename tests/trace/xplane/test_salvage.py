@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline_lab.errors import TraceReadError
-from pipeline_lab.trace.file_memory import Budget, map_path
+from pipeline_lab.trace.file_memory import MemoryBudget, map_path
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.xplane.salvage import salvage_space
 from pipeline_lab.trace.xplane.xspace import build_trace, read_bytes, read_xplane
@@ -34,7 +34,7 @@ ALL = events(read(SOUND))
 
 def assert_same_by_shape(path: Path) -> None:
     data, sound = map_path(path), read_xplane(path)
-    budget = Budget(path.name, len(data))
+    budget = MemoryBudget(path.name, len(data))
     space, lost = salvage_space(data, budget)
     assert events(build_trace(data, space, budget, path, "")) == events(sound)
     assert (lost.skipped, lost.missing) == (0, 0)

@@ -11,14 +11,14 @@ import pytest
 from pipeline_lab.errors import DataError, OptionsError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore, read_record
-from pipeline_lab.tuning.executors.executor import Machine, MachinesDifferError, check_machines, describe_machine
+from pipeline_lab.tuning.executors.executor import MachinesDifferError, MachineSetup, check_machines, describe_machine
 from pipeline_lab.tuning.executors.ray_trial import pack, sweep, unpack
 from tests.support.lab import Lab
 from tests.support.run_folders import make_run
 from tests.support.true_times import NAIVE
 
 SUPPORT = Path(__file__).parents[2] / "support"
-HERE = Machine("here", "3.11", "0.1.0", "2.21.0", "")
+HERE = MachineSetup("here", "3.11", "0.1.0", "2.21.0", "")
 
 
 def test_a_cluster_finds_the_winner_that_one_machine_finds_though_a_node_is_killed(
@@ -62,14 +62,14 @@ def test_folders_of_killed_tasks_are_swept_after_a_day(tmp_path: Path, monkeypat
 
 
 def test_machines_with_other_code_are_refused() -> None:
-    other = Machine("there", "3.11", "0.1.0", "2.20.0", "")
+    other = MachineSetup("there", "3.11", "0.1.0", "2.20.0", "")
     with pytest.raises(MachinesDifferError, match=r"there has .* TensorFlow 2\.20\.0, but here has .* 2\.21\.0"):
         check_machines(HERE, (HERE, other))
     check_machines(HERE, (HERE, HERE))
 
 
 def test_machines_that_do_not_see_the_data_are_refused() -> None:
-    blind = Machine("there", "3.11", "0.1.0", "2.21.0", "/data/train-*")
+    blind = MachineSetup("there", "3.11", "0.1.0", "2.21.0", "/data/train-*")
     with pytest.raises(DataError, match=r"There is no '/data/train-\*' on there"):
         check_machines(HERE, (blind,))
 
