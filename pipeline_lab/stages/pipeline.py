@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.registry import AnyStage
 from pipeline_lab.stages.stage import Amount, Element, Stage, Standing, WorkloadTraits
+from pipeline_lab.statistics.reading_steps import Epoch
 
 StageT = TypeVar("StageT", bound=Stage)
 
@@ -62,6 +63,19 @@ class StageSequence:
             file_sizes: Records of each file.
         """
         return tuple(self._amounts(file_sizes))
+
+    def epoch(self, file_sizes: Sequence[int]) -> Epoch:
+        """Return what one pass over the data sends to the training step; what stages leave out is no part of it.
+
+        Args:
+            file_sizes: Records of each file.
+        """
+        amounts = self.amounts(file_sizes)
+        repeat = next((index for index, stage in enumerate(self.stages) if stage.repeats), len(self.stages))
+        examples = amounts[repeat - 1].examples
+        if repeat < len(self.stages):
+            examples *= self.batch_size / self.examples_for_batch(amounts)[repeat]
+        return Epoch(max(1, round(examples)), any(stage.is_part and stage.mixes for stage in self.stages))
 
     def elements(self, workload: WorkloadTraits) -> tuple[Element, ...]:
         """Describe the elements behind each stage."""

@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from pipeline_lab.statistics.streams import IntArray, Stream
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """What the training step is sent of one pass over the data.
+
+    Attributes:
+        examples: How many; on average, where chance decides.
+        is_drawn: Chance decides how many there are, so that nobody can say where one epoch ends.
+    """
+
+    examples: int
+    is_drawn: bool = False
+
+
 class Step(ABC):
     """One step behind the reading."""
 

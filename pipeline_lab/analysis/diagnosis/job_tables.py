@@ -1,5 +1,6 @@
 """What a job wrote beside its traces: its steps, samples, resources and files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from pipeline_lab.runs.run_tables import (
     read_table,
 )
 from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.statistics.reading_steps import Epoch
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
@@ -50,6 +52,7 @@ class JobTables:
     views: int
     training: TrainingOptions
     reachable: int | None
+    epoch: Epoch | None = None
 
     @property
     def trained_files(self) -> list[DataFile]:
@@ -70,6 +73,7 @@ class JobTables:
 def read_job(folder: RunFolder) -> JobTables:
     """Read what the job wrote beside its traces; a run in progress has a part of it."""
     options, environment = _options(folder), _environment(folder)
+    files = read_files(folder.files)
     return JobTables(
         times_steps=folder.source.exists() or folder.steps.exists(),
         steps=read_table(folder.steps, STEPS),
@@ -83,12 +87,13 @@ def read_job(folder: RunFolder) -> JobTables:
         written=read_written(folder.written),
         environment=environment,
         events=read_events(folder.events),
-        files=read_files(folder.files),
+        files=files,
         tables=read_data_tables(folder.files),
         predict=_prediction(options, environment),
         views=1 if options is None else options.pipeline.views,
         training=TrainingOptions() if options is None else options.training,
         reachable=None if options is None else reachable_examples(options),
+        epoch=None if options is None else _epoch(options, files),
     )
 
 
@@ -107,6 +112,15 @@ def _prediction(options: RunOptions | None, environment: dict[str, Any]) -> Pred
         return None
     views, cores = options.pipeline.views, max(1, int(environment.get("machine_cores") or 1))
     return lambda examples, batches: predict_run(options, examples // views, batches, cores=cores)
+
+
+def _epoch(options: RunOptions, files: Sequence[DataFile]) -> Epoch | None:
+    """Return what the training step is sent of one pass over the data, None where that is not known."""
+    trained = files[: len(files) - options.training.held_out_files]
+    counted = [file.records for file in trained if file.records is not None]
+    if not options.is_assembled or not any(counted) or len(counted) < len(trained):
+        return None
+    return options.pipeline.epoch([records // options.pipeline.views for records in counted])
 
 
 def _environment(folder: RunFolder) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_tables import SAMPLES
 from pipeline_lab.statistics.mixing import Mixing, batch_numbers, ideal_mixing, measure_mixing
 from pipeline_lab.statistics.reading_order import ReadingOrder
+from pipeline_lab.statistics.reading_steps import Epoch
 from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
 from pipeline_lab.statistics.sampling import (
     chi_square_per_df,
@@ -108,7 +109,8 @@ class FileSampling:
         total_variation_ideal: The mean of the same number for an even sample of the same size (simulated).
         unopened: Number of files that gave no example; None if only readers are known, not the files there are.
         coverage_percent: Distinct records used over all records, percent; None without the probe.
-        duplicates: Examples that were used again within their epoch's worth of samples; None without the probe.
+        duplicates: Examples that were used again within their epoch's worth of samples; None without the probe, and where a
+            random filter decides how long an epoch is.
         within_batch_entropy: Mean entropy of the files inside one batch, bits; None without the probe.
         total_variation_limit: What 95 of 100 even samples of the same size stay below; None as the ideal is.
         chi_square_per_df: Pearson's statistic over its degrees of freedom; None for one file, or as total_variation is.
@@ -184,6 +186,7 @@ def measure_sampling(
     predict: Predict | None = None,
     labels: LabelMix | None = None,
     views: int = 1,
+    epoch: Epoch | None = None,
 ) -> FileSampling:
     """Put files, samples and reads side by side.
 
@@ -194,12 +197,13 @@ def measure_sampling(
         labels: Which labels the examples had, where they have any.
         views: Examples that become of one record; the records of the files are counted in them.
         predict: Simulates the order from the options of the job, where they are known.
+        epoch: What the steps are sent of one pass over the files; None for all of their records.
 
     Raises:
         TraceIncompleteError: There are neither samples nor reads.
     """
     if files and samples.num_rows:
-        sampling = replace(_by_samples(files, samples, _reads_of(files, reads), views), labels=labels)
+        sampling = replace(_by_samples(files, samples, _reads_of(files, reads), views, epoch), labels=labels)
         records = _records(files)
         if predict is None or records is None:
             return sampling
@@ -239,7 +243,9 @@ def _reads_over_steps(reads: FileReads, names: dict[str, str]) -> pa.Table:
     return sample_history.over_steps(list(names.values()), step, reader, count)
 
 
-def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | None, views: int) -> FileSampling:
+def _by_samples(
+    files: Sequence[DataFile], samples: pa.Table, reads: IntArray | None, views: int, epoch: Epoch | None
+) -> FileSampling:
     step, file, record = (tables.ints(samples, name) for name in ("step", "file", "record"))
     counts = np.bincount(file, minlength=len(files)).astype(np.int64)
     names = [each.path for each in files]
@@ -257,19 +263,20 @@ def _by_samples(files: Sequence[DataFile], samples: pa.Table, reads: IntArray | 
     if records is None:
         return sampling
     total = int(records.sum())
+    epoch = epoch or Epoch(total)
     ids = file * (int(record.max()) + 1) + record
     batch_size = int(np.median(np.unique(step, return_counts=True)[1]))
     number = (np.cumsum(records) - records)[file] + record
     return replace(
         sampling,
         coverage_percent=100.0 * len(np.unique(ids)) / total,
-        duplicates=repeats_within_epochs(ids, total),
-        epochs_seen=len(file) / total,
+        duplicates=None if epoch.is_drawn else repeats_within_epochs(ids, epoch.examples),
+        epochs_seen=len(file) / epoch.examples,
         mixing=measure_mixing(step, file, record, records),
         mixing_ideal=ideal_mixing(batch_size, len(file), records),
         same_source=measure_same_source(step, number, total, views),
         coverage=sample_history.coverage(step, file, ids, total),
-        epochs=sample_history.epochs(file, ids, records),
+        epochs=sample_history.epochs(file, ids, records, epoch.examples),
     )
 
 
@@ -368,7 +375,9 @@ def _measure(job: JobView) -> FileSampling:
     found = job.tables
     reads = job.reads.without(found.held_out_files)
     labels = sample_history.measure_labels(found.labels)
-    sampling = measure_sampling(found.trained_files, found.samples, reads, found.predict, labels, found.views)
+    sampling = measure_sampling(
+        found.trained_files, found.samples, reads, found.predict, labels, found.views, found.epoch
+    )
     return within_reach(sampling, found.reachable)
 
 

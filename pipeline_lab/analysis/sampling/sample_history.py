@@ -101,28 +101,28 @@ def coverage(step: IntArray, file: IntArray, ids: IntArray, total: int) -> pa.Ta
     )
 
 
-def epochs(file: IntArray, ids: IntArray, records: IntArray) -> pa.Table:
+def epochs(file: IntArray, ids: IntArray, records: IntArray, examples: int) -> pa.Table:
     """Count per epoch's worth of samples.
 
     Args:
         file, ids: File and identity of each sample, in order, shape (n,), n > 0.
         records: Records per file, shape (files,).
+        examples: In an epoch.
 
     Returns:
         Of schema :data:`EPOCH_TABLE`.
     """
-    total = int(records.sum())
-    file, ids = file[: MAX_EPOCHS * total], ids[: MAX_EPOCHS * total]
-    starts = range(0, len(file), total)
-    counts = [np.bincount(file[start : start + total], minlength=len(records)) for start in starts]
+    file, ids = file[: MAX_EPOCHS * examples], ids[: MAX_EPOCHS * examples]
+    starts = range(0, len(file), examples)
+    counts = [np.bincount(file[start : start + examples], minlength=len(records)) for start in starts]
     return tables.build(
         EPOCH_TABLE,
         len(counts),
         epoch=np.arange(len(counts)) + 1,
         samples=[int(count.sum()) for count in counts],
-        records=distinct_within_epochs(ids, total),
+        records=distinct_within_epochs(ids, examples),
         files=[int((count > 0).sum()) for count in counts],
-        total_variation=[total_variation(count, records / total) for count in counts],
+        total_variation=[total_variation(count, records / records.sum()) for count in counts],
     )
 
 

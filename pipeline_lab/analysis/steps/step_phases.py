@@ -68,13 +68,16 @@ class StepPhases:
     phases: tuple[PhaseTimes, ...]
 
 
-def measure_phases(steps: pa.Table, samples: pa.Table, files: Sequence[DataFile]) -> StepPhases:
+def measure_phases(
+    steps: pa.Table, samples: pa.Table, files: Sequence[DataFile], epoch_examples: int | None = None
+) -> StepPhases:
     """Divide the steps of a run.
 
     Args:
         steps: Of schema ``runs.run_tables.STEPS``, in order.
         samples: Of schema ``runs.run_tables.SAMPLES``.
         files: What the job reads.
+        epoch_examples: What the steps are sent of one pass over the files; None for all of their records.
 
     Raises:
         TraceIncompleteError: The records of the files or the samples were not counted.
@@ -83,7 +86,7 @@ def measure_phases(steps: pa.Table, samples: pa.Table, files: Sequence[DataFile]
     if not steps.num_rows or not samples.num_rows or not records or None in records:
         raise TraceIncompleteError(NO_EPOCHS)
     number = tables.ints(steps, "step")
-    epoch = _epochs(number, tables.ints(samples, "step"), sum(filter(None, records)))
+    epoch = _epochs(number, tables.ints(samples, "step"), epoch_examples or sum(filter(None, records)))
     warmup = tables.bools(steps, "warmup")
     length, wait = periods(steps), tables.ints(steps, "wait_ns")
     members = (
@@ -134,7 +137,13 @@ def _to_json(found: StepPhases) -> Document:
 STEP_PHASES = Analysis(
     StepPhases,
     per_job=PerJob(
-        lambda job: measure_phases(job.tables.steps, job.tables.samples, job.tables.trained_files), NO_EPOCHS
+        lambda job: measure_phases(
+            job.tables.steps,
+            job.tables.samples,
+            job.tables.trained_files,
+            None if job.tables.epoch is None else job.tables.epoch.examples,
+        ),
+        NO_EPOCHS,
     ),
     to_json=_to_json,
 )

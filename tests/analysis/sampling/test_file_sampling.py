@@ -17,6 +17,7 @@ from pipeline_lab.statistics.reading_order import (
 )
 from pipeline_lab.statistics.reading_steps import (
     Batch,
+    Epoch,
     ReadFiles,
     Repeat,
     Take,
@@ -321,3 +322,19 @@ def test_the_views_that_options_predict_stand_beside_those_that_came():
     found = file_sampling.measure_sampling(files(4), samples((0, 0, 0), (0, 0, 2)), NOTHING, predict, views=2)
     assert found.same_source is not None
     assert (found.same_source.per_batch, found.same_source.predicted) == (0, 2)
+
+
+def test_an_epoch_is_counted_in_what_the_stages_hand_on():
+    # two files of 8, of which only the first is read: each of its records once, then all of them again
+    rows = [(n // 4, 0, n % 8) for n in range(16)]
+    found = file_sampling.measure_sampling(files(8, 8), samples(*rows), NOTHING, epoch=Epoch(8))
+    assert (found.duplicates, found.epochs_seen) == (0, 2)
+    assert found.epochs.column("samples").to_pylist() == [8, 8]
+
+
+def test_where_chance_decides_how_long_an_epoch_is_nothing_is_called_used_again():
+    # a filter keeps half of 8 records, others each time: 1 comes in both epochs of about four
+    rows = [(0, 0, n) for n in (0, 1, 2, 3, 1, 4, 5, 6)]
+    assert file_sampling.measure_sampling(files(8), samples(*rows), NOTHING).duplicates == 1
+    found = file_sampling.measure_sampling(files(8), samples(*rows), NOTHING, epoch=Epoch(4, is_drawn=True))
+    assert (found.duplicates, found.epochs_seen) == (None, 2)

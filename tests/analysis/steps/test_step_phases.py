@@ -11,7 +11,7 @@ from pipeline_lab.runs.run_tables import SAMPLES, STEPS
 MS = 1_000_000
 
 
-def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None) -> StepPhases:
+def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None, epoch: int | None = None) -> StepPhases:
     """Divide steps that wait for half of their time, on batches from one file of so many records."""
     n, start = len(lengths), 0
     rows = []
@@ -23,6 +23,7 @@ def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None) 
         pa.table(dict(zip(STEPS.names, zip(*rows, strict=True), strict=True)), schema=STEPS),
         pa.table(dict(zip(SAMPLES.names, zip(*samples, strict=True), strict=True)), schema=SAMPLES),
         [DataFile("f", records, 1)],
+        epoch,
     )
 
 
@@ -47,3 +48,9 @@ def test_a_short_run_has_one_phase():
 def test_unknown_sizes_are_said():
     with pytest.raises(TraceIncompleteError, match="sample_probe"):
         phases([10], warmup=0, batch=4, records=None)
+
+
+def test_the_first_epoch_is_as_long_as_what_a_shard_reads():
+    # one of two shards of 24 records, in batches of 4: three steps are an epoch, not six
+    found = phases([30] * 3 + [10] * 6, warmup=0, batch=4, records=24, epoch=12).phases
+    assert [(one.phase, one.steps) for one in found] == [(Phase.FIRST_EPOCH, 3), (Phase.LATER_EPOCHS, 6)]
