@@ -61,7 +61,7 @@ def test_the_workers_own_sentence_is_the_reason(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "exit_code", "words"),
     [
-        ("crash", 3, "exit code 3 after “ValueError: shapes (3,) and (4,) do not match”; all of its output"),
+        ("crash", 3, "exit code 3 after “ValueError: shapes (3,) and (4,) do not match”; see worker.log"),
         ("abort", -signal.SIGSEGV, "crashed (SIGSEGV); see worker.log in the run folder"),
         ("no-room", 1, "The disk that holds the run is full; free some space"),
     ],
@@ -128,7 +128,7 @@ def test_a_job_past_its_time_limit_is_ended(lab: Lab) -> None:
     record = wait(folder)
 
     assert record.status.state is RunState.FAILED
-    assert "longer than its time limit of 0.5 s" in record.status.reason
+    assert "exceeded its time limit of 0.5 s" in record.status.reason
     assert "training.timeout_s" in record.status.reason
 
 
