@@ -1,7 +1,7 @@
 """The app as its users meet it: ``streamlit run app.py`` and a headless Chromium.
 
 One server and one browser for the whole session, a fresh browser context for each test. The server has a store, a
-queue and a fake worker of its own. ``PIPELINE_LAB_SHOTS`` names a folder that keeps the screenshots.
+queue and a fake worker of its own. ``PIPELINE_LAB_SHOTS`` names a folder for screenshots.
 """
 
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
@@ -179,16 +179,22 @@ def browser(playwright) -> Iterator[Browser]:
     found.close()
 
 
+def new_context(browser: Browser, scheme: str = "light", width: int = 1280) -> BrowserContext:
+    """Return a context with a colour scheme and a width, whose pages have the patience of all tests."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
 @pytest.fixture
 def new_page(browser):
     """Return a function that opens a page with a colour scheme and a width; it fails on foreign requests."""
     contexts, complaints = [], []
 
     def open_(scheme: str = "light", width: int = 1280) -> Page:
-        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        context = new_context(browser, scheme, width)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
         page.on("request", lambda request: is_local(request.url) or complaints.append(f"asked {request.url}"))
         page.on("console", lambda message: is_harmless(message.text) or complaints.append(message.text))
         return page
@@ -251,19 +257,28 @@ def tab_to(page: Page, name: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def shots(tmp_path_factory) -> Path:
-    """Return where screenshots go."""
+def shots() -> Path | None:
+    """Return where screenshots go: ``PIPELINE_LAB_SHOTS``, or None, as nobody looks at those of a gate."""
     named = os.environ.get("PIPELINE_LAB_SHOTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("shots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    if named is None:
+        return None
+    Path(named).mkdir(parents=True, exist_ok=True)
+    return Path(named)
 
 
-def shoot(page: Page, path: Path) -> None:
-    """Take a picture of the whole page, its charts drawn."""
+def shoot_view(page: Page, shots: Path | None, name: str) -> None:
+    """Take a picture of what is in view, if pictures are wanted."""
+    if shots is not None:
+        page.screenshot(path=shots / name)
+
+
+def shoot(page: Page, shots: Path | None, name: str) -> None:
+    """Take a picture of the whole page, its charts drawn, if pictures are wanted."""
+    if shots is None:
+        return
     width = page.viewport_size["width"]
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": min(max(900, int(height) + 10), 6000)})
     page.wait_for_timeout(500)
-    page.screenshot(path=path)
+    shoot_view(page, shots, name)
     page.set_viewport_size({"width": width, "height": 900})

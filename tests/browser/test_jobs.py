@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import read_record
-from tests.browser.conftest import FAKE_WORKER, end_all, free_port, open_tab, serve, settle, tab_to, visit
+from tests.browser.conftest import FAKE_WORKER, end_all, free_port, open_tab, serve, settle, shoot_view, tab_to, visit
 from tests.support.patience import until
 
 ENDED = [state for state in RunState if not state.is_live]
@@ -48,7 +48,7 @@ def test_a_job_is_watched_from_launch_to_verdict(server, page, shots):
     run_id = launch(page, server, steps=800)
     expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 800"))
     expect(page.get_by_role("figure", name=re.compile("Input wait over the run"))).to_be_visible()
-    page.screenshot(path=shots / "live.png")
+    shoot_view(page, shots, "live.png")
     page.reload()
     expect(page.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step \d+ of 800"))
     wait_for_state(server, run_id, RunState.DONE)
@@ -62,7 +62,7 @@ def test_charts_of_a_live_job_are_drawn_in_place(server, page, shots):
     drawn = page.get_by_role("figure", name=re.compile("Input wait over the run")).locator("svg.main-svg").first
     expect(drawn).to_be_visible()
     drawing, ticks = drawn.element_handle(), drawn.text_content()
-    page.screenshot(path=shots / "live-in-place.png")
+    shoot_view(page, shots, "live-in-place.png")
     expect(drawn).not_to_have_text(ticks)
     assert drawing.evaluate("drawing => drawing.isConnected"), "the chart was built anew"
 
@@ -132,6 +132,6 @@ def test_a_real_job_runs_from_launch_to_charts(tmp_path, page, shots):
             open_tab(page, "Idle gaps")
             expect(page.get_by_role("figure", name=re.compile("When the device worked"))).to_be_visible()
             settle(page)
-            page.screenshot(path=shots / "real.png")
+            shoot_view(page, shots, "real.png")
     finally:
         end_all(tmp_path)

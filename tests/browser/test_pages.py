@@ -35,7 +35,7 @@ def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, wi
         visit(page, server.url + path)
         expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
         expect(page.get_by_test_id("stException")).to_have_count(0)
-        shoot(page, shots / f"{name}-{scheme}-{width}.png")
+        shoot(page, shots, f"{name}-{scheme}-{width}.png")
         assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
         background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
         assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 28)")
@@ -45,7 +45,7 @@ def test_a_link_opens_a_runs_section(server, recorded, page, shots):
     visit(page, f"{server.url}/run?run={recorded.done.id}&section=File+sampling")
     expect(page.get_by_role("tab", name="File sampling")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_role("figure", name=re.compile("Where the samples came from"))).to_be_visible()
-    shoot(page, shots / "section-link.png")
+    shoot(page, shots, "section-link.png")
 
 
 def test_every_section_of_a_run_can_be_reached(server, recorded, page, shots):
@@ -55,7 +55,7 @@ def test_every_section_of_a_run_can_be_reached(server, recorded, page, shots):
         settle(page)
         expect(page.get_by_test_id("stException")).to_have_count(0)
         assert section == SECTIONS[0] or section.split()[0] in page.url
-        shoot(page, shots / f"section-{section.split()[0].lower()}.png")
+        shoot(page, shots, f"section-{section.split()[0].lower()}.png")
 
 
 def test_what_was_not_measured_is_said_in_place_of_its_chart(server, recorded, page):

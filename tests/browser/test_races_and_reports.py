@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
-from tests.browser.conftest import settle, shoot, visit
+from tests.browser.conftest import settle, shoot, shoot_view, visit
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 
@@ -46,7 +46,7 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
         visit(page, server.url + path)
         expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
         expect(page.get_by_test_id("stException")).to_have_count(0)
-        shoot(page, shots / f"{name}-{scheme}-{width}.png")
+        shoot(page, shots, f"{name}-{scheme}-{width}.png")
         assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
 
 
@@ -61,7 +61,7 @@ def test_a_race_is_started_watched_left_and_found_again(server, page, shots):
     page.goto("about:blank")
     visit(page, race)
     expect(page.get_by_role("heading", name=re.compile("optimised is faster than baseline"))).to_be_visible()
-    page.screenshot(path=shots / "race-over.png")
+    shoot_view(page, shots, "race-over.png")
 
 
 def test_what_the_form_shows_races_against_a_preset(server, page):
@@ -84,7 +84,7 @@ def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
     page.keyboard.press("Tab")  # the form takes over what was typed
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".st-key-notes")).to_have_text(re.compile(r"<b>mine</b>\s*and \$more\$"))
-    page.screenshot(path=shots / "notes-saved.png")
+    shoot_view(page, shots, "notes-saved.png")
     settle(page, 500)
     with page.expect_download() as download:
         page.get_by_role("link", name="HTML").click()

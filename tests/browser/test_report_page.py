@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 from pipeline_lab.report.content import Subject
 from pipeline_lab.report.renderers.html import HtmlReport
 from pipeline_lab.report.run_report import RunReport
+from tests.browser.conftest import new_context
 from tests.report.subjects import bare_report, comparison_report, hostile_run, race_report, run_report
 from tests.support.patience import until
 
@@ -69,7 +70,7 @@ def open_report(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[.
     contexts = []
 
     def open_(name: str, *, mode: str = "light", width: int = 1280) -> Opened:
-        context = browser.new_context(color_scheme=mode, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+        context = new_context(browser, mode, width)
         contexts.append(context)
         opened = Opened(context.new_page())
         opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))

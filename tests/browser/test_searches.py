@@ -34,7 +34,7 @@ def test_a_search_opens_and_fits(server, made, new_page, shots, scheme, width):
     }.items():
         visit(page, server.url + path)
         expect(page.get_by_test_id("stException")).to_have_count(0)
-        shoot(page, shots / f"{name}-{scheme}-{width}.png")
+        shoot(page, shots, f"{name}-{scheme}-{width}.png")
         assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.figures.theme import THEMES
-from tests.browser.conftest import FOCUSED, settle, shoot, tab_to, visit
+from tests.browser.conftest import FOCUSED, new_context, settle, shoot, tab_to, visit
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 TILE = """() => { const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.timeline'))
@@ -45,7 +45,7 @@ def wait_for_tile(page, before: str = "") -> str:
 @pytest.fixture(scope="module")
 def link(server, browser, tmp_path_factory) -> str:
     """Open a recorded trace once and return the link to its run."""
-    page = browser.new_context().new_page()
+    page = new_context(browser).new_page()
     try:
         copy = shutil.copy(TRACE, tmp_path_factory.mktemp("traces") / "timeline.xplane.pb")
         return open_trace(server, page, copy)
@@ -60,7 +60,7 @@ def test_the_timeline_opens_and_fits(link, new_page, shots, scheme, width):
     wait_for_tile(page)
     settle(page)
     assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-    shoot(page, shots / f"timeline-{scheme}-{width}.png")
+    shoot(page, shots, f"timeline-{scheme}-{width}.png")
 
 
 def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, shots):
@@ -74,7 +74,7 @@ def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, sh
     expect(details).to_contain_text("Divides into")
     expect(details.get_by_role("table")).to_be_visible()
     settle(page)
-    shoot(page, shots / "timeline-gap.png")
+    shoot(page, shots, "timeline-gap.png")
     assert parameters(page)["section"] == "Timeline"
     details.get_by_role("button", name="Back to Idle gaps").click()
     expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
@@ -111,7 +111,7 @@ def test_a_row_of_the_pipeline_opens_its_stage_however_short_its_bar_and_the_lin
     chosen = page.get_by_role("combobox", name=re.compile("One stage in full"))
     expect(chosen).to_have_value(re.compile(rf"{number}\. "))
     settle(page)
-    shoot(page, shots / "pipeline-stage.png")
+    shoot(page, shots, "pipeline-stage.png")
     page.reload()
     expect(chosen).to_have_value(re.compile(rf"{number}\. "))
     chosen.scroll_into_view_if_needed()
@@ -177,7 +177,7 @@ def test_an_event_is_found_by_its_name(link, page, shots):
     page.get_by_role("button", name="Next match").click()
     page.wait_for_function("(first) => new URL(location).searchParams.get('pick') !== first", arg=first)
     settle(page)
-    shoot(page, shots / "timeline-search.png")
+    shoot(page, shots, "timeline-search.png")
 
 
 def test_a_tab_keeps_the_keyboard_while_it_is_disabled_for_a_moment(link, page):

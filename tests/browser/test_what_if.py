@@ -43,7 +43,7 @@ def test_the_tab_fits_and_answers_at_once(server, made, new_page, shots, scheme,
     expect(page.get_by_text("Limited by map, 10 ms.")).to_be_visible()
     settle(page)
     expect(page.get_by_test_id("stException")).to_have_count(0)
-    shoot(page, shots / f"what-if-{scheme}-{width}.png")
+    shoot(page, shots, f"what-if-{scheme}-{width}.png")
     assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
 
 

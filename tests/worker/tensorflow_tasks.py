@@ -49,6 +49,7 @@ from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.session import Checkpoints, run_session
 from pipeline_lab.worker.train.evaluate import EvaluationPasses
 from pipeline_lab.worker.workloads import data_and_step
+from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
 from tests.support.patience import PATIENCE_S
@@ -57,6 +58,8 @@ from tests.worker.fakes import make_job
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
+WHOLE_NETWORK = workload_images.STAGE_CHANNELS
+workload_images.STAGE_CHANNELS = (4, 8)  # most of the time goes into tracing; whole jobs have the whole network
 Elements = list[dict[str, Any]]
 JPEG = tf.io.encode_jpeg(np.zeros([8, 8, 3], np.uint8)).numpy()
 
@@ -214,7 +217,9 @@ def _feature(value: Any) -> Any:
 
 
 def count_weights(image_size: int, classes: int) -> int:
-    return int(sum(np.prod(weight.shape) for weight in build_network(image_size, classes).trainable_variables))
+    with unittest.mock.patch.object(workload_images, "STAGE_CHANNELS", WHOLE_NETWORK):
+        network = build_network(image_size, classes)
+    return int(sum(np.prod(weight.shape) for weight in network.trainable_variables))
 
 
 def digits() -> dict[str, Any]:

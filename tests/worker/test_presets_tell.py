@@ -5,7 +5,6 @@ Figures are shares, counts and bytes, which a busy machine leaves alone; one is 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,14 +91,13 @@ SMALL_IMAGES = {
     "pipeline.augment.crop": "16",
     "pipeline.batch.size": "16",
 }
+TINY_IMAGES = {"workload.image_size": "8"}
 UNEQUAL = {"workload.examples_per_file": "100,200,300", "workload.map_ms": "0", "workload.compute_ms": "0"}
 CLIPS = {"workload.clips_per_class": "16", "workload.longest_s": "20"}
 ALTERNATING = {"training.steps": "30", "training.evaluate_every": "10", "training.evaluate_steps": "1"}
 
 CASES = [
-    Told(
-        "optimised", _ran, {"workload.examples_per_file": "256,256"}, "baseline", lambda on, off: "Prefetch" in on - off
-    ),
+    Told("optimised", _ran, SMALL_IMAGES, "baseline", lambda on, off: "Prefetch" in on - off),
     Told("unequal-files", lambda d: _samples(d)[0], UNEQUAL, "sampled-by-size", lambda on, off: on > off),
     Told("equal-shards", _sampling("total_variation"), {}, "unequal-files", lambda on, off: on < off),
     Told("covering-shuffle", _displacement, {}, {"pipeline.shuffle.buffer_size": "2"}, lambda on, off: on > 2 * off),
@@ -110,7 +108,9 @@ CASES = [
         {"pipeline.read.mode": "interleave", "pipeline.read.cycle_length": "30"},
         lambda on, off: on > 20 > off == 0,
     ),
-    Told("small-data", _displacement, {}, {"pipeline.shuffle.buffer_size": "1"}, lambda on, off: on > 0.5 > off),
+    Told(
+        "small-data", _displacement, TINY_IMAGES, {"pipeline.shuffle.buffer_size": "1"}, lambda on, off: on > 0.5 > off
+    ),
     Told(
         "cached",
         _ran,
@@ -123,7 +123,7 @@ CASES = [
     Told(
         "features-lookup",
         lambda diagnosis: diagnosis.memory.data_bytes,
-        {},
+        {"workload.examples_per_file": "200,200"},
         "features-replicated",
         lambda on, off: 5 * on < off,
     ),
@@ -158,14 +158,14 @@ CASES = [
     Told(
         "views-apart",
         lambda diagnosis: diagnosis.file_sampling.same_source.per_batch,
-        {"workload.examples_per_file": "64,64"},
+        {"workload.examples_per_file": "64,64", "workload.image_size": "16", "pipeline.views.size": "12"},
         "views-together",
         lambda on, off: on < off,
     ),
     Told(
         "wrong-order",
         _sampling("duplicates"),
-        {"training.steps": "30"},
+        {**TINY_IMAGES, "training.steps": "30"},
         "small-data",
         lambda on, off: on > off == 0,
     ),
@@ -210,22 +210,29 @@ CASES = [
 ]
 
 
-def _diagnose(
-    ask_tensorflow: Callable[..., Any], root: Path, preset: str, settings: Settings, without: str = ""
-) -> Diagnosis:
-    options = set_options(find_preset(preset).options, list({**SMALL, **settings}.items()))
-    stages = tuple(stage for stage in options.pipeline.stages if stage.stage != without)
-    pipeline = options.pipeline.model_copy(update={"stages": stages})
-    folder = make_folder(root, options.model_copy(update={"pipeline": pipeline}))
-    ask_tensorflow("run_here", folder=str(folder.path))
-    return diagnose(folder.path)
+@pytest.fixture(scope="module")
+def diagnose_once(ask_tensorflow: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Return a function that runs a preset with settings, without a stage, and diagnoses it; each once."""
+    found: dict[str, Diagnosis] = {}
+
+    def diagnose_(preset: str, settings: Settings, without: str = "") -> Diagnosis:
+        options = set_options(find_preset(preset).options, list({**SMALL, **settings}.items()))
+        stages = tuple(stage for stage in options.pipeline.stages if stage.stage != without)
+        options = options.model_copy(update={"pipeline": options.pipeline.model_copy(update={"stages": stages})})
+        if options.to_json() not in found:
+            folder = make_folder(tmp_path_factory.mktemp(preset) / "run", options)
+            ask_tensorflow("run_here", folder=str(folder.path))
+            found[options.to_json()] = diagnose(folder.path)
+        return found[options.to_json()]
+
+    return diagnose_
 
 
 @pytest.mark.parametrize("told", CASES, ids=lambda told: told.preset)
 def test_a_presets_figure_changes_with_the_option_that_it_is_about(
-    ask_tensorflow: Callable[..., Any], tmp_path: Path, told: Told
+    diagnose_once: Callable[..., Diagnosis], told: Told
 ) -> None:
-    with_option = told.figure(_diagnose(ask_tensorflow, tmp_path / "on", told.preset, told.size))
+    with_option = told.figure(diagnose_once(told.preset, told.size))
     preset, off = (told.off, {}) if isinstance(told.off, str) else (told.preset, told.off)
-    without = told.figure(_diagnose(ask_tensorflow, tmp_path / "off", preset, {**told.size, **off}, told.without))
+    without = told.figure(diagnose_once(preset, {**told.size, **off}, told.without))
     assert told.holds(with_option, without), (with_option, without)
