@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types unit docs screenshots wheel lock samples clean
+.PHONY: run test lint types unit docs screenshots wheel lock samples samples-analysis clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
@@ -51,6 +51,9 @@ lock:
 
 samples: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.record_samples
+
+samples-analysis: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.record_samples --diagnose
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build site

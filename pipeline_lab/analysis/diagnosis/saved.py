@@ -1,8 +1,9 @@
 """Diagnoses kept on disk, so that a second look is instant.
 
-A run's diagnosis lies in its own ``analysis`` folder, any other log's (and that of a run that cannot be written, such
-as a bundled sample) in the user's cache. It is fresh while the fingerprint of its inputs (names, sizes and times of
-change) and :data:`ANALYSIS_VERSION` are the same; a stale or damaged one reads as missing.
+A run's diagnosis lies in its own ``analysis`` folder, any other log's (and that of a run that cannot be written) in the
+user's cache. It is fresh while the fingerprint of its inputs (names, sizes and times of change) and
+:data:`ANALYSIS_VERSION` are the same; a stale or damaged one reads as missing. The bundled samples ship with theirs: it
+names the contents of its inputs, so that it holds wherever the samples lie, and its folder is never written to.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -187,9 +188,12 @@ class SavedDiagnosis:
 
     def _load(self, wanted: str | None) -> Diagnosis | None:
         for folder, document in self._documents():
-            if wanted is None or document.get("fingerprint") == wanted:
+            has_shipped = "contents" in document and document["contents"] == digest_contents(self.path)
+            if wanted is None or has_shipped or document.get("fingerprint") == wanted:
                 with contextlib.suppress(ValueError, OSError, KeyError, TypeError):
-                    return read_result(document["diagnosis"], folder / Path(document["tables"]).name, Diagnosis)
+                    found = read_result(document["diagnosis"], folder / Path(document["tables"]).name, Diagnosis)
+                    source = replace(found.source, path=str(self.path)) if has_shipped else found.source
+                    return replace(found, source=source)
         return None
 
     def _documents(self, name: str = DOCUMENT) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -208,6 +212,8 @@ class SavedDiagnosis:
     def _writable(self) -> Path:
         """Return the first folder that can be written."""
         for folder in self._folders[:-1]:
+            if _is_bundled(folder):
+                continue
             with contextlib.suppress(OSError):
                 folder.mkdir(exist_ok=True)
                 if os.access(folder, os.W_OK):
@@ -260,6 +266,32 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
+def ship(diagnosis: Diagnosis, path: Path) -> None:
+    """Keep a run's diagnosis beside it so that it holds wherever the run is copied to, and is never replaced there.
+
+    Args:
+        diagnosis: What was found.
+        path: The run's folder, complete.
+    """
+    folder = RunFolder(path).analysis
+    shutil.rmtree(folder, ignore_errors=True)
+    tables = folder / "tables"
+    tables.mkdir(parents=True)
+    content = write_result(replace(diagnosis, source=replace(diagnosis.source, path=path.name)), tables)
+    document = {"version": ANALYSIS_VERSION, "contents": digest_contents(path), "tables": tables.name}
+    write_json(folder / DOCUMENT, {**document, "diagnosis": content})
+
+
+def digest_contents(path: Path) -> str:
+    """Return a digest of names and contents of a diagnosis' inputs; unlike :func:`fingerprint` it reads them."""
+    path = path.absolute()
+    digest = hashlib.sha256()
+    for file in sorted(_inputs(path)):
+        with contextlib.suppress(OSError):
+            digest.update(os.fsencode(f"\0{file.relative_to(path)}\0{file.stat().st_size}\0") + file.read_bytes())
+    return digest.hexdigest()
+
+
 def timeline_name(inputs: str) -> str:
     """Return the name of the timeline's index that was made from these inputs."""
     return _TIMELINE + inputs[:32]
@@ -292,9 +324,18 @@ def _inputs(path: Path) -> list[Path]:
 def _folders(path: Path) -> list[Path]:
     """Return where the diagnosis may lie, the preferred folder first; the last one can always be made."""
     key = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
-    is_ours = is_run(path) and path.parent != samples_folder()
-    own = [RunFolder(path).analysis] if is_ours else []
+    own = [RunFolder(path).analysis] if is_run(path) else []
     return [*own, cache_folder() / "analysis" / key]
+
+
+def _is_bundled(folder: Path) -> bool:
+    """Say whether a run's folder of analyses came with the run: it belongs to a sample, of this checkout or another."""
+    if folder.parent.parent == samples_folder():
+        return True
+    with contextlib.suppress(OSError, ValueError):
+        document = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
+        return isinstance(document, dict) and "contents" in document
+    return False
 
 
 def cache_folder() -> Path:

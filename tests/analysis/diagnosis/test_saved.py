@@ -1,6 +1,7 @@
 """Saved diagnoses: loaded while fresh, missing when stale or damaged, kept elsewhere when the run cannot be written."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 
 from pipeline_lab import folders
 from pipeline_lab.analysis.diagnosis import saved as saved_module
-from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.diagnosis.diagnose import diagnose
+from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, fingerprint, ship
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.runs.store import RunFolder
 from tests.support import results
+
+SAMPLES = Path(__file__).parents[3] / "profiles" / "samples"
 
 
 @pytest.fixture
@@ -151,6 +155,27 @@ def test_bundled_samples_are_never_written_to(run: RunFolder, monkeypatch: pytes
     monkeypatch.setattr(saved_module, "samples_folder", lambda: run.path.parent)
     assert same(keep(run).load(), results.diagnosis())
     assert not run.analysis.exists()
+
+
+def test_a_diagnosis_that_came_with_its_run_holds_wherever_the_run_lies(run: RunFolder, tmp_path: Path):
+    ship(results.diagnosis(), run.path)
+    shipped = sorted(run.analysis.rglob("*"))
+    elsewhere = RunFolder(Path(shutil.copytree(run.path, tmp_path / "elsewhere" / "copied")))
+    found = SavedDiagnosis(elsewhere.path).load()
+    assert found is not None
+    assert found.source.path == str(elsewhere.path)
+    keep(run)
+    assert sorted(run.analysis.rglob("*")) == shipped, "another diagnosis goes to the user's cache"
+    elsewhere.steps.write_bytes(elsewhere.steps.read_bytes() + b"more")
+    assert SavedDiagnosis(elsewhere.path).load() is None
+
+
+@pytest.mark.parametrize("name", ["sample-baseline", "sample-optimised"])
+def test_samples_ship_with_the_diagnosis_that_they_would_get_now(name: str):
+    path = SAMPLES / name
+    shipped = SavedDiagnosis(path).load()
+    assert shipped is not None, "make it again: make samples-analysis"
+    assert shipped.to_json() == diagnose(path).to_json(), "raise ANALYSIS_VERSION, then make it again, as above"
 
 
 def test_other_logs_are_never_written_to(tmp_path: Path):
