@@ -11,28 +11,11 @@ import sys
 from collections.abc import Iterator
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.audio_code import audio_source
-from pipeline_lab.pipeline.features_code import features_source
-from pipeline_lab.pipeline.generator_code import generator_source
-from pipeline_lab.pipeline.image_code import image_source
-from pipeline_lab.pipeline.module_code import module_source
-from pipeline_lab.pipeline.records_code import records_source
-from pipeline_lab.pipeline.sparse_code import sparse_source
-from pipeline_lab.pipeline.synthetic_code import synthetic_source
-from pipeline_lab.pipeline.workload_source import WorkloadSource
 from pipeline_lab.stages.code import INDENT, Code, assign_call
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.stage import Writing
 from pipeline_lab.units import BYTES_PER_MB
-from pipeline_lab.workloads.audio import AudioWorkload
-from pipeline_lab.workloads.features import FeaturesWorkload
-from pipeline_lab.workloads.generator import GeneratorWorkload
-from pipeline_lab.workloads.images import ImagesWorkload
-from pipeline_lab.workloads.module import ModuleWorkload
-from pipeline_lab.workloads.records import RecordsWorkload
-from pipeline_lab.workloads.sparse import SparseWorkload
-from pipeline_lab.workloads.synthetic import SyntheticWorkload
-from pipeline_lab.workloads.workload import Workload
+from pipeline_lab.workloads.workload import WorkloadSource
 
 _REWRITES = (
     "inject_prefetch",
@@ -53,9 +36,10 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
         probe: Carry file and record number of each example through the pipeline. Changes only the text for a user's
             own files, since our records carry both in any case.
     """
-    if isinstance(options.workload, ModuleWorkload):
-        return module_source(options.workload, list(ending_lines(options.pipeline)))
-    workload = _workload_source(options.workload, options.pipeline, has_probe=probe and needs_probe(options))
+    whole = options.workload.whole_source(list(ending_lines(options.pipeline)))
+    if whole is not None:
+        return whole
+    workload = options.workload.source(options.pipeline, has_probe=probe and needs_probe(options))
     code = sum((stage.code() for stage in options.pipeline.stages), workload.code)
     blocks = [
         "\n".join([*_header(workload), *_imports(code), "", *code.constants]).rstrip(),
@@ -68,26 +52,6 @@ def render_source(options: RunOptions, *, probe: bool = False) -> str:
 def needs_probe(options: RunOptions) -> bool:
     """Say whether the records carry no id of their own, so that only a rewritten reader can tell their origin."""
     return options.workload.needs_probe
-
-
-def _workload_source(workload: Workload, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
-    match workload:
-        case ImagesWorkload():
-            return image_source(workload, pipeline, has_probe=has_probe)
-        case AudioWorkload():
-            return audio_source(workload)
-        case SparseWorkload():
-            return sparse_source(workload, pipeline)
-        case FeaturesWorkload():
-            return features_source(workload, pipeline)
-        case RecordsWorkload():
-            return records_source(workload, pipeline, has_probe=has_probe)
-        case GeneratorWorkload():
-            return generator_source(workload)
-        case SyntheticWorkload():
-            return synthetic_source(workload, pipeline)
-        case _:
-            raise AssertionError(workload.kind)
 
 
 def _header(workload: WorkloadSource) -> list[str]:

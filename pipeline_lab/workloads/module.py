@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from pipeline_lab.stages.code import INDENT, quote
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.workloads.workload import Workload
 
@@ -80,6 +82,21 @@ class ModuleWorkload(Workload):
         "learning_rate",
     )
 
+    def whole_source(self, ending: Sequence[str]) -> str:
+        arguments = [f"**{self.module}.PRESETS[{quote(self.preset)}]"] if self.preset else []
+        arguments += [f"{quote(name)}: {_literal(value)}" for name, value in self.arguments.items()]
+        lines = [f"# Dataset and training step of {self.target}, as Pipeline Lab runs them."]
+        if self.folder:
+            lines += ["import sys", "", f"sys.path.insert(0, {quote(self.folder)})"]
+        lines += ["", f"import {self.module}"]
+        if len(ending) > 1:  # more than the return: tf.data.Options
+            lines.append("import tensorflow as tf")
+        lines += ["", f"ARGUMENTS = {{{', '.join(arguments)}}}"]
+        lines += [f"WORKLOAD = {self.module}.{self.function}(**ARGUMENTS)", "", ""]
+        lines += ['def make_dataset(files=(), cache_dir="cache"):', f"{INDENT}{_DOCSTRING}"]
+        lines += [f"{INDENT}dataset = WORKLOAD.make_dataset()", *ending]
+        return "\n".join(lines) + "\n"
+
     def check(self, pipeline: PipelineOptions) -> None:
         if not self.target:
             raise ValueError("workload.target is missing; write package.module:function")
@@ -100,3 +117,10 @@ class ModuleWorkload(Workload):
     @property
     def function(self) -> str:
         return self.target.partition(":")[2]
+
+
+_DOCSTRING = '"""Build the dataset anew; which files it reads, and where it caches, is its own affair."""'
+
+
+def _literal(value: object) -> str:
+    return quote(value) if isinstance(value, str) else repr(value)

@@ -1,7 +1,8 @@
-"""A user's own TFRecord files, and what they hold: the features of a ``tf.train.Example``, written as one line of text.
+"""A user's own TFRecord files, and what they hold: the features of a ``tf.train.Example``, written as one line of
+text.
 
-``label:int64, vector:float32[128], tokens:int64[*], image:bytes``: a name, a type, and how many values each record has;
-one where nothing is said, ``[*]`` where their number differs from record to record.
+``label:int64, vector:float32[128], tokens:int64[*], image:bytes``: a name, a type, and how many values each record
+has; one where nothing is said, ``[*]`` where their number differs from record to record.
 """
 
 import re
@@ -11,8 +12,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from pipeline_lab.stages.code import INDENT, Code, quote, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.workloads.workload import Workload
+from pipeline_lab.stages.read import PerFile, read_code, read_lines
+from pipeline_lab.workloads.workload import Workload, WorkloadSource
 
 Kind = Literal["int64", "float32", "bytes"]
 
@@ -93,8 +96,23 @@ class RecordsWorkload(Workload):
     def _features_can_be_read(cls, text: str) -> str:
         return format_features(parse_features(text))
 
+    def source(self, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
+        per_file = PerFile.PROBED if has_probe else PerFile.PLAIN
+        names = {'"features"': True, '"label"': self.label is not None, '"id"': has_probe}
+        about = {
+            f"files = sorted(tf.io.gfile.glob({quote(self.pattern)}))": True,
+            f"Elements are batches of {{{', '.join(wanted(names))}}}; the features are a dict by name.": True,
+            "With the sample probe: each example carries file index × 2**40 + record number as its id.": has_probe,
+        }
+        constants = ["FEATURES = {", *(f"{INDENT}{_spec(each)}," for each in self.parsed_features), "}"]
+        parse = _parse_function(self, is_vectorised=pipeline.is_vectorised("parse"), has_probe=has_probe)
+        return WorkloadSource(
+            about=wanted(about),
+            code=read_code(per_file) + Code(constants=tuple(constants), functions=(parse,)),
+            written={"read": lambda read: read_lines(read, per_file)},
+        )
+
     def check(self, pipeline: PipelineOptions) -> None:
-        del pipeline
         if not self.pattern:
             raise ValueError("pattern is empty; give the path of your files, such as /data/train-*.tfrecord")
         features = {feature.name: feature for feature in self.parsed_features}
@@ -134,3 +152,34 @@ class RecordsWorkload(Workload):
     def has_varied_features(self) -> bool:
         """Say whether some feature has more values in one record than in another."""
         return any(feature.length is None for feature in self.parsed_features)
+
+
+_TYPES = {"int64": "tf.int64", "float32": "tf.float32", "bytes": "tf.string"}
+
+
+def _spec(feature: RecordFeature) -> str:
+    kind = _TYPES[feature.kind]
+    if feature.length is None:
+        return f"{quote(feature.name)}: tf.io.RaggedFeature({kind})"
+    shape = [] if feature.length == 1 else [feature.length]
+    return f"{quote(feature.name)}: tf.io.FixedLenFeature({shape}, {kind})"
+
+
+def _parse_function(workload: RecordsWorkload, *, is_vectorised: bool, has_probe: bool) -> str:
+    records = "records" if is_vectorised else "record"
+    argument = "element: dict[str, tf.Tensor]" if has_probe else f"{records}: tf.Tensor"
+    function = "parse_example" if is_vectorised else "parse_single_example"
+    given = 'element["record"]' if has_probe else records
+    fields = {
+        '"features": features': True,
+        f'"label": features.pop({quote(workload.label or "")})': workload.label is not None,
+        '"id": element["id"]': has_probe,
+    }
+    return "\n".join(
+        [
+            f"def parse({argument}) -> dict[str, object]:",
+            f'{INDENT}"""Take {"a batch of Examples" if is_vectorised else "an Example"} apart."""',
+            f"{INDENT}features = tf.io.{function}({given}, FEATURES)",
+            f"{INDENT}return {{{', '.join(wanted(fields))}}}",
+        ]
+    )

@@ -1,12 +1,17 @@
-"""Sparse features, as recommenders and click models have them."""
+"""Sparse features, as recommenders and click models have them: a record becomes one sparse tensor per feature, a
+label and an id.
+"""
 
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline_lab.fields import FileSizes
+from pipeline_lab.stages.code import Code
+from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.stages.read import PerFile, read_lines
 from pipeline_lab.stages.stage import LABEL_AND_ID_BYTES
-from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload
+from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload, WorkloadSource
 
 
 class SparseWorkload(Workload):
@@ -26,6 +31,21 @@ class SparseWorkload(Workload):
     own_stages: ClassVar = ("parse",)
     step_options: ClassVar = frozenset({"replicas"})
 
+    def source(self, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
+        constants = (
+            "FEATURES = {",
+            f'    **{{f"feature_{{number}}": tf.io.VarLenFeature(tf.int64) for number in range({self.features})}},',
+            '    "label": tf.io.FixedLenFeature([], tf.int64),',
+            '    "id": tf.io.FixedLenFeature([], tf.int64),',
+            "}",
+        )
+        parse = (_PARSE_BATCH if pipeline.is_vectorised("parse") else _PARSE).strip()
+        return WorkloadSource(
+            about=(f"Elements are batches of {self.features} sparse features, a label and an id.",),
+            code=Code(constants=constants, functions=(parse,)),
+            written={"read": lambda read: read_lines(read, PerFile.PLAIN)},
+        )
+
     @property
     def file_sizes(self) -> tuple[int, ...]:
         return self.examples_per_file
@@ -33,3 +53,16 @@ class SparseWorkload(Workload):
     @property
     def record_bytes(self) -> int:
         return self.features * (self.values_per_feature * ID_BYTES + RECORD_FRAME_BYTES) + LABEL_AND_ID_BYTES
+
+
+_PARSE = '''
+def parse(record: tf.Tensor) -> dict[str, tf.Tensor | tf.SparseTensor]:
+    """Read one Example; each feature holds the values that it has, however many."""
+    return tf.io.parse_single_example(record, FEATURES)
+'''
+
+_PARSE_BATCH = '''
+def parse(records: tf.Tensor) -> dict[str, tf.Tensor | tf.SparseTensor]:
+    """Read a batch of Examples; each feature holds the values that it has, however many."""
+    return tf.io.parse_example(records, FEATURES)
+'''

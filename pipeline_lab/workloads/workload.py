@@ -1,25 +1,48 @@
-"""What every workload declares: its stages, its data, what its training step can do, and what the form needs.
+"""What every workload declares: its options, its stages, its source, its data, what its training step can do, and
+what the form needs.
 
-A workload is one module here (:class:`Workload` with its options) and one in :mod:`pipeline_lab.worker.workloads`, which
-makes its data and its training step with TensorFlow. :mod:`pipeline_lab.workloads.registry` lists them.
+A workload is one module here (:class:`Workload` with its options) and one in :mod:`pipeline_lab.worker.workloads`,
+which makes its data and its training step with TensorFlow. :mod:`pipeline_lab.workloads.registry` lists them.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipeline_lab.fields import Options
+from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.stage import Element, Place, Remark, Stage, Weight
 from pipeline_lab.units import format_count
 
 if TYPE_CHECKING:
     from pipeline_lab.stages.pipeline import StageSequence
-    from pipeline_lab.statistics.streams import IntArray  # loads numpy, which validating options does without
+    from pipeline_lab.statistics.streams import IntArray
+
 
 ID_BYTES = 8
 RECORD_FRAME_BYTES = 64
 PATH_BYTES = 100
 """Of a file's path, with its label and id."""
+
+
+@dataclass(frozen=True)
+class WorkloadSource:
+    """A workload's part of the module.
+
+    Attributes:
+        about: Comments at the top of the module: what its elements are.
+        code: Imports, constants and functions.
+        written: What writes the lines of a stage in the workload's own way, by the stage's name; ``read`` among them.
+        functions: What ``map`` calls for a stage, by the stage's name; a function of the same name where none is given.
+        over: What the pipeline is built over.
+    """
+
+    about: tuple[str, ...]
+    code: Code
+    written: Mapping[str, Callable[[Any], Sequence[str]]]
+    functions: Mapping[str, str] = field(default_factory=dict)
+    over: str = "over TFRecord files"
 
 
 class Workload(Options):
@@ -50,6 +73,23 @@ class Workload(Options):
     finds_features: ClassVar[bool] = False
     """What its records hold can be read from the files; forms offer to."""
 
+    def source(self, pipeline: PipelineOptions, *, has_probe: bool) -> WorkloadSource:
+        """Write its part of the module that builds a pipeline.
+
+        Args:
+            pipeline: What is built.
+            has_probe: Carry file and record number of each example along, where its records carry no id.
+        """
+        raise NotImplementedError
+
+    def whole_source(self, ending: Sequence[str]) -> str | None:
+        """Write the whole module where the user's code builds the dataset; None where stages do.
+
+        Args:
+            ending: Lines for what the pipeline sets beside its stages.
+        """
+        return None
+
     def check(self, pipeline: PipelineOptions) -> None:
         """Refuse a pipeline that does not suit the workload.
 
@@ -59,7 +99,6 @@ class Workload(Options):
 
     def varies_in(self, pipeline: PipelineOptions) -> bool:
         """Say whether the examples that a pipeline puts into batches differ in length."""
-        del pipeline
         return self.has_varied_lengths
 
     @property
@@ -79,7 +118,6 @@ class Workload(Options):
 
     def no_room(self, memory_bytes: int) -> str | None:
         """Return why a job cannot fit into so much memory, as a sentence; None if it can, as far as that is known."""
-        del memory_bytes
         return None
 
     @property
@@ -114,7 +152,6 @@ class Workload(Options):
 
     def set_ms(self, stage: str) -> float:
         """Return the time per example that its own numbers set for a stage, ms; 0 where none do."""
-        del stage
         return 0.0
 
     def order_ms(self, stage: str, examples: float, held_examples: float) -> float:
@@ -125,12 +162,10 @@ class Workload(Options):
             examples: To be handed on.
             held_examples: That may wait beside a slow one.
         """
-        del stage, examples, held_examples
         return 0.0
 
     def examples_per_call(self, stage: str) -> int:
         """Return the examples that one call of a stage's function makes."""
-        del stage
         return 1
 
     @property

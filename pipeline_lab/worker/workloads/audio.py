@@ -1,7 +1,8 @@
-"""Data and step of the audio workload: what the step hears in each frame, averaged over the frames of a clip, tells the class.
+"""Data and step of the audio workload: what the step hears in each frame, averaged over the frames of a clip, tells
+the class.
 
-Padded batches are computed whole and their padding is left out of the mean; of ragged ones, only the frames that there
-are are computed.
+Padded batches are computed whole and their padding is left out of the mean; of ragged ones, only the frames that
+there are are computed.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ import tensorflow as tf
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
@@ -20,7 +20,7 @@ from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Tr
 from pipeline_lab.worker.workloads.clips import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
 from pipeline_lab.worker.workloads.data_files import Recipe, cached_files, find_class_folders
-from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.audio import ENDINGS, AudioWorkload
 
 HIDDEN_UNITS = (64, 64)
 """Of the layers that every frame goes through."""

@@ -1,6 +1,7 @@
 """Clips of the audio workload: tones in noise, made as WAV files in a folder for each class, and the user's, checked.
 
-``tf.audio.decode_wav`` takes 16-bit PCM only, and does not say which file it was given. Lengths are even over their logarithm between the shortest and the longest: many short clips, few long ones.
+``tf.audio.decode_wav`` takes 16-bit PCM only, and does not say which file it was given. Lengths are even over their
+logarithm between the shortest and the longest: many short clips, few long ones.
 """
 
 import wave
@@ -12,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.pipeline.audio_code import ENDINGS
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job import StopRequest
 from pipeline_lab.worker.workloads.data_files import Recipe, files_in
-from pipeline_lab.workloads.audio import AudioWorkload
+from pipeline_lab.workloads.audio import ENDINGS, AudioWorkload
 from pipeline_lab.workloads.clip_lengths import clip_lengths_s
 
 SAMPLE_BYTES = 2

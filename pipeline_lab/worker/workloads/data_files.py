@@ -1,6 +1,9 @@
 """Data files of a job: made once and kept by what determines them, or found among the user's own and counted.
 
-Made files are written into a folder of their own and renamed into place together, so two jobs that make the same data at the same time do not disturb each other; the second one throws its copy away. Where examples are files of their own, a subfolder for each class takes the place of a data file, and each file in it that of a record, in the order of their names.
+Made files are written into a folder of their own and renamed into place together, so two jobs that make the same data
+at the same time do not disturb each other; the second one throws its copy away. Where examples are files of their
+own, a subfolder for each class takes the place of a data file, and each file in it that of a record, in the order of
+their names.
 """
 
 import contextlib

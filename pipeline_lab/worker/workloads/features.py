@@ -1,4 +1,5 @@
-"""Data and step of the features workload: captions in records, and the vector of each image in every record or once in a table.
+"""Data and step of the features workload: captions in records, and the vector of each image in every record or once
+in a table.
 
 What an image is like, its vector and the words that captions of it use, follows from its number alone, so that every
 layout holds the same data. One caption in two is that of another image; the label says which.

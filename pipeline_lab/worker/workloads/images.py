@@ -1,10 +1,11 @@
-"""Data and step of the images workload: JPEG, label and id in a ``tf.train.Example``, the way image data sets are published.
+"""Data and step of the images workload: JPEG, label and id in a ``tf.train.Example``, the way image data sets are
+published.
 
 The network is a residual network of eight layers, fixed for every preset:
 
 ``conv 16 → 3 stages of one residual block with 16, 32 and 64 channels → global average → dense`` (He et al. 2015,
-section 4.2, with n = 1), batch normalisation after each convolution, 1×1 convolutions where the shape changes:
-78,042 trainable numbers for ten classes. It takes images of any size and is not scaled with them.
+section 4.2, with n = 1), batch normalisation after each convolution, 1×1 convolutions where the shape changes: 78,042
+trainable numbers for ten classes. It takes images of any size and is not scaled with them.
 """
 
 import re
@@ -20,7 +21,6 @@ import tensorflow as tf
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.image_parse_code import IMAGE_ENDINGS
 from pipeline_lab.runs.found_features import find_misfitting_record
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job import StopRequest
@@ -36,7 +36,7 @@ from pipeline_lab.worker.workloads.data_files import (
     find_user_files,
     record_id,
 )
-from pipeline_lab.workloads.images import ImagesWorkload
+from pipeline_lab.workloads.images import IMAGE_ENDINGS, ImagesWorkload
 from pipeline_lab.workloads.records import RecordFeature
 
 KNOWN_CLASSES = {"digits": 10, "cifar10": 10}

@@ -1,4 +1,6 @@
-"""Data and step of the module workload: the step that a user's module brings, a function, a compiled Keras model, or nothing but taking batches."""
+"""Data and step of the module workload: the step that a user's module brings, a function, a compiled Keras model, or
+nothing but taking batches.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

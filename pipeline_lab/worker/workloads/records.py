@@ -1,8 +1,8 @@
 """Data and step of the records workload: a small network on whatever numbers the records hold.
 
-With a label it learns to tell it; without one it learns to copy its input through a narrow layer. Numbers can be of any
-size, so their signed logarithm is taken; of strings, their length. A feature of many values, or of a number of values that
-differs, enters by its mean.
+With a label it learns to tell it; without one it learns to copy its input through a narrow layer. Numbers can be of
+any size, so their signed logarithm is taken; of strings, their length. A feature of many values, or of a number of
+values that differs, enters by its mean.
 """
 
 from collections.abc import Callable, Sequence
