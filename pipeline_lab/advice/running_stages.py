@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.delivery import TUNED_PREFETCH as TUNED_PREFETCH
 from pipeline_lab.stages.stage import Host, Running, Stage
 
 

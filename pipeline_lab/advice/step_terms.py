@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline_lab.advice.measured_run import Measured
-from pipeline_lab.advice.running_stages import TUNED_PREFETCH, is_prefetch_added
+from pipeline_lab.advice.running_stages import is_prefetch_added
 from pipeline_lab.advice.stage_estimates import StageTime
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.stages.delivery import TUNED_PREFETCH
 from pipeline_lab.workloads.generator import GeneratorWorkload
 
 STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"

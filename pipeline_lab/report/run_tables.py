@@ -13,7 +13,7 @@ from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
-from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, StageOrigin
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOrigin, TracedStage
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, Table, Text
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
@@ -352,7 +352,7 @@ def _buffer_facts(stage: PipelineStage) -> _Facts:
     return facts
 
 
-def _calls(stage: Stage) -> _Facts:
+def _calls(stage: TracedStage) -> _Facts:
     facts = [
         ("Calls in the windows", format_count(stage.calls)),
         ("Elements that it handed over there", format_count(stage.elements)),
@@ -368,7 +368,7 @@ def _calls(stage: Stage) -> _Facts:
     return facts
 
 
-def _function(stage: Stage) -> _Facts:
+def _function(stage: TracedStage) -> _Facts:
     if not stage.function_calls:
         return []
     facts = [
@@ -385,7 +385,7 @@ def _function(stage: Stage) -> _Facts:
     return facts
 
 
-def _waited_for(stage: Stage, path: CriticalPath) -> tuple[Table, ...]:
+def _waited_for(stage: TracedStage, path: CriticalPath) -> tuple[Table, ...]:
     """List what of the stage the device waited for."""
     shares = [share for share in path.shares if share.stage == stage.number and share.exposed_ns > 0]
     rows = tuple(
@@ -396,7 +396,7 @@ def _waited_for(stage: Stage, path: CriticalPath) -> tuple[Table, ...]:
     return (Table("What of it the device waited for", columns, rows, numeric=(1, 2)),) if rows else ()
 
 
-def _function_operations(stage: Stage) -> tuple[Table, ...]:
+def _function_operations(stage: TracedStage) -> tuple[Table, ...]:
     """List the ops inside the stage's function; the share is of the time that threads spent on it."""
     rows = tuple(
         (

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.xprof import cross_check
-from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, Difference
+from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck, XprofDifference
 from pipeline_lab.cli.summary import summarise
 from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
@@ -92,7 +92,7 @@ def test_an_empty_folder_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_xprofs_answer_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = CrossCheck("2.24.2", 1.5, 80_000_000, (Difference("steps", "2", "none", ("A [loop] runs inside.",)),))
+    check = CrossCheck("2.24.2", 1.5, 80_000_000, (XprofDifference("steps", "2", "none", ("A [loop] runs inside.",)),))
     monkeypatch.setenv("PIPELINE_LAB_CACHE", str(tmp_path))
     monkeypatch.setattr(cross_check, "cross_check", lambda *_: check)
     shown = call("analyze", TRACE, "--xprof").stdout

@@ -36,12 +36,12 @@ from pipeline_lab.analysis.tf_data.tf_data import (
     HISTORY_TABLE,
     POOL_TABLE,
     CriticalPath,
-    Operation,
     PathShare,
-    Stage,
+    StageOperation,
     StageOrigin,
     Tally,
     TfData,
+    TracedStage,
 )
 from pipeline_lab.analysis.verdict.verdict import Confidence, Evidence, Finding, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
@@ -335,16 +335,16 @@ def memory(points: int = 240) -> Memory:
 def tf_data(points: int = 100) -> TfData:
     """Build a pipeline that decodes images in a parallel map: 30 ms of every wait are decoding."""
 
-    def stage(number: int, name: str, path: str, **changes: Any) -> Stage:
+    def stage(number: int, name: str, path: str, **changes: Any) -> TracedStage:
         own = {"node": f"{name}Dataset:{9 - number}", "origin": StageOrigin.WRITTEN, "iterators": 1, "calls": 40}
         own |= {"elements": 40, "self_ns": MS, "observed_ns": 40 * STEP_NS, "parent": number - 1 if number else None}
-        return Stage(number=number, name=name, path=path, **{**own, **changes})
+        return TracedStage(number=number, name=name, path=path, **{**own, **changes})
 
     function = {
         "function_calls": 1280,
         "function_on_thread_ns": 2000 * MS,
         "function_latency": Tally(1280, 2400.0 * MS, 5.0 * MS * MS),
-        "operations": (Operation("DecodeJpeg", 1280, 1500 * MS), Operation("Cast", 1280, 300 * MS)),
+        "operations": (StageOperation("DecodeJpeg", 1280, 1500 * MS), StageOperation("Cast", 1280, 300 * MS)),
     }
     stages = (
         stage(0, "Root", "Root"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
-from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, StageOrigin, TfData
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOrigin, TfData, TracedStage
 from pipeline_lab.analysis.tf_data.written_words import labels_of
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenPipeline
@@ -50,7 +50,7 @@ class PipelineStage:
     buffered_elements: float | None
     buffer_limit: float | None
     buffered_bytes: float | None
-    traced: Stage | None = None
+    traced: TracedStage | None = None
     traced_work_ns: float | None = None
 
 
@@ -85,7 +85,7 @@ def _from_trace(
         live.setdefault(trace_path(work.path), []).append(work)
     caused = caused_ns(tf_data)
 
-    def is_wrapped(stage: Stage) -> bool:
+    def is_wrapped(stage: TracedStage) -> bool:
         """Say whether this is only the root around the stage that the dataset stands for."""
         return any(below.node == stage.node for below in tf_data.children(stage.number))
 
@@ -103,7 +103,7 @@ def _from_trace(
 
 
 def _join(
-    stage: Stage, live: Sequence[StageWork], written: tuple[str, ...], exposed_ns: int | None, batches: int
+    stage: TracedStage, live: Sequence[StageWork], written: tuple[str, ...], exposed_ns: int | None, batches: int
 ) -> PipelineStage:
     threads = [work.parallelism for work in live if work.parallelism is not None]
     sizes = [work.element_bytes for work in live if work.element_bytes is not None]

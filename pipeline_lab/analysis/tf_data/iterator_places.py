@@ -24,7 +24,7 @@ MAX_DEPTH = 200
 
 
 @dataclass(frozen=True)
-class Place:
+class IteratorPlace:
     """One stage's place.
 
     Attributes:
@@ -41,7 +41,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class IteratorPlaces:
     """All stages that a trace's names speak of, and the one that each name belongs to.
 
     Attributes:
@@ -51,7 +51,7 @@ class Places:
             own and deals its elements out to what each replica reads.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[IteratorPlace, ...]
     of_name: NDArray[np.int32]
     of_shared_name: NDArray[np.int32]
 
@@ -66,7 +66,7 @@ def is_shared(line_name: str) -> bool:
     return line_name.startswith("tf_data_multi_device_iterator")
 
 
-def find_places(own: Iterable[str | None], shared: Iterable[str | None]) -> Places:
+def find_iterator_places(own: Iterable[str | None], shared: Iterable[str | None]) -> IteratorPlaces:
     """Find the stages behind a plane's names.
 
     Args:
@@ -79,7 +79,7 @@ def find_places(own: Iterable[str | None], shared: Iterable[str | None]) -> Plac
     shared_paths = [path and above + path for path in (name and place_of(name) for name in shared)]
     places = order_places(path for path in (*paths, *shared_paths) if path)
     number = {place.path: index for index, place in enumerate(places)}
-    return Places(places, _numbers(number, paths), _numbers(number, shared_paths))
+    return IteratorPlaces(places, _numbers(number, paths), _numbers(number, shared_paths))
 
 
 def place_of(name: str) -> str | None:
@@ -92,7 +92,7 @@ def place_of(name: str) -> str | None:
     return "::".join(part if part.startswith(_BRANCHING) else _INDEX.sub("", part) for part in parts)
 
 
-def order_places(paths: Iterable[str]) -> tuple[Place, ...]:
+def order_places(paths: Iterable[str]) -> tuple[IteratorPlace, ...]:
     """Return the places of these paths and of everything above them: a stage may wait and never return in a trace."""
     below: dict[str, dict[str, None]] = {"": {}}
     for path in paths:
@@ -101,10 +101,10 @@ def order_places(paths: Iterable[str]) -> tuple[Place, ...]:
             below[above].setdefault(place)
             below.setdefault(place, {})
             above = place
-    places: list[Place] = []
+    places: list[IteratorPlace] = []
 
     def add(path: str, parent: int | None) -> None:
-        places.append(Place(path, parent))
+        places.append(IteratorPlace(path, parent))
         number = len(places) - 1
         for child in below[path]:
             add(child, number)

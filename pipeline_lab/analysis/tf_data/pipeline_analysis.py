@@ -14,7 +14,7 @@ from pipeline_lab.analysis.declaration import (
     to_percent,
 )
 from pipeline_lab.analysis.steps.recorded_steps import Steps
-from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, TfData
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, TfData, TracedStage
 from pipeline_lab.analysis.tf_data.written_words import stage_call
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenStage
@@ -63,7 +63,7 @@ def _written_to_json(stage: WrittenStage) -> Document:
     return {"call": stage_call(stage), "node": stage.name or None, "inputs": list(stage.inputs)}
 
 
-def _stage_to_json(stage: Stage) -> Document:
+def _stage_to_json(stage: TracedStage) -> Document:
     return {
         "name": stage.name,
         "path": stage.path,

@@ -1,16 +1,20 @@
-"""The stages of the pipeline that ran and what each of them did; of several traces, what has the same place is one stage."""
+"""The stages of the pipeline that ran: how long each worked, waited and kept threads busy; of several traces, one stage per place."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.tf_data.iterator_places import Place, order_places
+from pipeline_lab.analysis.tf_data import kernels
+from pipeline_lab.analysis.tf_data.element_links import Functions, Links
+from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlace, order_places
 from pipeline_lab.analysis.tf_data.iterator_settings import (
     NOT_TOLD,
     Calls,
@@ -19,15 +23,102 @@ from pipeline_lab.analysis.tf_data.iterator_settings import (
     element_bytes,
     origin_of,
 )
-from pipeline_lab.analysis.tf_data.kinds import Role
-from pipeline_lab.analysis.tf_data.tf_data import Operation, Stage, StageOrigin, Tally
-from pipeline_lab.analysis.tf_data.threads import Threads
-from pipeline_lab.analysis.tf_data.work import Work
+from pipeline_lab.analysis.tf_data.kinds import Role, is_any
+from pipeline_lab.analysis.tf_data.tf_data import StageOperation, StageOrigin, Tally, TracedStage
+from pipeline_lab.analysis.tf_data.threads import IndexArray, Threads
+
+
+@dataclass(frozen=True, eq=False)
+class OperationTypes:
+    """The types of ops in a trace.
+
+    Attributes:
+        names: ``DecodeJpeg``, ``PyFunc``, …
+        of_name: Of every event name of the host the index of its op's type, 0 for other names, shape (n_names,).
+    """
+
+    names: tuple[str, ...]
+    of_name: IndexArray
+
+
+def find_types(threads: Threads, names: Sequence[str]) -> OperationTypes:
+    """Tell the ops of a trace apart by their type.
+
+    Args:
+        threads: The trace's events.
+        names: The event names of the host's plane.
+    """
+    types: dict[str, int] = {}
+    of_name = np.zeros(len(names), np.int32)
+    for name in np.unique(threads.name[threads.rows(Role.OPERATION)]).tolist():
+        of_name[name] = types.setdefault(event_names.operation(names[name]) or names[name], len(types))
+    return OperationTypes(tuple(types), of_name)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkByStage:
+    """Of every stage, shape (n_stages,); see :class:`results.Stage`."""
+
+    self_ns: IntArray
+    blocked_ns: IntArray
+    function_calls: IntArray
+    on_thread_ns: IntArray
+    latency: tuple[Tally, ...]
+    operations: tuple[tuple[StageOperation, ...], ...]
+
+
+def measure_work(threads: Threads, functions: Functions, links: Links, types: OperationTypes) -> WorkByStage:
+    """Add up each stage's time from its own part of every event."""
+    stages = len(threads.places.places)
+    own_ns, operations = np.zeros(stages, np.int64), np.zeros((stages, len(types.names), 2), np.int64)
+    waiting_ns = np.zeros(len(links.row), np.int64)
+    kernels.add_up(
+        (threads.start_ns, threads.end_ns, threads.parent, threads.role, functions.stage),
+        (threads.name, types.of_name),
+        links.wait,
+        own_ns,
+        operations,
+        waiting_ns,
+    )
+
+    def by_stage(rows: IntArray, values: IntArray) -> IntArray:
+        stage = functions.stage[rows]
+        known = stage >= 0
+        return np.bincount(stage[known], values[known], minlength=stages).astype(np.int64)
+
+    blocked_ns = by_stage(links.row, np.minimum(links.ready_ns - threads.start_ns[links.row], waiting_ns))
+    outer_runs = functions.runs[~_lies_in_run(threads, functions.runs)]
+    finished = np.flatnonzero(functions.end_ns >= 0)
+    latency = (functions.end_ns - functions.start_ns)[finished].astype(np.float64)
+    stage = functions.call_stage[finished]
+    count = np.bincount(stage, minlength=stages)
+    total = np.bincount(stage, latency, minlength=stages)
+    squares = np.bincount(stage, latency * latency, minlength=stages)
+    return WorkByStage(
+        self_ns=own_ns - blocked_ns,
+        blocked_ns=blocked_ns,
+        function_calls=np.bincount(functions.call_stage, minlength=stages),
+        on_thread_ns=by_stage(outer_runs, threads.end_ns[outer_runs] - threads.start_ns[outer_runs]),
+        latency=tuple(map(Tally, count.tolist(), total.tolist(), squares.tolist())),
+        operations=tuple(_rank(of_stage, types.names) for of_stage in operations),
+    )
+
+
+def _lies_in_run(threads: Threads, rows: IntArray) -> NDArray[np.bool_]:
+    """Say which rows lie directly in the run of a function."""
+    around = threads.parent[rows]
+    return (around >= 0) & is_any(threads.role[around], Role.PROCESS, Role.DONE)
+
+
+def _rank(operations: IntArray, names: tuple[str, ...]) -> tuple[StageOperation, ...]:
+    """Rank the ops of a stage's function by their time; ``operations`` holds calls and time of each, shape (n, 2)."""
+    ranked = np.argsort(-operations[:, 1], kind="stable")
+    return tuple(StageOperation(names[kind], *operations[kind].tolist()) for kind in ranked if operations[kind, 0])
 
 
 def describe_stages(
-    threads: Threads, rows: list[IntArray], calls: list[Calls], work: Work, observed_ns: int
-) -> tuple[Stage, ...]:
+    threads: Threads, rows: list[IntArray], calls: list[Calls], work: WorkByStage, observed_ns: int
+) -> tuple[TracedStage, ...]:
     """Describe every stage of one trace, in the order of the tree.
 
     Args:
@@ -60,10 +151,12 @@ def calls_by_stage(threads: Threads) -> list[IntArray]:
     return [rows[order[first:after]] for first, after in pairwise(bounds.tolist())]
 
 
-def _describe(number: int, place: Place, threads: Threads, rows: IntArray, calls: Calls, observed_ns: int) -> Stage:
+def _describe(
+    number: int, place: IteratorPlace, threads: Threads, rows: IntArray, calls: Calls, observed_ns: int
+) -> TracedStage:
     dataset = dataset_of(calls)
     buffered = calls.ints("buffered_elements")
-    return Stage(
+    return TracedStage(
         number=number,
         parent=place.parent,
         name=place.name,
@@ -118,7 +211,7 @@ def _first_told(*values: int | None) -> int | None:
 Setting = TypeVar("Setting")
 
 
-def merge_stages(trees: Sequence[Sequence[Stage]]) -> tuple[tuple[Stage, ...], list[list[int]]]:
+def merge_stages(trees: Sequence[Sequence[TracedStage]]) -> tuple[tuple[TracedStage, ...], list[list[int]]]:
     """Merge the stages of traces in the order of time.
 
     Returns:
@@ -126,7 +219,7 @@ def merge_stages(trees: Sequence[Sequence[Stage]]) -> tuple[tuple[Stage, ...], l
     """
     places = order_places(stage.path for tree in trees for stage in tree)
     number = {place.path: index for index, place in enumerate(places)}
-    same: list[list[Stage]] = [[] for _ in places]
+    same: list[list[TracedStage]] = [[] for _ in places]
     for tree in trees:
         for stage in tree:
             same[number[stage.path]].append(stage)
@@ -137,7 +230,7 @@ def merge_stages(trees: Sequence[Sequence[Stage]]) -> tuple[tuple[Stage, ...], l
     return merged, [[number[stage.path] for stage in tree] for tree in trees]
 
 
-def _add(one: Stage, other: Stage) -> Stage:
+def _add(one: TracedStage, other: TracedStage) -> TracedStage:
     """Add up two descriptions of a stage; of settings that change, the later one's stand."""
     return replace(
         one,
@@ -164,13 +257,13 @@ def _add(one: Stage, other: Stage) -> Stage:
     )
 
 
-def add_operations(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+def add_operations(operations: Iterable[StageOperation]) -> tuple[StageOperation, ...]:
     """Add up ops of the same type; the costliest come first."""
     calls, self_ns = Counter[str](), Counter[str]()
     for operation in operations:
         calls[operation.name] += operation.calls
         self_ns[operation.name] += operation.self_ns
-    return tuple(Operation(name, calls[name], spent) for name, spent in self_ns.most_common())
+    return tuple(StageOperation(name, calls[name], spent) for name, spent in self_ns.most_common())
 
 
 def _later(one: Setting | None, other: Setting | None) -> Setting | None:

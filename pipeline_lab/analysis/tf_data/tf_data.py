@@ -80,7 +80,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Operation:
+class StageOperation:
     """One kind of op that ran inside a stage's function.
 
     Attributes:
@@ -95,7 +95,7 @@ class Operation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class TracedStage:
     """One stage of the pipeline: all iterators with the same place in it, over all epochs, files, windows and hosts.
 
     Attributes:
@@ -142,7 +142,7 @@ class Stage:
     function_calls: int = 0
     function_on_thread_ns: int = 0
     function_latency: Tally = Tally()
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[StageOperation, ...] = ()
     parallelism: int | None = None
     cycle_length: int | None = None
     autotuned: bool | None = None
@@ -261,7 +261,7 @@ class TfData:
         pool: Busy threads over time, :data:`POOL_TABLE`.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[TracedStage, ...]
     critical_path: CriticalPath | Unavailable
     observed_ns: int
     threadpool_size: int | None
@@ -306,5 +306,5 @@ class TfData:
         told = tables.ints(self.history, column)[tables.valid(self.history, column)]
         return int(told.max()) if len(told) else None
 
-    def children(self, number: int) -> Sequence[Stage]:
+    def children(self, number: int) -> Sequence[TracedStage]:
         return [stage for stage in self.stages if stage.parent == number]

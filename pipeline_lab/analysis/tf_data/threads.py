@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity.event_names import is_tf_data_pool
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.tf_data import kernels
-from pipeline_lab.analysis.tf_data.iterator_places import Places, find_places, is_shared
+from pipeline_lab.analysis.tf_data.iterator_places import IteratorPlaces, find_iterator_places, is_shared
 from pipeline_lab.analysis.tf_data.kinds import Role, is_any, role_of
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.parallel import on_all_cores
@@ -44,7 +44,7 @@ class Threads:
 
     lines: tuple[Line, ...]
     bounds: IntArray
-    places: Places
+    places: IteratorPlaces
     start_ns: IntArray
     end_ns: IntArray
     parent: IndexArray
@@ -136,7 +136,7 @@ def _is_of_tf_data(host: Plane, line: Line, names: IntArray, roles: RoleArray) -
     return bool(names[of_stages].any()) or is_tf_data_pool(line.name)
 
 
-def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArray) -> Places:
+def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArray) -> IteratorPlaces:
     occurs = {shared: np.zeros(len(host.names), np.bool_) for shared in (False, True)}
     for line, names in found:
         occurs[is_shared(line.name)] |= names > 0
@@ -147,10 +147,10 @@ def _find_places(host: Plane, found: list[tuple[Line, IntArray]], roles: RoleArr
         ]
         for there in (occurs[False], occurs[True])
     )
-    return find_places(own, shared)
+    return find_iterator_places(own, shared)
 
 
-def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: Places) -> Threads:
+def _empty_threads(lines: tuple[Line, ...], bounds: IntArray, places: IteratorPlaces) -> Threads:
     count = int(bounds[-1])
     return Threads(
         lines,

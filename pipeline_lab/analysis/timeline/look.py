@@ -19,7 +19,7 @@ _KINDS = {"gap": LaneKind.DEVICE, "wait": LaneKind.WAITS, "step": LaneKind.STEPS
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundEvent:
     """One event.
 
     Attributes:
@@ -42,7 +42,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Operation:
+class NameTime:
     """Time that events of one name took for themselves, without what they called.
 
     Attributes:
@@ -58,7 +58,7 @@ class Operation:
     calls: int
 
 
-def pick(index: Index, text: str) -> Found | None:
+def pick(index: Index, text: str) -> FoundEvent | None:
     """Return the event that a link names, or None.
 
     Args:
@@ -79,9 +79,9 @@ def pick(index: Index, text: str) -> Found | None:
     return None
 
 
-def at(index: Index, place: tuple[int, int], time_ns: int, tolerance_ns: int) -> Found | None:
+def at(index: Index, place: tuple[int, int], time_ns: int, tolerance_ns: int) -> FoundEvent | None:
     """Return the longest event of a row within ``tolerance_ns`` of a moment; None if there is none."""
-    best: Found | None = None
+    best: FoundEvent | None = None
     for group in index.at(*place):
         first, last = group.rows(time_ns - tolerance_ns, time_ns + tolerance_ns)
         if last > first:
@@ -106,11 +106,11 @@ def search(index: Index, words: str) -> list[int]:
     return sorted(found, key=lambda number: -index.totals_ns[number])[:MAX_NAMES]
 
 
-def next_named(index: Index, names: list[int], after_ns: int, *, backwards: bool = False) -> Found | None:
+def next_named(index: Index, names: list[int], after_ns: int, *, backwards: bool = False) -> FoundEvent | None:
     """Return the next event of one of these names that starts after a moment, or the last one before it."""
     wanted = np.zeros(max(1, len(index.names)), np.bool_)
     wanted[names] = True
-    best: Found | None = None
+    best: FoundEvent | None = None
     for lane in index.lanes_of(LaneKind.STREAM, LaneKind.THREAD):
         for _, groups in index.of_lane(lane):
             for group in groups:
@@ -120,9 +120,9 @@ def next_named(index: Index, names: list[int], after_ns: int, *, backwards: bool
     return best
 
 
-def neighbour(index: Index, place: tuple[int, int], time_ns: int, *, backwards: bool = False) -> Found | None:
+def neighbour(index: Index, place: tuple[int, int], time_ns: int, *, backwards: bool = False) -> FoundEvent | None:
     """Return the first event of a row that starts after a moment, or the last one that starts before it."""
-    best: Found | None = None
+    best: FoundEvent | None = None
     for group in index.at(*place):
         row = int(np.searchsorted(group.start_ns, time_ns, "left" if backwards else "right")) - backwards
         if 0 <= row < len(group.start_ns):
@@ -132,7 +132,7 @@ def neighbour(index: Index, place: tuple[int, int], time_ns: int, *, backwards: 
     return best
 
 
-def step_at(index: Index, host: str, time_ns: int) -> Found | None:
+def step_at(index: Index, host: str, time_ns: int) -> FoundEvent | None:
     """Return the step of a host that holds a moment."""
     for lane in index.lanes_of(LaneKind.STEPS, host=host):
         for layer, _ in index.of_lane(lane):
@@ -142,7 +142,7 @@ def step_at(index: Index, host: str, time_ns: int) -> Found | None:
     return None
 
 
-def rank_operations(index: Index, host: str, span: tuple[int, int], roles: tuple[str, ...]) -> list[Operation] | None:
+def rank_operations(index: Index, host: str, span: tuple[int, int], roles: tuple[str, ...]) -> list[NameTime] | None:
     """Rank what the threads of a host did in a stretch of time, by the time that each name took for itself.
 
     Args:
@@ -164,11 +164,11 @@ def rank_operations(index: Index, host: str, span: tuple[int, int], roles: tuple
         if seen > MAX_EVENTS:
             return None
         _add_self_times(spent, lane, layers, span)
-    by_name: dict[int, list[Operation]] = {}
+    by_name: dict[int, list[NameTime]] = {}
     for (name, lane), (self_ns, calls) in spent.items():
-        by_name.setdefault(name, []).append(Operation(name, lane, self_ns, calls))
+        by_name.setdefault(name, []).append(NameTime(name, lane, self_ns, calls))
     ranked = [
-        Operation(
+        NameTime(
             name,
             max(parts, key=lambda part: part.self_ns).lane,
             sum(part.self_ns for part in parts),
@@ -215,7 +215,7 @@ def _intervals(events: list[_Events]) -> IntArray:
     return rows[np.argsort(rows[:, 0], kind="stable")]
 
 
-def _nearest(group: Group, wanted: NDArray[np.bool_], time_ns: int, backwards: bool) -> Found | None:
+def _nearest(group: Group, wanted: NDArray[np.bool_], time_ns: int, backwards: bool) -> FoundEvent | None:
     if backwards:
         rows = np.flatnonzero(wanted[group.name[: int(np.searchsorted(group.start_ns, time_ns, "left"))]])
         return _found(group, int(rows[-1])) if len(rows) else None
@@ -224,6 +224,8 @@ def _nearest(group: Group, wanted: NDArray[np.bool_], time_ns: int, backwards: b
     return _found(group, first + int(rows[0])) if len(rows) else None
 
 
-def _found(group: Group, row: int) -> Found:
+def _found(group: Group, row: int) -> FoundEvent:
     duration = int(group.duration_ns(row, row + 1)[0])
-    return Found(group.lane, group.layer, group.event_class, int(group.name[row]), int(group.start_ns[row]), duration)
+    return FoundEvent(
+        group.lane, group.layer, group.event_class, int(group.name[row]), int(group.start_ns[row]), duration
+    )

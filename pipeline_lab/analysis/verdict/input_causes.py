@@ -21,7 +21,7 @@ from pipeline_lab.analysis.input.model_nodes import SEPARATOR
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
-from pipeline_lab.analysis.tf_data.tf_data import Stage, TfData
+from pipeline_lab.analysis.tf_data.tf_data import TfData, TracedStage
 from pipeline_lab.analysis.verdict.verdict import Blame, Evidence
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
@@ -54,7 +54,7 @@ class Blamed:
     path: str
     share: float
     work: StageWork | None
-    seen: Stage | None
+    seen: TracedStage | None
 
     @property
     def name(self) -> str:

@@ -45,7 +45,7 @@ _BOUND = ("HIGHLY", "MODERATELY")
 
 
 @dataclass(frozen=True)
-class Difference:
+class XprofDifference:
     """One quantity as we and as XProf have it.
 
     Attributes:
@@ -74,7 +74,7 @@ class CrossCheck:
     version: str
     seconds: float | None
     peak_rss_bytes: int | None
-    differences: tuple[Difference, ...]
+    differences: tuple[XprofDifference, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "differences": [asdict(one) for one in self.differences]}
@@ -82,7 +82,7 @@ class CrossCheck:
 
 def compare_with_xprof(
     diagnosis: "Diagnosis", answer: XprofAnswer | Unavailable, facts: TraceFacts
-) -> tuple[Difference, ...]:
+) -> tuple[XprofDifference, ...]:
     """Put our numbers beside XProf's: steps, step time, input wait and its share, verdict, the stage at fault.
 
     Args:
@@ -97,11 +97,11 @@ def compare_with_xprof(
     return (*numbers, sides.verdict(numbers), sides.stage())
 
 
-def _without_answer(diagnosis: "Diagnosis", answer: Unavailable) -> tuple[Difference, ...]:
+def _without_answer(diagnosis: "Diagnosis", answer: Unavailable) -> tuple[XprofDifference, ...]:
     reasons = [answer.reason]
     if diagnosis.source.salvaged is not None:
         reasons.append(f"The log is damaged, and XProf reads none of it: {diagnosis.source.salvaged.reason}")
-    return (Difference("verdict", diagnosis.verdict.sentence, "no answer", tuple(reasons)),)
+    return (XprofDifference("verdict", diagnosis.verdict.sentence, "no answer", tuple(reasons)),)
 
 
 class _Sides:
@@ -110,39 +110,39 @@ class _Sides:
     def __init__(self, diagnosis: "Diagnosis", answer: XprofAnswer, facts: TraceFacts) -> None:
         self._ours, self._xprof, self._facts = diagnosis, answer, facts
 
-    def steps(self) -> Difference:
+    def steps(self) -> XprofDifference:
         steps, found = self._ours.steps, self._xprof.steps
         xprof = format_count(found) if found else "none"
         if isinstance(steps, Unavailable):
-            return Difference("steps", "not found", xprof, (steps.reason,) if found else ())
+            return XprofDifference("steps", "not found", xprof, (steps.reason,) if found else ())
         ours = f"{format_count(steps.count)}, marked by {steps.marker}"
-        return Difference("steps", ours, xprof, () if steps.count == found else self._why_other_steps(steps.count))
+        return XprofDifference("steps", ours, xprof, () if steps.count == found else self._why_other_steps(steps.count))
 
-    def step_time(self) -> Difference:
+    def step_time(self) -> XprofDifference:
         ours, xprof = self._our_step_ns(), self._xprof.step_ns
         same = _same_time(ours, xprof)
-        return Difference(
+        return XprofDifference(
             "step time (mean)", _time(ours), _time(xprof), () if same else self._why_other_time(ours, xprof)
         )
 
-    def input_wait(self) -> Difference:
+    def input_wait(self) -> XprofDifference:
         stalls = self._ours.input_stalls
         count = 0 if isinstance(self._ours.steps, Unavailable) else self._ours.steps.count
         ours = None if isinstance(stalls, Unavailable) or not count else stalls.wait_ns / count
         xprof = self._xprof.input_ns
         reasons = () if _same_time(ours, xprof) else self._why_other_input(ours, xprof)
-        return Difference("input wait per step (mean)", _time(ours), _time(xprof), reasons)
+        return XprofDifference("input wait per step (mean)", _time(ours), _time(xprof), reasons)
 
-    def input_share(self) -> Difference:
+    def input_share(self) -> XprofDifference:
         stalls = self._ours.input_stalls
         ours = None if isinstance(stalls, Unavailable) else stalls.wait_percent
         xprof = self._xprof.input_percent
         same = ours is xprof or (ours is not None and xprof is not None and abs(ours - xprof) <= _SAME_PERCENT)
         wait, length = self.input_wait().reasons, self.step_time().reasons
         reasons = () if same else tuple(dict.fromkeys((*wait, *length))) or (UNEXPLAINED,)
-        return Difference("input share of the steps", _share(ours), _share(xprof), reasons)
+        return XprofDifference("input share of the steps", _share(ours), _share(xprof), reasons)
 
-    def verdict(self, numbers: Sequence[Difference]) -> Difference:
+    def verdict(self, numbers: Sequence[XprofDifference]) -> XprofDifference:
         ours, words = self._ours.verdict, self._xprof.verdict
         match = _CLAIM.search(words)
         claim = match[1] if match else ""
@@ -152,14 +152,14 @@ class _Sides:
         elif (ours.verdict_class is VerdictClass.INPUT_BOUND) != (claim in _BOUND):
             numeric = _FOLLOWS if any(row.reasons for row in numbers) else UNEXPLAINED
             reasons = (_THRESHOLDS,) if claim in _BOUND else (numeric,)
-        return Difference("verdict", ours.sentence, words or "none", reasons)
+        return XprofDifference("verdict", ours.sentence, words or "none", reasons)
 
-    def stage(self) -> Difference:
+    def stage(self) -> XprofDifference:
         ours = self._ours.verdict.stage or "not named"
         if _TF_DATA_TOOL in self._xprof.offers:
-            return Difference("tf.data stage at fault", ours, "in its tf.data bottleneck tool", ())
+            return XprofDifference("tf.data stage at fault", ours, "in its tf.data bottleneck tool", ())
         gone = f"xprof {self._xprof.version} has no tf.data bottleneck tool any more."
-        return Difference("tf.data stage at fault", ours, "not shown", (gone,) if self._facts.has_tf_data else ())
+        return XprofDifference("tf.data stage at fault", ours, "not shown", (gone,) if self._facts.has_tf_data else ())
 
     def _why_other_steps(self, count: int) -> tuple[str, ...]:
         windows, reasons = self._ours.source.windows, list[str]()

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
-from pipeline_lab.analysis.timeline.look import Found, rank_operations, step_at
+from pipeline_lab.analysis.timeline.look import FoundEvent, rank_operations, step_at
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
 
@@ -37,7 +37,7 @@ def class_name(name: str) -> str:
     return WORK_NAMES[name] if name in WORK_NAMES else GapCause(name).label
 
 
-def explain(index: Index, diagnosis: Diagnosis | None, found: Found) -> dict[str, Any]:
+def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dict[str, Any]:
     """Describe one event as plain values: where it lies, a title, facts, and ranked operations where that helps."""
     lane = index.lanes[found.lane]
     title, facts, section = _describe(index, diagnosis, found)
@@ -57,7 +57,7 @@ def explain(index: Index, diagnosis: Diagnosis | None, found: Found) -> dict[str
     }
 
 
-def _describe(index: Index, diagnosis: Diagnosis | None, found: Found) -> tuple[str, Facts, Topic | None]:
+def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> tuple[str, Facts, Topic | None]:
     lane, length = index.lanes[found.lane], format_duration(found.duration_ns)
     name = CLASSES[found.event_class]
     match lane.kind:
@@ -88,7 +88,7 @@ def _total(index: Index, name: int) -> str:
     return format_duration(index.totals_ns[name])
 
 
-def _place(index: Index, found: Found) -> Facts:
+def _place(index: Index, found: FoundEvent) -> Facts:
     """Name host (if there are several) and step."""
     host = index.lanes[found.lane].host
     hosts = {lane.host for lane in index.lanes if lane.host}
@@ -97,7 +97,7 @@ def _place(index: Index, found: Found) -> Facts:
     return [*facts, ("Step", index.labels[step.name].removeprefix("Step ") if step else "between the steps")]
 
 
-def _step_facts(diagnosis: Diagnosis | None, found: Found, host: str) -> Facts:
+def _step_facts(diagnosis: Diagnosis | None, found: FoundEvent, host: str) -> Facts:
     if diagnosis is None or isinstance(diagnosis.steps, Unavailable):
         return []
     row = _row(diagnosis.steps.table, found.start_ns, host=host)
@@ -112,7 +112,7 @@ def _step_facts(diagnosis: Diagnosis | None, found: Found, host: str) -> Facts:
     )
 
 
-def _wait_facts(index: Index, diagnosis: Diagnosis | None, found: Found, host: str) -> Facts:
+def _wait_facts(index: Index, diagnosis: Diagnosis | None, found: FoundEvent, host: str) -> Facts:
     facts = _place(index, found)
     if diagnosis is None or isinstance(diagnosis.input_stalls, Unavailable):
         return facts
@@ -124,7 +124,7 @@ def _wait_facts(index: Index, diagnosis: Diagnosis | None, found: Found, host: s
     return [*left, *number, ("The device idled", _share(row["exposed_ns"], found.duration_ns))]
 
 
-def _gap_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str) -> Facts:
+def _gap_facts(diagnosis: Diagnosis | None, found: FoundEvent, host: str, device: str) -> Facts:
     if diagnosis is None or isinstance(diagnosis.idle_gaps, Unavailable):
         return []
     row = _row(diagnosis.idle_gaps.gaps, found.start_ns, host=host, device=device)
@@ -136,7 +136,7 @@ def _gap_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str
     return [*facts, ("Host operation", row["host_operation"])] if row["host_operation"] else facts
 
 
-def _stretch_facts(diagnosis: Diagnosis | None, found: Found, host: str, device: str) -> Facts:
+def _stretch_facts(diagnosis: Diagnosis | None, found: FoundEvent, host: str, device: str) -> Facts:
     if diagnosis is None or isinstance(diagnosis.idle_gaps, Unavailable):
         return []
     row = _row(diagnosis.idle_gaps.mixed, found.start_ns, host=host, device=device)
@@ -153,7 +153,7 @@ def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-def _rank(index: Index, found: Found) -> dict[str, Any]:
+def _rank(index: Index, found: FoundEvent) -> dict[str, Any]:
     """Rank what the host's threads did; a wait is not explained by the events that wait."""
     lane = index.lanes[found.lane]
     ranked = rank_operations(index, lane.host, (found.start_ns, found.end_ns), ALL_ROLES)

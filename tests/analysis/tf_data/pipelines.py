@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
-from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Stage, TfData
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, TfData, TracedStage
 from pipeline_lab.trace.schema import Trace
 from tests.support.traces import WAIT, Event, LineSpec, host, line, trace
 
@@ -29,7 +29,7 @@ def built(*lines: LineSpec, **kwargs: Any) -> Trace:
     return trace(host(*lines), **kwargs)
 
 
-def stage(pipeline: TfData, name: str) -> Stage:
+def stage(pipeline: TfData, name: str) -> TracedStage:
     return next(stage for stage in pipeline.stages if stage.name == name)
 
 

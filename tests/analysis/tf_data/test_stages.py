@@ -10,7 +10,7 @@ from pipeline_lab.analysis.diagnosis.fold import analyse_trace
 from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.tf_data import traced_pipeline as tf_data
 from pipeline_lab.analysis.tf_data.iterator_places import MAX_DEPTH
-from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, Operation, StageOrigin, Tally
+from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOperation, StageOrigin, Tally
 from pipeline_lab.trace.sources import open_traces
 from tests.analysis.tf_data.pipelines import (
     DONE,
@@ -38,7 +38,7 @@ def test_self_time_leaves_out_what_a_stage_called_waited_for_and_handed_to_its_f
     assert [stage.parent for stage in pipeline.stages] == [None, 0, 1]
     assert (found.self_ns, found.function_calls, found.function_on_thread_ns) == (10_000, 1, 40_000)
     assert (found.function_latency_ns, found.queueing_ns) == (60_000, 20_000)
-    assert found.operations == (Operation("DecodeJpeg", 1, 30_000),)
+    assert found.operations == (StageOperation("DecodeJpeg", 1, 30_000),)
     assert found.work_ns == 50_000
 
 
@@ -131,7 +131,7 @@ def test_two_traces_add_up() -> None:
     parts = [tf_data.analyse_pipeline(Activity(built(*serial_map(at))), None) for at in (0, 1000)]
     both = tf_data.merge_pipelines(parts)
     assert stage(both, "Map").self_ns == 2 * stage(parts[0], "Map").self_ns
-    assert stage(both, "Map").operations == (Operation("DecodeJpeg", 2, 60_000),)
+    assert stage(both, "Map").operations == (StageOperation("DecodeJpeg", 2, 60_000),)
     assert shares(both) == {key: 2 * us for key, us in shares(parts[0]).items()}
     assert both.observed_ns == 200_000
 

@@ -13,12 +13,12 @@ from pipeline_lab.analysis.tf_data.tf_data import (
     POOL_TABLE,
     UNSEEN,
     CriticalPath,
-    Operation,
     PathShare,
-    Stage,
+    StageOperation,
     StageOrigin,
     Tally,
     TfData,
+    TracedStage,
 )
 from pipeline_lab.analysis.verdict.input_causes import CAUSE_RULES, find_blame
 from pipeline_lab.analysis.verdict.verdict import Blame
@@ -38,7 +38,7 @@ def steady(latency_ms: float, count: int = 100, variation: float = 0.0) -> Tally
     return Tally(count, count * mean, count * mean * mean * (1 + variation**2))
 
 
-def stage(number: int, name: str, self_ms: int = 1, **changes: Any) -> Stage:
+def stage(number: int, name: str, self_ms: int = 1, **changes: Any) -> TracedStage:
     own: dict[str, Any] = {
         "parent": number - 1 if number else None,
         "node": "",
@@ -50,10 +50,10 @@ def stage(number: int, name: str, self_ms: int = 1, **changes: Any) -> Stage:
         "elements": 100,
         "self_ns": self_ms * MS,
     }
-    return Stage(number=number, name=name, **{**own, **changes})
+    return TracedStage(number=number, name=name, **{**own, **changes})
 
 
-def pipeline(*chain: Stage, blamed: int, pool: int = 8, busy_threads: float = 1.0, unseen_ms: int = 0) -> TfData:
+def pipeline(*chain: TracedStage, blamed: int, pool: int = 8, busy_threads: float = 1.0, unseen_ms: int = 0) -> TfData:
     """Return a pipeline in which one stage is behind 90 of 100 ms of exposed wait, or less if part of it is not seen."""
     seen = (100 - unseen_ms) * MS
     shares = (
@@ -72,7 +72,7 @@ def pipeline(*chain: Stage, blamed: int, pool: int = 8, busy_threads: float = 1.
     )
 
 
-def with_map(*, prefetch: bool = True, **changes: Any) -> tuple[Stage, ...]:
+def with_map(*, prefetch: bool = True, **changes: Any) -> tuple[TracedStage, ...]:
     """Return Root, Prefetch (or Repeat), a parallel map and a reader."""
     return (
         stage(0, "Root"),
@@ -98,7 +98,7 @@ BUSY = {
 QUEUED = {**BUSY, "function_latency": steady(40, 200), "parallelism": 8}
 # Eight slots; calls of 5 ms with a spread of twice that: one of eight slots is at work on average.
 UNSTEADY = {**BUSY, "function_on_thread_ns": SECOND_NS, "function_latency": steady(5, 200, 2.0), "parallelism": 8}
-PYTHON = {**BUSY, "operations": (Operation("PyFunc", 200, 2 * SECOND_NS),)}
+PYTHON = {**BUSY, "operations": (StageOperation("PyFunc", 200, 2 * SECOND_NS),)}
 
 
 def test_a_map_whose_slots_are_all_at_work_is_under_parallel():
@@ -152,7 +152,12 @@ GENERATOR = (
     stage(0, "Root"),
     stage(1, "Prefetch"),
     stage(2, "FlatMap"),
-    stage(3, "Generator", path="Root::Prefetch::FlatMap::Generator", operations=(Operation("PyFunc", 100, SECOND_NS),)),
+    stage(
+        3,
+        "Generator",
+        path="Root::Prefetch::FlatMap::Generator",
+        operations=(StageOperation("PyFunc", 100, SECOND_NS),),
+    ),
 )
 
 

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps
 from pipeline_lab.analysis.xprof.xprof import XprofAnswer, ask_xprof
-from pipeline_lab.analysis.xprof.xprof_comparison import UNEXPLAINED, Difference, compare_with_xprof
+from pipeline_lab.analysis.xprof.xprof_comparison import UNEXPLAINED, XprofDifference, compare_with_xprof
 from pipeline_lab.analysis.xprof.xprof_facts import TraceFacts, find_facts
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.trace.schema import Salvage
@@ -38,12 +38,14 @@ AGREEING = XprofAnswer(
 )
 
 
-def rows(answer: XprofAnswer | Unavailable, facts: TraceFacts = NOTHING, **changes: object) -> dict[str, Difference]:
+def rows(
+    answer: XprofAnswer | Unavailable, facts: TraceFacts = NOTHING, **changes: object
+) -> dict[str, XprofDifference]:
     found = compare_with_xprof(results.diagnosis(**changes), answer, facts)
     return {row.quantity: row for row in found}
 
 
-def side_by_side(path: Path) -> dict[str, Difference]:
+def side_by_side(path: Path) -> dict[str, XprofDifference]:
     found = compare_with_xprof(diagnose(path), ask_xprof([path]), find_facts([read_xplane(path)]))
     return {row.quantity: row for row in found}
 

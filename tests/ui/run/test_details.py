@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, Difference
+from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, XprofDifference
 from pipeline_lab.ui.run import details
 from pipeline_lab.ui.shared import analyses
 from tests.support.run_folders import make_run
@@ -15,7 +15,10 @@ CHECK = CrossCheck(
     "2.24.2",
     1.5,
     80_000_000,
-    (Difference("steps", "2", "none", ("A *loop* runs inside the steps.",)), Difference("verdict", "a", "b", ())),
+    (
+        XprofDifference("steps", "2", "none", ("A *loop* runs inside the steps.",)),
+        XprofDifference("verdict", "a", "b", ()),
+    ),
 )
 
 
