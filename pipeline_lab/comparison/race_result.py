@@ -19,7 +19,7 @@ from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
-from pipeline_lab.runs.standings import Rounds, Standing, compared_ns, find_standings, read_rounds
+from pipeline_lab.runs.standings import ArmStanding, Rounds, compared_ns, find_standings, read_rounds
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.statistics.effective_sample import difference_interval, estimate_mean
 from pipeline_lab.statistics.outcome import GateAnswer, Outcome
@@ -185,7 +185,7 @@ class Candidate:
     """
 
     name: str
-    standing: Standing
+    standing: ArmStanding
     paired: PairedRatio | None
     smallest_effect: float | None
     sentence: str
@@ -304,7 +304,7 @@ def read_race(folder: RunFolder) -> Race:
 
 
 def _candidate(
-    standing: Standing,
+    standing: ArmStanding,
     arms: tuple[ArmResult, ...],
     rounds: Rounds,
     counted: NDArray[np.int64],

@@ -43,7 +43,7 @@ class Rounds:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ArmStanding:
     """Interim result of one candidate.
 
     Attributes:
@@ -92,7 +92,7 @@ def compared_ns(step_ns: FloatArray, options: RaceOptions) -> FloatArray:
     return step_ns if options.examples_per_step is None else step_ns / np.array(options.examples_per_step)
 
 
-def find_standings(rounds: Rounds, options: RaceOptions) -> tuple[Standing, ...]:
+def find_standings(rounds: Rounds, options: RaceOptions) -> tuple[ArmStanding, ...]:
     """Return one standing per candidate."""
     kept = rounds.kept(options.max_extra_load_percent)
     times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
@@ -103,10 +103,10 @@ def find_standings(rounds: Rounds, options: RaceOptions) -> tuple[Standing, ...]
     )
 
 
-def _standing(arm: int, result: SequentialResult | None, options: RaceOptions) -> Standing:
+def _standing(arm: int, result: SequentialResult | None, options: RaceOptions) -> ArmStanding:
     limit, margin = options.fail_if_slower_percent, options.margin_percent / 100
     if result is None:
-        return Standing(arm, None, Outcome.UNDECIDED, None if limit is None else GateAnswer.UNDECIDED, is_over=False)
+        return ArmStanding(arm, None, Outcome.UNDECIDED, None if limit is None else GateAnswer.UNDECIDED, is_over=False)
     gate = None if limit is None else answer_gate(result, limit / 100)
     is_over = is_settled(result, margin) if gate is None else gate is not GateAnswer.UNDECIDED
-    return Standing(arm, result, judge(result, margin), gate, is_over)
+    return ArmStanding(arm, result, judge(result, margin), gate, is_over)

@@ -29,8 +29,7 @@ from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.train.course import Course, is_due
-from pipeline_lab.worker.train.evaluate import EvaluationPasses
+from pipeline_lab.worker.train.course import Course, EvaluationPasses, is_due
 from pipeline_lab.worker.train.loops import make_loop, make_steps
 from pipeline_lab.worker.train.training_steps import StepCalls, Trainer
 from pipeline_lab.worker.workloads.data_and_step import find_damage, find_misfit, find_tables, make_trainer

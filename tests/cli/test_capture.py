@@ -4,7 +4,6 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import recordings
-from pipeline_lab.runs import recordings as remote_capture
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.recordings import RemoteCapture
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run
@@ -20,7 +19,7 @@ def _plant(monkeypatch: pytest.MonkeyPatch, state: RunState, reason: str) -> Non
         SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
         return folder
 
-    monkeypatch.setattr(remote_capture, "launch_capture", launch)
+    monkeypatch.setattr(recordings, "launch_capture", launch)
 
 
 def test_a_cancelled_capture_tells_what_it_found_before_it_leaves_with_1(

@@ -47,7 +47,7 @@ from pipeline_lab.worker.prepare.user_code import import_pipeline
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.session import Checkpoints, run_session
-from pipeline_lab.worker.train.evaluate import EvaluationPasses
+from pipeline_lab.worker.train.course import EvaluationPasses
 from pipeline_lab.worker.workloads import data_and_step
 from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer

@@ -1,0 +1,1 @@
+"""Start runs: queue them, supervise their workers, keep a spare worker warm."""

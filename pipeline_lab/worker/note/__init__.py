@@ -1,0 +1,1 @@
+"""What a job reports: events, failures and its environment."""

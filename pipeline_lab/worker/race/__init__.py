@@ -1,0 +1,1 @@
+"""Races: arms that run in blocks, in random order."""

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.run_events import NoteEvent, RaceEvent
 from pipeline_lab.runs.run_tables import TableWriter
-from pipeline_lab.runs.standings import Rounds, Standing, find_standings, max_rounds, plan_race
+from pipeline_lab.runs.standings import ArmStanding, Rounds, find_standings, max_rounds, plan_race
 from pipeline_lab.statistics.schedule import draw_order
 from pipeline_lab.worker.job import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
@@ -41,7 +41,7 @@ class RaceRunner:
         self._begun_s = time.monotonic()
         self._ran_last: Arm | None = None
         self._look: int | None = None
-        self._standings: tuple[Standing, ...] = ()
+        self._standings: tuple[ArmStanding, ...] = ()
 
     def run(self) -> None:
         """Race until every candidate's answer is known, rounds or time are used up, or the race is stopped."""
@@ -88,7 +88,7 @@ class RaceRunner:
         if not self._standings or look != self._look:
             self._look, self._standings = look, find_standings(rounds, self._job.options)
 
-    def _report(self, rounds: int, kept: int, standings: tuple[Standing, ...]) -> None:
+    def _report(self, rounds: int, kept: int, standings: tuple[ArmStanding, ...]) -> None:
         options = self._job.options
         lines = [describe_standing(standing) for standing in standings]
         self._job.log.write(RaceEvent(rounds, kept, max_rounds(options), self._elapsed_s, options.max_seconds, lines))
@@ -101,7 +101,7 @@ class RaceRunner:
         return time.monotonic() - self._begun_s
 
 
-def describe_standing(standing: Standing) -> dict[str, Any]:
+def describe_standing(standing: ArmStanding) -> dict[str, Any]:
     """Return a standing for a race's events."""
     result = standing.result
     return {

@@ -1,0 +1,1 @@
+"""What is recorded beside the training: steps, windows, resources and tf.data's model."""

@@ -1,0 +1,1 @@
+"""Training: how steps are called, and where they run."""

@@ -1,8 +1,10 @@
 import itertools
+import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.train.course import Course, PlainLoop
+from pipeline_lab.worker.train.course import Course, EvaluationPasses, PlainLoop
 from pipeline_lab.worker.train.training_steps import PythonSteps
 from pipeline_lab.worker.workloads.data_files import record_id
 from tests.support.presets import SYNTHETIC
@@ -183,3 +185,28 @@ def test_the_python_time_of_the_synthetic_workload_comes_after_each_step(
     job = make_job(tmp_path, set_option(_options(3), "workload.python_ms", "20"))
     _train(job, _batches())
     assert pauses == [0.02] * 5
+
+
+class LosingTrainer(FakeTrainer):
+    """Finds the same loss in every batch, and no accuracy."""
+
+    def __init__(self, loss: float) -> None:
+        super().__init__()
+        self._loss = loss
+
+    def read(self, result: Any) -> tuple[float, float]:
+        del result
+        return self._loss, math.nan
+
+
+def refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"JSON knows no {constant}")
+
+
+@pytest.mark.parametrize(("loss", "told"), [(2.5, 2.5), (math.nan, None), (math.inf, None)])
+def test_a_pass_writes_down_numbers_that_json_can_hold(tmp_path: Path, loss: float, told: float | None):
+    job = make_job(tmp_path, SYNTHETIC.options)
+    EvaluationPasses(job, LosingTrainer(loss), lambda: [{}, {}], None, 0).run(3)
+    events = [json.loads(line, parse_constant=refuse) for line in job.folder.events.read_text().splitlines()]
+    found = next(event for event in events if event["kind"] == "evaluation")
+    assert (found["batches"], found["loss"], found["accuracy"]) == (2, told, None)
