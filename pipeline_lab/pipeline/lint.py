@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.order import life_steps, predict_order, predict_run, reachable_examples
-from pipeline_lab.stages.stage import Element, Place, Remark, Weight
+from pipeline_lab.stages.stage import Element, Position, Remark, Weight
 from pipeline_lab.statistics.same_source import expected_same_source, same_source_examples
 from pipeline_lab.units import format_bytes, format_count, format_percent
 
@@ -28,10 +28,10 @@ def lint_pipeline(options: RunOptions) -> tuple[Remark, ...]:
     return tuple(sorted(remarks, key=lambda remark: (order.index(remark.weight), remark.stage or 0)))
 
 
-def _places(options: RunOptions) -> tuple[Place, ...]:
+def _places(options: RunOptions) -> tuple[Position, ...]:
     pipeline = options.pipeline
     return tuple(
-        Place(
+        Position(
             index,
             pipeline.stages,
             pipeline.batch_sizes,

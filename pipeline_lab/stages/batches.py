@@ -14,12 +14,12 @@ from pipeline_lab.stages.stage import (
     Call,
     Element,
     Host,
-    Place,
+    Neighbours,
+    Position,
     Reading,
     Remark,
     Running,
     Stage,
-    Standing,
     Weight,
     WorkloadTraits,
     Writing,
@@ -80,7 +80,7 @@ def _padded(before: Element, share: float | None) -> Element:
     )
 
 
-def _padding(stage: Stage, place: Place, advice: str = "") -> Iterator[Remark]:
+def _padding(stage: Stage, place: Position, advice: str = "") -> Iterator[Remark]:
     share, lengths = place.workload.padding_share(stage), place.workload.lengths
     if share is None or lengths is None:
         return
@@ -96,14 +96,14 @@ def _padding(stage: Stage, place: Place, advice: str = "") -> Iterator[Remark]:
     )
 
 
-def _refuse_batches(stage: str, standing: Standing) -> None:
+def _refuse_batches(stage: str, standing: Neighbours) -> None:
     if standing.size is not None:
         raise ValueError(
             f"{stage} takes examples, and batches come; use rebatch for another size, or put unbatch between"
         )
 
 
-def _refuse_examples(stage: str, standing: Standing) -> None:
+def _refuse_examples(stage: str, standing: Neighbours) -> None:
     if standing.size is None:
         raise ValueError(f"{stage} takes batches; put batch before it")
 
@@ -189,10 +189,10 @@ class BatchStage(BatchingStage):
     def maps_inside(self) -> bool:
         return self.mode == "ragged_batch"
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         _refuse_batches(self.stage, standing)
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         yield from _padding(self, place, "; bucket_by_sequence_length, or mode = ragged_batch, sends less")
         if not self.drop_remainder:
             yield place.remark(
@@ -278,10 +278,10 @@ class BucketStage(BatchingStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return wanted * max(self.batch_sizes) + sum(self.batch_sizes)
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         _refuse_batches(self.stage, standing)
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         yield from _padding(self, place)
         before = place.amounts[place.index - 1] if place.amounts and place.index else None
         if self.drop_remainder and before is not None and not before.is_endless:
@@ -318,7 +318,7 @@ class UnbatchStage(BatchingStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return -(-wanted // size)
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         _refuse_examples(self.stage, standing)
 
 
@@ -349,5 +349,5 @@ class RebatchStage(BatchingStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return -(-wanted * self.size // size)
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         _refuse_examples(self.stage, standing)

@@ -11,12 +11,12 @@ from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotu
 from pipeline_lab.stages.stage import (
     Call,
     Host,
+    Neighbours,
     OneForOne,
-    Place,
+    Position,
     Reading,
     Remark,
     Running,
-    Standing,
     Weight,
     Writing,
 )
@@ -86,14 +86,14 @@ class ServiceStage(OneForOne):
     def order(self, reading: Reading) -> None:
         return None  # workers share the files as they come to them
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         if self.sharding != "off" and not all(stage.is_dividable for stage in standing.before):
             raise ValueError(
                 f"a service cannot divide files that are sampled; set sharding = off instead of {self.sharding}, or read "
                 "in another mode"
             )
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         files = len(place.file_sizes or ())
         if self.sharding == "off":
             copies = "each worker" if self.address is not None else f"each of the {self.workers} workers"
@@ -196,6 +196,6 @@ class PrefetchToDeviceStage(PrefetchingStage):
             f"{INDENT}return dataset.apply({to_device})",
         ]
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         if standing.after:
             raise ValueError("nothing may come after prefetch_to_device; put it last")

@@ -13,12 +13,12 @@ from pipeline_lab.stages.stage import (
     Call,
     Element,
     Host,
+    Neighbours,
     OneForOne,
-    Place,
+    Position,
     Reading,
     Remark,
     Running,
-    Standing,
     Weight,
     WorkloadTraits,
     Writing,
@@ -75,7 +75,7 @@ class FunctionStage(OneForOne):
     def is_random(self, workload: WorkloadTraits) -> bool:
         return self.draws is not None or workload.is_random(self.stage)
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         calls = self.num_parallel_calls
         if calls is None and not place.rewrites:
             yield place.remark(
@@ -103,7 +103,7 @@ class ParseStage(FunctionStage):
     is_tuned: ClassVar[bool] = True
 
 
-def _after_parse(stage: str, standing: Standing) -> None:
+def _after_parse(stage: str, standing: Neighbours) -> None:
     if any(isinstance(other, ParseStage) for other in standing.after):
         raise ValueError(f"{stage} needs decoded images; put parse before it")
 
@@ -155,7 +155,7 @@ class ViewsStage(FunctionStage):
     def draws(self) -> str:
         return "crops"
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         _after_parse(self.stage, standing)
         if standing.size is not None:
             raise ValueError("views makes examples out of single images; put it before batch")
@@ -188,7 +188,7 @@ class AugmentStage(FunctionStage):
     def draws(self) -> str | None:
         return "augmentation" if self.flip or self.rotate_degrees or self.cutout or self.crop else None
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         _after_parse(self.stage, standing)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.stages.code import assign_call
-from pipeline_lab.stages.stage import Amount, Call, OneForOne, Place, Reading, Remark, Weight, Writing
+from pipeline_lab.stages.stage import Amount, Call, OneForOne, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Repeat, Shuffle, Step
 from pipeline_lab.units import format_bytes, format_count
 
@@ -51,7 +51,7 @@ class ShuffleStage(OneForOne):
     def holds(self, most: float) -> tuple[str, str, int] | None:
         return "shuffle-memory", "The shuffle buffer", int(min(self.buffer_size, most))
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         store = max((index for index, stage in enumerate(place.stages) if stage.keeps), default=0)
         if store > place.index and not any(stage.buffered for stage in place.stages[store + 1 :]):
             yield place.remark(
@@ -84,7 +84,7 @@ class ShuffleStage(OneForOne):
             )
         yield from self._sizes(place)
 
-    def _sizes(self, place: Place) -> Iterator[Remark]:
+    def _sizes(self, place: Position) -> Iterator[Remark]:
         yield from self._weak(place)
         examples = self.buffer_size * place.element.examples
         if place.amounts is not None and examples > place.amounts[place.index].examples:
@@ -96,7 +96,7 @@ class ShuffleStage(OneForOne):
                 "batch waits until all of them are read, and the rest of the room is never used.",
             )
 
-    def _weak(self, place: Place) -> Iterator[Remark]:
+    def _weak(self, place: Position) -> Iterator[Remark]:
         """Compare the buffer with files that are read one after the other."""
         sizes = place.stages[0].sizes_in_order(place.file_sizes or ())
         if sizes is None or len(place.file_sizes or ()) < 2 or any(stage.visits_anew for stage in place.stages):
@@ -123,7 +123,7 @@ class ShuffleStage(OneForOne):
             )
 
 
-def _to_cover(records: int, place: Place) -> str:
+def _to_cover(records: int, place: Position) -> str:
     size_bytes = place.element.example_bytes
     size = "" if size_bytes is None else f", {format_bytes(records * size_bytes)}"
     return f"A buffer that covers the data would hold {format_count(records)} examples{size}."

@@ -13,7 +13,7 @@ from pipeline_lab.stages.stage import (
     Call,
     Element,
     OneForOne,
-    Place,
+    Position,
     Reading,
     Remark,
     Weight,
@@ -37,7 +37,7 @@ class PartStage(OneForOne):
     def left(self, elements: float) -> float:
         """Return how many of so many elements it hands on."""
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         work = [stage.stage for stage in place.before if stage.is_function]
         if work and self.works_in_vain:
             yield place.remark(
@@ -53,7 +53,7 @@ def _count(count: float, element: Element) -> str:
     return f"{format_count(int(count) * element.examples)} examples{size}"
 
 
-def _read_in_vain(place: Place, sentence: str, weight: Weight = Weight.FACT) -> Remark:
+def _read_in_vain(place: Position, sentence: str, weight: Weight = Weight.FACT) -> Remark:
     return place.remark("read-in-vain", weight, f"{sentence}.")
 
 
@@ -109,7 +109,7 @@ class SkipStage(PartStage):
             return 1.0
         return before.elements / behind.elements if math.isfinite(before.elements) and behind.elements else 1.0
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         yield from super().remarks(place)
         if place.amounts is not None:
             lost = f"{_count(self.count, place.element)} before the first that it hands on"
@@ -149,7 +149,7 @@ class ShardStage(PartStage):
     def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
         return float(self.num_shards)
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         if (mixer := place.mixed_by) is not None:
             yield place.remark(
                 "unsteady-shards",
@@ -203,7 +203,7 @@ class RandomShardStage(PartStage):
     def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
         return 1.0 + (self.num_shards - 1) / 2.0  # all before a stretch is read to reach it
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         if (mixer := place.mixed_by) is not None:
             yield place.remark(
                 "unsteady-shards",
@@ -256,7 +256,7 @@ class FilterStage(PartStage):
     def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
         return 100.0 / self.keep_percent
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         yield from super().remarks(place)
         if place.amounts is None:
             return

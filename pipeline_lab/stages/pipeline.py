@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.registry import AnyStage
-from pipeline_lab.stages.stage import Amount, Element, Stage, Standing, WorkloadTraits
+from pipeline_lab.stages.stage import Amount, Element, Neighbours, Stage, WorkloadTraits
 from pipeline_lab.statistics.reading_steps import Epoch
 
 StageT = TypeVar("StageT", bound=Stage)
@@ -113,7 +113,7 @@ class StageSequence:
             raise ValueError("a batch stage is missing; the training step takes batches")
         sizes = (None, *self.batch_sizes)
         for index, stage in enumerate(self.stages):
-            stage.check(Standing(self.stages[:index], self.stages[index + 1 :], sizes[index]))
+            stage.check(Neighbours(self.stages[:index], self.stages[index + 1 :], sizes[index]))
         if sizes[-1] is None:
             raise ValueError("a batch stage is missing behind unbatch; the training step takes batches")
 

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from pipeline_lab.fields import Parallelism
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
-from pipeline_lab.stages.stage import Amount, Call, Host, OneForOne, Place, Reading, Remark, Running, Weight, Writing
+from pipeline_lab.stages.stage import Amount, Call, Host, OneForOne, Position, Reading, Remark, Running, Weight, Writing
 from pipeline_lab.statistics.reading_steps import ReadFiles, SampleFiles, Step
 from pipeline_lab.units import format_count
 
@@ -175,7 +175,7 @@ class ReadStage(OneForOne):
         at_once = calls if files is None else min(calls, files)
         return {"num_parallel_calls": at_once, "mode": "interleave", "cycle_length": at_once}
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         sizes = place.file_sizes
         is_by_size = self.mode == "sample" and self.weights == "size"
         if sizes is not None and not self.is_in_order and not is_by_size:
@@ -190,7 +190,7 @@ class ReadStage(OneForOne):
                 )
         yield from self._refused(place)
 
-    def _refused(self, place: Place) -> Iterator[Remark]:
+    def _refused(self, place: Position) -> Iterator[Remark]:
         """Say that tf.data will refuse an interleave (found by experiment with TensorFlow 2.21)."""
         if self.mode != "interleave" or not isinstance(self.num_parallel_calls, int):
             return

@@ -9,7 +9,15 @@ from pydantic import Field, ValidationError
 from pipeline_lab.stages import batches, delivery, functions, order, parts, read, stores
 from pipeline_lab.stages.stage import OpaqueStage, Stage
 
-FAMILIES: tuple[ModuleType, ...] = (read, functions, stores, order, parts, batches, delivery)
+FAMILIES: tuple[ModuleType, ...] = (
+    read,
+    functions,
+    stores,
+    order,
+    parts,
+    batches,
+    delivery,
+)
 """Modules of this room that declare stages, in the order in which forms offer them."""
 
 

@@ -120,7 +120,7 @@ class WorkloadTraits(Protocol):
 
 
 @dataclass(frozen=True)
-class Standing:
+class Neighbours:
     """Where a stage is to stand.
 
     Attributes:
@@ -229,7 +229,7 @@ class Remark:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Position:
     """Where a stage stands in a whole pipeline, for what is to be said about it.
 
     Attributes:
@@ -344,6 +344,8 @@ class Stage(Options):
     """Overhead per example that goes when its function sees whole batches, ms (32-pixel images, a 2.5 GHz core)."""
     is_tuned: ClassVar[bool] = False
     """The tuner turns its number of parallel calls, together with those of others."""
+    tuned_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Fields of which the tuner tries other values, as JSON."""
     has_own_map: ClassVar[bool] = False
     """A map that is a part of it comes below its iterator."""
 
@@ -403,7 +405,7 @@ class Stage(Options):
         """Write the lines that return the dataset, for a stage that not even the pipeline's options may follow."""
         return None
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         """Refuse a place where it cannot stand.
 
         Raises:
@@ -506,7 +508,7 @@ class Stage(Options):
         """
         return None
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         """Say what is worth knowing about it at its place."""
         yield from ()
 

@@ -7,12 +7,12 @@ from pipeline_lab.stages.code import INDENT, Code, assign_call, quote
 from pipeline_lab.stages.stage import (
     TAKEN_MS,
     Call,
+    Neighbours,
     OneForOne,
-    Place,
+    Position,
     Reading,
     Remark,
     Stage,
-    Standing,
     Weight,
     Writing,
 )
@@ -47,7 +47,7 @@ class StoreStage(OneForOne):
     def holds(self, most: float) -> tuple[str, str, int] | None:
         return None if most == float("inf") else ("cache-size", f"The {self.stage}", int(most))
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         random = next((stage for stage in place.before if stage.draws is not None), None)
         if random is not None:
             yield place.remark(
@@ -114,7 +114,7 @@ class CacheStage(StoreStage):
     def costs_like(self, other: Stage) -> bool:
         return isinstance(other, CacheStage) and other.where == self.where
 
-    def remarks(self, place: Place) -> Iterator[Remark]:
+    def remarks(self, place: Position) -> Iterator[Remark]:
         yield from super().remarks(place)
         if (cut := self._cut_by(place)) is not None:
             yield place.remark(
@@ -124,7 +124,7 @@ class CacheStage(StoreStage):
                 f"thrown away; put the cache behind {cut}.",
             )
 
-    def _cut_by(self, place: Place) -> str | None:
+    def _cut_by(self, place: Position) -> str | None:
         """Name the stage that leaves the data before its end; behind a repeat it leaves a later epoch."""
         for index, stage in enumerate(place.after, place.index + 1):
             if stage.repeats:
@@ -181,6 +181,6 @@ class SaveStage(StoreStage):
             assign_call("tf.data.Dataset.load", ["saved", *compression]),
         ]
 
-    def check(self, standing: Standing) -> None:
+    def check(self, standing: Neighbours) -> None:
         if any(stage.is_endless for stage in standing.before):
             raise ValueError("save would write for ever behind an endless repeat; put it before repeat")

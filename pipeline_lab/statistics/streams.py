@@ -2,23 +2,24 @@
 
 import heapq
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline_lab.statistics.reading_steps import (
-    Batch,
-    Bucket,
-    Filter,
-    RandomShard,
-    ReadFiles,
-    Repeat,
-    SampleFiles,
-    Shuffle,
-    Unbatch,
-    Views,
-)
+if TYPE_CHECKING:
+    from pipeline_lab.statistics.reading_steps import (
+        Batch,
+        Bucket,
+        Filter,
+        RandomShard,
+        ReadFiles,
+        Repeat,
+        SampleFiles,
+        Shuffle,
+        Unbatch,
+        Views,
+    )
 
 IntArray = NDArray[np.int64]
 
@@ -31,7 +32,7 @@ A record is its number in the data, files laid one after another; -1 fills up a 
 NOTHING = -1
 
 
-def read(records: IntArray, step: ReadFiles, rng: np.random.Generator) -> Stream:
+def read(records: IntArray, step: "ReadFiles", rng: np.random.Generator) -> Stream:
     def take(wanted: int) -> IntArray:
         order = np.arange(step.shard_index, len(records), step.num_shards)
         if step.shuffle_files:
@@ -41,7 +42,7 @@ def read(records: IntArray, step: ReadFiles, rng: np.random.Generator) -> Stream
     return take
 
 
-def interleave(records: IntArray, order: IntArray, step: ReadFiles, wanted: int) -> IntArray:
+def interleave(records: IntArray, order: IntArray, step: "ReadFiles", wanted: int) -> IntArray:
     """Return the first records of an interleave.
 
     Every slot of the cycle is visited in turn for at most a block. A visit that finds its file at the end gives
@@ -89,7 +90,7 @@ def _rounds_for(wanted: int, sizes: IntArray, start: IntArray, block: int) -> in
     return low
 
 
-def sample(records: IntArray, step: SampleFiles, rng: np.random.Generator) -> Stream:
+def sample(records: IntArray, step: "SampleFiles", rng: np.random.Generator) -> Stream:
     weights = np.asarray(records if step.weights is None else step.weights, np.float64)
     first = np.cumsum(records) - records
 
@@ -131,7 +132,7 @@ def _stable_order(values: IntArray) -> IntArray:
     return order
 
 
-def shuffle(upstream: Stream, step: Shuffle, rng: np.random.Generator) -> Stream:
+def shuffle(upstream: Stream, step: "Shuffle", rng: np.random.Generator) -> Stream:
     seed = int(rng.integers(2**63))
 
     def take(wanted: int) -> IntArray:
@@ -160,7 +161,7 @@ def shuffle_order(elements: int, buffer_size: int, rng: np.random.Generator) -> 
     return np.concatenate((given, rng.permutation(left)))
 
 
-def repeat(upstream: Stream, step: Repeat) -> Stream:
+def repeat(upstream: Stream, step: "Repeat") -> Stream:
     def take(wanted: int) -> IntArray:
         parts, missing, epochs = [], wanted, 0
         while missing > 0 and epochs != step.count:
@@ -175,7 +176,7 @@ def repeat(upstream: Stream, step: Repeat) -> Stream:
     return take
 
 
-def batch(upstream: Stream, step: Batch) -> Stream:
+def batch(upstream: Stream, step: "Batch") -> Stream:
     def take(wanted: int) -> IntArray:
         elements = upstream(wanted * step.size)
         whole, rest = divmod(len(elements), step.size)
@@ -187,7 +188,7 @@ def batch(upstream: Stream, step: Batch) -> Stream:
     return take
 
 
-def bucket(upstream: Stream, step: Bucket) -> Stream:
+def bucket(upstream: Stream, step: "Bucket") -> Stream:
     def take(wanted: int) -> IntArray:
         asked = wanted * max(step.sizes) + sum(size - 1 for size in step.sizes)
         elements = upstream(asked)[:, 0]
@@ -209,7 +210,7 @@ def bucket(upstream: Stream, step: Bucket) -> Stream:
     return take
 
 
-def unbatch(upstream: Stream, step: Unbatch) -> Stream:
+def unbatch(upstream: Stream, step: "Unbatch") -> Stream:
     def apart(elements: IntArray) -> IntArray:
         flat = elements.reshape(-1, 1)
         examples: IntArray = flat[flat[:, 0] != NOTHING]
@@ -218,7 +219,7 @@ def unbatch(upstream: Stream, step: Unbatch) -> Stream:
     return lambda wanted: _enough(upstream, wanted, -(-wanted // step.size), apart)
 
 
-def views(upstream: Stream, step: Views) -> Stream:
+def views(upstream: Stream, step: "Views") -> Stream:
     def take(wanted: int) -> IntArray:
         elements = upstream(-(-wanted // step.count))
         numbered: IntArray = (elements * step.count + np.arange(step.count)).reshape(-1, 1)
@@ -227,7 +228,7 @@ def views(upstream: Stream, step: Views) -> Stream:
     return take
 
 
-def filter_(upstream: Stream, step: Filter, rng: np.random.Generator) -> Stream:
+def filter_(upstream: Stream, step: "Filter", rng: np.random.Generator) -> Stream:
     def kept(elements: IntArray) -> IntArray:
         drawn: IntArray = elements[rng.random(len(elements)) < step.share]
         return drawn
@@ -245,7 +246,7 @@ def _enough(upstream: Stream, wanted: int, asked: int, change: Callable[[IntArra
         asked += max(asked // 4, 16)
 
 
-def random_shard(upstream: Stream, step: RandomShard, rng: np.random.Generator) -> Stream:
+def random_shard(upstream: Stream, step: "RandomShard", rng: np.random.Generator) -> Stream:
     def take(wanted: int) -> IntArray:
         parts, missing = [upstream(0)], wanted
         for shard in rng.permutation(step.num_shards).tolist():

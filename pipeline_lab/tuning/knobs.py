@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.delivery import PrefetchStage
-from pipeline_lab.stages.functions import AugmentStage, MapStage, ParseStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
+from pipeline_lab.stages.registry import STAGE_TYPES
+from pipeline_lab.stages.stage import Stage
 from pipeline_lab.workloads.module import ModuleWorkload, parse_arguments
 
 Document: TypeAlias = dict[str, Any]
@@ -24,7 +25,6 @@ CALLS = (1, 2, 4, 8, 16, 32)
 POOLS = (2, 4, 8, 16, 32)
 FILES_OPEN = (2, 4, 8, 16)
 DEPTHS = (1, 2, 4, 8, 16)
-MAPS = (ParseStage, AugmentStage, MapStage)
 AS_IS = "as it is"
 """The value of a knob that leaves alone what no number describes."""
 
@@ -105,14 +105,16 @@ def _read_argument(name: str, written: str) -> Document:
 
 def _knobs(options: RunOptions) -> Iterator[Knob]:
     pipeline = options.pipeline
-    read = pipeline.find("read")
-    if isinstance(read, ReadStage) and len(options.file_sizes or (0, 0)) > 1:
+    read = pipeline.first(ReadStage)
+    if read is not None and len(options.file_sizes or (0, 0)) > 1:
         yield from _files_at_once(read, len(options.file_sizes or ()))
-    if any(isinstance(stage, MAPS) for stage in pipeline.stages):
+    if any(stage.is_tuned for stage in pipeline.stages):
         yield _map_calls(pipeline)
         yield _pool(pipeline)
         yield from _vectorised(options)
     yield from _cache(options)
+    for index, stage in enumerate(pipeline.stages):
+        yield from (_field(index, stage, name, values) for name, values in stage.tuned_fields.items())
     yield _prefetch(pipeline)
 
 
@@ -136,15 +138,25 @@ def _files_at_once(read: ReadStage, files: int) -> Iterator[Knob]:
 
 
 def _map_calls(pipeline: PipelineOptions) -> Knob:
-    calls = {_word(stage.num_parallel_calls, "1") for stage in pipeline.stages if isinstance(stage, MAPS)}
+    calls = {_word(getattr(stage, "num_parallel_calls", None), "1") for stage in pipeline.stages if stage.is_tuned}
     now = calls.pop() if len(calls) == 1 else AS_IS
 
     def turn(document: Document, value: str) -> None:
         for stage in document["pipeline"]["stages"]:
-            if stage["stage"] in ("parse", "augment", "map"):
+            if STAGE_TYPES[stage["stage"]].is_tuned:
                 stage["num_parallel_calls"] = _number(value, "1")
 
     return Knob("map calls", now, _values(now, CALLS), turn)
+
+
+def _field(index: int, stage: Stage, name: str, values: Sequence[str]) -> Knob:
+    """Return the knob that tries other values of a field of a stage."""
+
+    def turn(document: Document, value: str) -> None:
+        document["pipeline"]["stages"][index][name] = json.loads(value)
+
+    now = json.dumps(stage.model_dump(mode="json")[name])
+    return Knob(f"{stage.stage} {name}", now, tuple(dict.fromkeys((now, *values))), turn)
 
 
 def _pool(pipeline: PipelineOptions) -> Knob:
@@ -174,7 +186,7 @@ def _prefetch(pipeline: PipelineOptions) -> Knob:
 def _vectorised(options: RunOptions) -> Iterator[Knob]:
     """Batch before the first map, so that each of them sees a whole batch at once; only next to each other do they swap."""
     kinds = [stage.stage for stage in options.pipeline.stages]
-    maps = [place for place, kind in enumerate(kinds) if kind in ("parse", "augment", "map")]
+    maps = [place for place, stage in enumerate(options.pipeline.stages) if stage.is_tuned]
     batch = kinds.index("batch") if "batch" in kinds else None
     if maps != list(range(maps[0], maps[0] + len(maps))) or batch not in (maps[-1] + 1, maps[0] - 1):
         return
@@ -183,7 +195,7 @@ def _vectorised(options: RunOptions) -> Iterator[Knob]:
         stages = document["pipeline"]["stages"]
         place = next(at for at, stage in enumerate(stages) if stage["stage"] == "batch")
         stage = stages.pop(place)
-        kept = [at for at, each in enumerate(stages) if each["stage"] in ("parse", "augment", "map")]
+        kept = [at for at, each in enumerate(stages) if STAGE_TYPES[each["stage"]].is_tuned]
         stages.insert(kept[0] if value == "batch" else kept[-1] + 1, stage)
 
     now = "batch" if batch < maps[0] else "example"
@@ -193,10 +205,8 @@ def _vectorised(options: RunOptions) -> Iterator[Knob]:
 def _cache(options: RunOptions) -> Iterator[Knob]:
     """Keep the records, or what parse makes of them, in memory; both before anything that is random."""
     stages = options.pipeline.stages
-    read = stages[0]
-    stored = any(stage.stage in ("cache", "snapshot", "save") for stage in stages)
-    is_random = isinstance(read, ReadStage) and (read.shuffle_files or read.mode == "sample")
-    is_cut = any(stage.stage in ("take", "random_shard") for stage in stages)  # no cache before it is read to its end
+    stored, is_random = any(stage.keeps for stage in stages), stages[0].mixes is not None
+    is_cut = any(stage.stops_early for stage in stages)  # no cache before it is read to its end
     if stored or is_random or is_cut or options.workload.kind == "generator":
         return
 

@@ -12,7 +12,7 @@ from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.stages.code import Code, assign_call
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, folder_code, read_lines
-from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Place, Remark, Stage
+from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Position, Remark, Stage
 from pipeline_lab.workloads.workload import PATH_BYTES, Workload, WorkloadSource, check_folder, class_by_class
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class AudioWorkload(Workload):
         stage = stages.first(BucketStage)
         return None if stage is None or file_sizes is None else clip_lengths.buckets_of(self, stage, file_sizes)
 
-    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+    def remarks(self, places: Sequence[Position]) -> Iterator[Remark]:
         return class_by_class(places) if self.data == "folder" else iter(())
 
     @property

@@ -13,7 +13,7 @@ from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.code import Code, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, read_lines
-from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Place, Remark, Weight
+from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Position, Remark, Weight
 from pipeline_lab.units import format_bytes, format_count
 from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload, WorkloadSource
 
@@ -144,7 +144,7 @@ class FeaturesWorkload(Workload):
             return replace(element, example_bytes=element.example_bytes + self.vector_bytes)
         return element
 
-    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+    def remarks(self, places: Sequence[Position]) -> Iterator[Remark]:
         """Say what its vectors cost where they are looked up, kept and shuffled."""
         found = next((place for place in places if place.stages[place.index].stage == "lookup"), None)
         if found is not None:
@@ -173,7 +173,7 @@ class FeaturesWorkload(Workload):
             sentence = f"The table of vectors takes {table} on disk, and as much memory while the job runs."
             yield Remark("table", Weight.FACT, where, sentence)
 
-    def _remarks_on_lookup(self, lookup: Place, places: Sequence[Place]) -> Iterator[Remark]:
+    def _remarks_on_lookup(self, lookup: Position, places: Sequence[Position]) -> Iterator[Remark]:
         for place, stage in zip(places[lookup.index + 1 :], lookup.after, strict=True):
             if stage.buffered or stage.keeps:
                 yield place.remark(

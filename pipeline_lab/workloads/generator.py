@@ -14,7 +14,7 @@ from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.code import Code, assign_call, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, ReadStage, read_lines
-from pipeline_lab.stages.stage import Place, Remark, Weight
+from pipeline_lab.stages.stage import Position, Remark, Weight
 from pipeline_lab.units import format_bytes
 from pipeline_lab.workloads.workload import Workload, WorkloadSource
 
@@ -111,7 +111,7 @@ class GeneratorWorkload(Workload):
     def record_bytes(self) -> int:
         return self.element_bytes
 
-    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+    def remarks(self, places: Sequence[Position]) -> Iterator[Remark]:
         """Say who had better make the examples: Python in line, its threads, or processes."""
         hand_over_ms = HAND_OVER_MS + HAND_OVER_MS_PER_MB * self.element_bytes / 1e6
         if self.producer == "threads" and self.example_ms > 0:

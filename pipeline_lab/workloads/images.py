@@ -15,7 +15,7 @@ from pipeline_lab.stages.code import Code, quote, wanted
 from pipeline_lab.stages.functions import AugmentStage, ViewsStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, folder_code, read_code, read_lines
-from pipeline_lab.stages.stage import CHANNELS, Element, Place, Remark
+from pipeline_lab.stages.stage import CHANNELS, Element, Position, Remark
 from pipeline_lab.workloads.workload import (
     PATH_BYTES,
     RECORD_FRAME_BYTES,
@@ -144,7 +144,7 @@ class ImagesWorkload(Workload):
     def apply(self, stage: str, element: Element) -> Element:
         return element.as_pixels(self.image_size, 1) if stage == "parse" else element
 
-    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+    def remarks(self, places: Sequence[Position]) -> Iterator[Remark]:
         return class_by_class(places) if self.data == "folder" else iter(())
 
 

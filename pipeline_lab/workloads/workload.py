@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.stage import Element, Place, Remark, Stage, Weight
+from pipeline_lab.stages.stage import Element, Position, Remark, Stage, Weight
 from pipeline_lab.units import format_count
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Workload(Options):
         """
         return None
 
-    def remarks(self, places: Sequence[Place]) -> Iterator[Remark]:
+    def remarks(self, places: Sequence[Position]) -> Iterator[Remark]:
         """Say what is worth knowing about it in a pipeline, of which the place of each stage is given."""
         yield from ()
 
@@ -231,7 +231,7 @@ def check_folder(data: str, folder: str | None) -> None:
         raise ValueError("TensorFlow takes *, ? and [ in a path for a pattern; name a folder without them")
 
 
-def class_by_class(places: Sequence[Place]) -> Iterator[Remark]:
+def class_by_class(places: Sequence[Position]) -> Iterator[Remark]:
     """Say what reading in order means where every class lies in a folder of its own, of a size that is not known yet."""
     stages = places[0].stages
     if stages[0].sizes_in_order(()) is None:

@@ -18,15 +18,8 @@ from pipeline_lab.workloads.workload import Workload
 
 Document = dict[str, Any]
 
-_BATCHES = ("batch", "bucket_by_sequence_length")
+_BATCHES = tuple(name for name, kind in STAGE_TYPES.items() if kind.makes_batches)
 """Stages that put examples into batches."""
-
-_AT_THE_END = {"prefetch": 1, "prefetch_to_device": 2}
-"""Stages that stay last when others are added, the higher one behind the lower."""
-
-
-_BEHIND = {"views": "parse"}
-"""Stages that have their place right behind another."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +77,11 @@ def remove_stage(draft: Draft, index: int) -> Draft:
 def add_stage(draft: Draft, kind: str) -> Draft:
     """Add a stage with its defaults: behind the one that it needs, else before a final prefetch, else at the end."""
     stages, keys = draft.stages, list(draft.stage_keys)
-    is_before_last = bool(stages) and _AT_THE_END.get(stages[-1]["stage"], 0) > _AT_THE_END.get(kind, 0)
+    new = STAGE_TYPES[kind]
+    is_before_last = bool(stages) and STAGE_TYPES[stages[-1]["stage"]].at_end > new.at_end
     place = len(stages) - 1 if is_before_last else len(stages)
-    if kind in _BEHIND:
-        place = next((at + 1 for at, stage in enumerate(stages) if stage["stage"] == _BEHIND[kind]), place)
+    if new.placed_after is not None:
+        place = next((at + 1 for at, stage in enumerate(stages) if stage["stage"] == new.placed_after), place)
     stages.insert(place, default_stage(kind))
     keys.insert(place, max(keys, default=-1) + 1)
     return draft.with_stages(stages, tuple(keys))
