@@ -1,5 +1,6 @@
 """CONTRIBUTING.md holds: its toy examples are added to a copy of the package by exactly its steps, and appear."""
 
+import ast
 import os
 import re
 import shutil
@@ -47,7 +48,8 @@ def add(block: Block, root: Path) -> None:
         return
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     if block.place == "among the imports":
-        above = max(n for n, line in enumerate(lines) if re.match(r"(from|import) |\)$", line) and n < 80)
+        body = ast.parse("".join(lines)).body
+        above = max((node.end_lineno or 1) - 1 for node in body if isinstance(node, ast.Import | ast.ImportFrom))
     else:
         name = block.place.removeprefix("in ")
         above = next(n for n, line in enumerate(lines) if re.match(rf"{name}\b", line))
