@@ -35,7 +35,7 @@ A log directory, a trace file and an archive of either count as runs too, of whi
 AnyJob: TypeAlias = "RunOptions | AnyRun | Callable[..., Any]"
 """What can run: options, a preset's name, a JSON file of options, or a run, which is repeated with its options.
 
-A function that returns a dataset is run as well, and a class as ``--workload`` takes it; both have to lie at the top of a
+A function that returns a dataset is run as well, and a class as ``--workload`` takes it; both must be at the top level of a
 Python file, from which another process imports them.
 """
 
@@ -70,7 +70,7 @@ def analyze(run: AnyRun, *, store: AnyStore = None) -> "Diagnosis":
 
 
 def run(job: AnyJob, store: AnyStore = None) -> "Run":
-    """Run one job to its end, in a process of its own; an interrupt cancels it.
+    """Run one job to its end, in its own process; an interrupt cancels it.
 
     Args:
         job: What to run.
@@ -114,7 +114,7 @@ def race(
     timeout_s: float | None = None,
     predicted_ratios: Sequence[float | None] | None = None,
 ) -> "Race":
-    """Race jobs against the first of them in one process of its own; an interrupt cancels the race.
+    """Race jobs against the first of them in one separate process; an interrupt cancels the race.
 
     Blocks of every arm run in random order until the answer is known or the budget is used up.
 
@@ -128,7 +128,7 @@ def race(
         fail_if_slower_percent: Race only until it is clear whether a candidate is slower by more than this.
         max_seconds: The race ends after this time, warm-up not counted; 600 if None.
         warmup_seconds: Time for the warm-up of an arm at most; 60 if None.
-        max_extra_load_percent: A round in which other programs used so much more of the cores than usual does not
+        max_extra_load_percent: A round in which other programs used this much more of the cores than usual does not
             count; 25 if None.
         alpha: Largest chance that any interval misses the truth; 0.05 if None.
         seed: Of the order of the arms; 0 if None.
@@ -139,7 +139,7 @@ def race(
         Each candidate's ratio to the baseline with its interval, and what was measured in every arm.
 
     Raises:
-        OptionsError: An arm cannot be found, or the race is not possible as it is asked for.
+        OptionsError: An arm cannot be found, or the race is not possible as requested.
         RunFailedError: The race failed; the text says why, and what it left is kept.
         TraceIncompleteError: It was cancelled before its first round was complete.
         StoreError: The store cannot be written.
@@ -240,7 +240,7 @@ def tune(
         ray: Address of the Ray cluster whose machines measure; this machine if None.
         gpus_per_trial: GPUs of a trial on a machine of the cluster; whole machines if None.
         block_steps: Measured steps of one arm in one round of a race; 10 if None.
-        pairs: Rounds of the last race, in which the winner meets the start; 30 if None.
+        pairs: Rounds of the last race, of the winner against the start; 30 if None.
         seed: Of the search; 0 if None.
 
     Returns:
@@ -302,7 +302,7 @@ def explain(
     Args:
         dataset: Yields batches; it is only read.
         step: What is done with each batch; None takes batches as fast as they come.
-        steps: Batches to take, beside a few before them and some to time pipeline and step apart.
+        steps: Batches to take, in addition to a few before them and some to time pipeline and step separately.
         store: Where to keep the recording, which is a run like any other.
         name: Of the run.
 
@@ -310,7 +310,7 @@ def explain(
         The diagnosis of the recording.
 
     Raises:
-        OptionsError: That is no dataset, or the number of steps is out of range.
+        OptionsError: It is not a dataset, or the number of steps is out of range.
         DataError: The dataset yields no batch.
         StoreError: The store cannot be written.
 
@@ -363,7 +363,7 @@ def _open_store(store: AnyStore) -> "RunStore":
 
 
 def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | RecordedRun":
-    """Return where a run lies, or what is known of it already."""
+    """Return where a run is, or what is already known about it."""
     from pipeline_lab.runs.record import RunRecord
     from pipeline_lab.runs.recordings import Run
     from pipeline_lab.runs.store import RunFolder, RunStore, find_path
@@ -373,7 +373,7 @@ def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | Recorded
     if isinstance(run, RunRecord):
         return _open_store(store).folder(run.id).path
     if isinstance(run, str | PathLike):
-        opened = _open_store(store)  # refuses what is no store
+        opened = _open_store(store)  # refuses anything but a store
         return find_path(run, opened if isinstance(store, RunStore) or store is None else opened.root)
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.comparison.recorded_runs import RecordedRun

@@ -29,11 +29,11 @@ class DataError(PipelineLabError):
 
 
 class UserCodeError(PipelineLabError):
-    """Code that the user brought along stopped a job."""
+    """The user's own code stopped a job."""
 
 
 class TraceReadError(PipelineLabError):
-    """A file is no profiler trace, or nothing in it can be read."""
+    """A file is not a profiler trace, or nothing in it can be read."""
 
 
 class TraceIncompleteError(PipelineLabError):
@@ -41,7 +41,7 @@ class TraceIncompleteError(PipelineLabError):
 
 
 class CaptureError(PipelineLabError):
-    """A job that is not ours cannot be recorded."""
+    """A job cannot be recorded."""
 
 
 class RunFailedError(PipelineLabError):
@@ -67,8 +67,8 @@ class ComparisonError(PipelineLabError):
 
 
 def closest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """Return the known name that looks most like a word; None if none of them is alike enough, 0 to 1."""
-    import difflib  # most commands meet no error
+    """Return the known name closest to a word; None if none is similar enough."""
+    import difflib  # few commands end in an error
 
     found = difflib.get_close_matches(word, list(known), 1, likeness)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""What lies in a folder that somebody named: its plain contents, and no more of them than any log has."""
+"""The files below a folder that the user named: plain files only, and no more than any log has."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ MAX_ENTRIES = 200_000
 
 
 def files_below(root: Path, error: type[PipelineLabError]) -> Iterator[Path]:
-    """Yield the files below a folder in the order of their names; linked folders and whatever is hidden are left out.
+    """Yield the files below a folder in the order of their names; linked folders and hidden entries are left out.
 
     Args:
         root: The folder.
@@ -28,5 +28,5 @@ def files_below(root: Path, error: type[PipelineLabError]) -> Iterator[Path]:
 
 
 def as_text(name: str) -> str:
-    """Return the name of a file or folder as text; what is no UTF-8 is replaced."""
+    """Return the name of a file or folder as text; invalid UTF-8 is replaced."""
     return name.encode("utf-8", "replace").decode()

@@ -32,7 +32,7 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
     Args:
         source: What was named.
         store: Where runs are.
-        own: A workload of the user's own; then presets are its own, and what is no file and no run is one of them.
+        own: A workload of the user's own; then presets are its own, and a name that is neither a file nor a run is one of them.
 
     Raises:
         OptionsError: There is none, or the run has no options to race.
@@ -54,12 +54,12 @@ def find_arm(source: ArmSource, store: RunStore, *, own: RunOptions | None = Non
         return with_preset(own, name)
     if not is_run:
         meant = did_you_mean(name, [preset.name for preset in presets])
-        raise OptionsError(f"{name[:80]!r} is no preset, no file and no run in {store.root}.{meant}")
+        raise OptionsError(f"{name[:80]!r} is not a preset, a file or a run in {store.root}.{meant}")
     return options_of_run(store, name)
 
 
 def options_of_run(store: RunStore, run_id: str) -> RunOptions:
-    """Return what a run was told, under the run's own name.
+    """Return the options of a run, under the run's own name.
 
     Raises:
         OptionsError: It has no options, or is a race itself.
@@ -69,7 +69,7 @@ def options_of_run(store: RunStore, run_id: str) -> RunOptions:
 
 
 def options_of_record(record: RunRecord) -> RunOptions:
-    """Return what a run was told, under its own name.
+    """Return the options of a run, under its own name.
 
     Raises:
         OptionsError: It has no options, or is a race itself.

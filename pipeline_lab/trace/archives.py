@@ -1,9 +1,8 @@
-"""Read a zip whose list of entries is lost, as when a download was cut off: entry by entry from its beginning.
+"""Unpack what users bring: gzip (cut short, damaged, nested), zip and tar, none of it trusted.
 
-Each entry stands behind a header of its own, which names it. A deflated one says itself where it ends; of a stored one
-the header has the length, unless the zip was written to a pipe.
-
-Unpack what users bring: gzip (cut short, damaged, twice), zip and tar, none of it trusted.
+A zip whose list of entries is missing, for example because a download was cut off, is read entry by entry from the
+start. Each entry follows its own header, which names it. A deflated entry marks its own end; for a stored entry the header
+gives the length, unless the zip was written to a pipe.
 """
 
 import gzip
@@ -30,19 +29,19 @@ _HEADER = struct.Struct("<4s2xHH8xLLHH")
 _ENCRYPTED, _LENGTH_FOLLOWS = 0x1, 0x8
 _STORED, _DEFLATED = 0, 8
 _LARGE = 0xFFFFFFFF
-"""Stands for a length that lies elsewhere, past 4 GiB."""
+"""Marks a length that is stored elsewhere, past 4 GiB."""
 _DESCRIPTOR_BYTES = 24
-"""The most that may stand between an entry and the next header."""
+"""The most bytes between an entry and the next header."""
 _BLOCK = 1 << 18
 
 EntryBytes = Iterator[bytes]
 
 
 def entries(file: BinaryIO) -> Iterator[tuple[str, EntryBytes]]:
-    """Yield name and content of each entry that can be read; a content has to be used up before the next entry.
+    """Yield name and content of each readable entry; consume a content before the next entry.
 
     Raises:
-        zlib.error: A content is damaged.
+        zlib.error: An entry is damaged.
     """
     at = 0
     while (header := _read_header(file, at)) is not None:
@@ -88,7 +87,7 @@ def _copy(file: BinaryIO, length: int, end: list[int]) -> EntryBytes:
 
 
 def _next_header(file: BinaryIO, at: int) -> int:
-    """Return where the next header begins: at once, or behind the lengths of the entry; else a place without one."""
+    """Return where the next header begins: here, or after the lengths of the entry; else a position without one."""
     file.seek(at)
     found = file.read(_DESCRIPTOR_BYTES + len(HEADER_MAGIC)).find(HEADER_MAGIC)
     return at + max(found, 0)
@@ -97,14 +96,14 @@ def _next_header(file: BinaryIO, at: int) -> int:
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", HEADER_MAGIC
 TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
 MAX_LAYERS = 3
-"""How often a file may be compressed over again."""
+"""How many layers of compression a file may have."""
 MAX_ENTRIES = 20_000
 MAX_DIRECTORY_BYTES = 8 << 20
 SPARE_BYTES = 64 << 20
 MAX_RATIO = 200
-"""A trace shrinks ten- to fortyfold; what grows more than this, and past `SPARE_BYTES`, is no trace."""
+"""A trace shrinks by a factor of 10 to 40; what grows more than this, and past `SPARE_BYTES`, is not a trace."""
 BLOCK = 1 << 18
-# What the standard library raises on damaged, encrypted or unheard-of archives; OSError stands apart.
+# What the standard library raises on damaged, encrypted or unknown archives; OSError is handled separately.
 UNPACKING_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, struct.error)
 
 
@@ -122,10 +121,10 @@ class Expanded:
 
 
 def expand(path: Path) -> Expanded:
-    """Map a file, decompressing it first if it is gzip; the disk holds what memory need not.
+    """Map a file, decompressing it first if it is gzip; the result is on disk, not in memory.
 
     Raises:
-        TraceReadError: It cannot be read, is empty, or grows beyond all reason.
+        TraceReadError: It cannot be read, is empty, or unpacks to too many bytes.
     """
     try:
         with path.open("rb") as file:
@@ -145,7 +144,7 @@ class Allowance:
         self._left -= count
         if self._left < 0:
             raise TraceReadError(
-                f"{self._name} unpacks to more than {MAX_RATIO} times its size; no trace does, so it is refused."
+                f"{self._name} unpacks to more than {MAX_RATIO} times its size, which no trace does; it is refused."
             )
 
 
@@ -180,7 +179,7 @@ def _gunzip(packed: BinaryIO, plain: IO[bytes], allowance: Allowance) -> str:
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether a file is a zip or a tar, the latter maybe compressed."""
+    """Say whether a file is a zip or a tar file; the tar may be compressed."""
     needed = TAR_MAGIC_AT + len(TAR_MAGIC)
     with suppress(OSError), path.open("rb") as file:
         head = file.read(needed)
@@ -199,8 +198,8 @@ def unpack(path: Path, folder: Path) -> str:
         Why only a part could be unpacked, as a sentence, or nothing.
 
     Raises:
-        TraceReadError: It is damaged from the start, or tries what no archive of traces does: names that lead out of
-            the folder, links, more than `MAX_ENTRIES` entries, or growth beyond all reason.
+        TraceReadError: It is damaged from the start, or does what no archive of traces does: names that lead out of
+            the folder, links, more than `MAX_ENTRIES` entries, or too many bytes.
     """
     allowance = Allowance(path.name, path.stat().st_size)
     try:
@@ -210,7 +209,7 @@ def unpack(path: Path, folder: Path) -> str:
             file.seek(0)
             return _unpack_tar(file, path.name, folder, allowance)
     except UNPACKING_ERRORS as error:
-        raise TraceReadError(f"{path.name} is no archive that can be unpacked ({error}); pack it again.") from error
+        raise TraceReadError(f"{path.name} cannot be unpacked ({error}); create the archive again.") from error
     except OSError as error:
         raise TraceReadError(f"{path.name} cannot be unpacked: {error.strerror or error}.") from error
 
@@ -230,7 +229,7 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
         for entry in entries:
             if stat.S_ISLNK(entry.external_attr >> 16):
                 raise _is_link(name, entry.filename)
-            if not entry.filename:  # which Python's own messages about an entry do not survive
+            if not entry.filename:  # Python's own messages fail on such an entry
                 raise TraceReadError(f"{name} holds an entry without a name; pack it again.")
             target = _target(folder, entry.filename, name)
             if not entry.filename.endswith("/"):
@@ -243,8 +242,8 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
 
 
 def _salvage_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -> str:
-    """Unpack what stands before the place where a zip was cut off."""
-    cut = f"{name} is cut off: its list of entries is missing, and of the last entry maybe the end."
+    """Unpack the entries before the point where a zip was cut off."""
+    cut = f"{name} is cut off: its list of entries is missing, and its last entry may be incomplete."
     try:
         for count, (entry, content) in enumerate(entries(file)):
             if count >= MAX_ENTRIES:
@@ -258,9 +257,9 @@ def _salvage_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) 
 
 
 def _unless_nothing(cut: str, name: str, folder: Path) -> str:
-    """Return why only a part was unpacked, unless there is no part at all."""
+    """Return why only a part was unpacked, unless nothing was."""
     if cut and not any(folder.iterdir()):
-        raise TraceReadError(f"{name} is damaged so that nothing can be unpacked; copy it again.")
+        raise TraceReadError(f"{name} is damaged, and nothing in it can be unpacked; copy it again.")
     return cut
 
 
@@ -329,7 +328,9 @@ def _write(blocks: Iterator[bytes], target: Path, allowance: Allowance) -> None:
 
 
 def _is_link(archive: str, entry: str) -> TraceReadError:
-    return TraceReadError(f"{archive} contains a link ({entry[:80]!r}), which may lead anywhere; pack plain files.")
+    return TraceReadError(
+        f"{archive} contains a link ({entry[:80]!r}), which may lead anywhere; pack regular files only."
+    )
 
 
 def _too_many(archive: str) -> TraceReadError:

@@ -1,4 +1,4 @@
-"""Read a ``trace.json`` as TensorFlow 2.2 to 2.8 and JAX write it beside or instead of an XSpace.
+"""Read a ``trace.json`` as TensorFlow 2.2 to 2.8 and JAX write it next to or instead of an XSpace.
 
 This is the Chrome trace format: times are microseconds (whatever ``displayTimeUnit`` says), processes are planes,
 threads are lines, ``name`` is the short name of an event and ``args.long_name`` the full one, ids are text, and events
@@ -33,14 +33,14 @@ QUOTE, BACKSLASH, OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = 0x22, 0
 MAX_OBJECT = 1 << 20
 """Bytes that one event may take."""
 
-# What `find_objects` keeps between calls: where to go on, bytes looked at in vain that it may still spend, bytes lost,
-# and where the first of them stands (-1 if none is).
+# What `find_objects` keeps between calls: where to continue, how many bytes it may still scan without success, bytes lost,
+# and the position of the first lost byte (-1 if there is none).
 AT, PATIENCE, LOST, FIRST_LOST, STATE_COLUMNS = range(5)
 
 
 @compiled
 def object_end(data: ByteArray, at: int, stop: int) -> int:
-    """Return the position behind the object or array that begins at ``at``; `DAMAGED` if it does not end."""
+    """Return the position after the object or array that begins at ``at``; `DAMAGED` if it does not end."""
     depth, in_string = 0, False
     while at < stop:
         byte = data[at]
@@ -62,14 +62,14 @@ def object_end(data: ByteArray, at: int, stop: int) -> int:
 
 @compiled
 def find_objects(data: ByteArray, bounds: Int64Array, state: Int64Array) -> int:
-    """Find the next objects that lie side by side.
+    """Find the next adjacent objects.
 
-    An object that does not end is damage: the search goes on behind its first brace, as far as patience lasts.
+    An object that does not end is damage: the search continues after its first brace, within its limit of scanned bytes.
 
     Args:
         data: The file.
         bounds: Filled with begin and end of each object, shape (n, 2).
-        state: Where to go on, shape (STATE_COLUMNS,); changed.
+        state: Where to continue, shape (STATE_COLUMNS,); changed.
 
     Returns:
         How many were found; fewer than ``len(bounds)`` at the end of the file.
@@ -114,7 +114,7 @@ BATCH = 256
 """Events parsed in one go."""
 HEAD = 1 << 16
 LOOKS_PER_BYTE = 16
-"""Bytes that may be looked at per byte of the file in search of events behind damage."""
+"""Bytes that may be scanned per byte of the file in search of events after damage."""
 
 _DECODER = json.JSONDecoder(strict=False)
 _FIRST_HALF, _SECOND_HALF = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -137,12 +137,12 @@ class JsonEvents:
 
     @property
     def bytes_lost(self) -> int:
-        """Bytes met so far that are no events."""
+        """Bytes so far that are not events."""
         return int(self._state[LOST])
 
     @property
     def first_lost(self) -> int:
-        """Where the first of them lies, -1 without any."""
+        """Position of the first of them, -1 if there is none."""
         return int(self._state[FIRST_LOST])
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
@@ -161,7 +161,7 @@ class JsonEvents:
                 break
 
     def _go_on_inside(self, at: int, end: int) -> None:
-        """Search again behind the first brace of what is no JSON: a lost quote joins events that are sound."""
+        """Search again after the first brace of invalid JSON: a lost quote joins intact events."""
         self._state[AT] = at + 1
         self._state[PATIENCE] -= end - at
         note_lost(self._state, at, at + 1)
@@ -277,7 +277,7 @@ def _begin_of_events(head: bytes) -> int:
 
 
 def _salvaged(trace: Trace, events: JsonEvents) -> Trace:
-    where = f"{format_bytes(events.bytes_lost)} from byte {events.first_lost:,} on are no events"
+    where = f"{format_bytes(events.bytes_lost)} from byte {events.first_lost:,} on are not events"
     return replace(
         trace, salvage=Salvage(events.bytes_lost, trace.event_count, f"{where}; the file is damaged or cut off.")
     )

@@ -42,7 +42,7 @@ def write_events(traces: Iterable[Trace], output: Path) -> int:
     """Write all events to ``output``, in the format of its ending; return how many there were.
 
     Raises:
-        TraceReadError: The ending is none of `ENDINGS`, or the file cannot be written.
+        TraceReadError: The ending is not in `ENDINGS`, or the file cannot be written.
     """
     if not output.name.endswith(ENDINGS):
         raise TraceReadError(f"{output.name}: events are written as {', '.join(ENDINGS)}; choose one of these endings.")
@@ -103,7 +103,7 @@ def _write_parquet(traces: Iterable[Trace], file: IO[bytes]) -> int:
 
 
 def _write_chrome(traces: Iterable[Trace], file: Out) -> int:
-    """Write the Chrome trace format; traces that say when they began lie on one axis."""
+    """Write the Chrome trace format; traces with a known start share one axis."""
     file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
     events, process = 0, 0
     origin: int | None = None
@@ -156,7 +156,7 @@ def _microseconds(nanoseconds: int) -> str:
 
 @contextmanager
 def _replacing(output: Path) -> Iterator[IO[bytes]]:
-    """Write beside ``output`` and put it there when it is whole."""
+    """Write next to ``output`` and move it there when it is complete."""
     handle, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
     try:
         with os.fdopen(handle, "wb") as file:

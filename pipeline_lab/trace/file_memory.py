@@ -1,7 +1,8 @@
-"""What reading a file costs: bytes that are mapped and not copied, a budget for what is made of them, and room on disk.
+"""What reading a file may cost: bytes that are mapped and not copied, a memory budget, and temporary files on disk.
 
-A sound trace stays far below its budget; a hostile one is refused before memory is taken. Temporary files have no name and are gone with the last use of
-them. They lie in ``TMPDIR``, or else in ``/var/tmp``, which is kept on disk where ``/tmp`` may be memory.
+A valid trace stays far below its budget; a hostile one is refused before memory is allocated. Temporary files have no name
+and disappear with their last use. They are in ``TMPDIR``, else in ``/var/tmp``, which is on disk where ``/tmp`` may be
+memory.
 """
 
 import mmap
@@ -41,13 +42,13 @@ class MemoryBudget:
         """Reserve memory for ``count`` things.
 
         Raises:
-            TraceReadError: They do not fit; no profiler writes so many so small ones.
+            TraceReadError: They do not fit; no profiler writes that many.
         """
         self._left -= count * bytes_each
         if self._left < 0:
             raise TraceReadError(
-                f"{self._name} claims to hold more {what} than a profiler puts into a file of its size; "
-                "it is no sound trace, so record it again."
+                f"{self._name} claims to hold more {what} than a profiler writes into a file of its size; "
+                "it is damaged or not a trace, so record it again."
             )
 
 
@@ -78,7 +79,7 @@ def map_file(file: BinaryIO, name: str) -> ByteArray:
 def release_pages(data: NDArray[np.generic]) -> None:
     """Let the system take back the pages of a mapped file that a scan has touched; reading brings them back.
 
-    An array that lies in memory stays there.
+    An array in memory stays there.
     """
     base: object = data.base
     mapped = base.obj if isinstance(base, memoryview) else None
@@ -115,14 +116,14 @@ def empty_on_disk(count: int, kind: type[Number]) -> NDArray[Number]:
             _reserve(file.fileno(), size_bytes)
         except OSError as error:
             raise TraceReadError(
-                f"The trace needs {format_bytes(size_bytes)} in {scratch_folder()}, which cannot be had "
+                f"The trace needs {format_bytes(size_bytes)} in {scratch_folder()}, which is not available "
                 f"({error.strerror}); free some space there, or name another folder in TMPDIR."
             ) from error
         return np.frombuffer(mmap.mmap(file.fileno(), size_bytes), kind)
 
 
 def _reserve(handle: int, size_bytes: int) -> None:
-    """Take the disk's space at once: a write into a mapped file finds no other way to say that the disk is full."""
+    """Take the disk's space at once: a write into a mapped file cannot report a full disk."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, size_bytes)
     else:

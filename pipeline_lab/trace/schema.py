@@ -1,7 +1,7 @@
 """What a trace is, whatever file it came from: planes, lines, events as columns.
 
 Times are int64 nanoseconds since the trace's own origin; where the capture says when that was, ``origin_epoch_ns``
-holds it and several windows of a run can be put on one axis. Stats stay encoded until somebody asks for one.
+holds it and several windows of a run can be put on one axis. Stats stay encoded until one is needed.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Find the traces in whatever the user points at: a file, a session folder, a log directory, a run, an archive.
 
 Finding is cheap and reads no events; a reader is loaded when a file of its kind is read. What one host recorded in one
-window counts once: of several files the raw trace comes before what was made from it, which is read where nothing in the
-raw one can be.
+window counts once: the raw trace is preferred over files that were made from it, which are read only if the raw one
+cannot be.
 """
 
 import contextlib
@@ -50,8 +50,8 @@ class TraceFile:
         window: Name of the session folder, with the folder of the run before it where a log directory holds several;
             empty for a lone file.
         host: The host as the file's name has it.
-        size_bytes: Length of the file as it lies there, maybe compressed.
-        others: Files of the same host and window that stand in for it, best first.
+        size_bytes: Length of the file on disk, possibly compressed.
+        others: Files of the same host and window to read instead if needed, best first.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class TraceFile:
     others: tuple["TraceFile", ...] = ()
 
     def read(self) -> Trace:
-        """Read the capture; where nothing in the file can be read, the next one that stands in for it.
+        """Read the capture; if nothing in the file can be read, read the next of the others.
 
         Raises:
             TraceReadError: Nothing can be read in any of them.
@@ -106,13 +106,13 @@ class TraceFile:
 
 
 def session_file(path: Path) -> TraceFile:
-    """Return the raw trace that lies in a session's folder, as ``<window>/<host>.xplane.pb``."""
+    """Return the raw trace in a session's folder, such as ``<window>/<host>.xplane.pb``."""
     host = path.name.removesuffix(".xplane.pb")
     return TraceFile(path, FileKind.XPLANE, path.parent.name, host, path.stat().st_size)
 
 
 def classify(path: Path) -> tuple[FileKind, str] | None:
-    """Return kind and host by a file's name, None if it is no trace's."""
+    """Return kind and host by a file's name, None if it is not a trace's name."""
     for pattern, kind in _ENDINGS:
         match = pattern.fullmatch(path.name)
         if match:
@@ -157,7 +157,7 @@ class TraceSource:
 
     Attributes:
         path: What the user pointed at.
-        root: Where it lies unpacked; the path itself if it is no archive.
+        root: The unpacked folder; the path itself if it is not an archive.
         kind: What it is.
         files: The captures, by window and host.
         derived: Files that hold TensorFlow's own step table and verdict.
@@ -190,7 +190,7 @@ class SearchRoot:
 
     Attributes:
         root: The folder.
-        window: Name for what lies directly in it: that of the archive it came from, empty without one.
+        window: Window name for files directly in it: that of the archive it came from, else empty.
     """
 
     root: Path
@@ -198,10 +198,10 @@ class SearchRoot:
 
 
 def look_at_file(path: Path) -> TraceSource:
-    """Take a lone file for what its name says.
+    """Classify a single file by its name.
 
     Raises:
-        TraceReadError: It is one of TensorBoard's that holds no profile.
+        TraceReadError: It is a TensorBoard file without a profile.
     """
     if derived.is_derived(path.name):
         return TraceSource(path, path, SourceKind.DERIVED, (), (path,))
@@ -255,7 +255,7 @@ def _window(folder: Path) -> str:
 
 
 def _choose(files: Iterable[TraceFile]) -> tuple[TraceFile, ...]:
-    """Take the best file of each window and host, with the others to stand in for it."""
+    """Take the best file of each window and host, with the others as substitutes."""
     found: dict[tuple[str, str], list[TraceFile]] = {}
     for file in sorted(files, key=lambda file: (file.window, file.host, _ORDER[file.kind], file.path.name)):
         found.setdefault((file.window, file.host), []).append(file)
@@ -284,7 +284,7 @@ def find_traces(path: Path) -> Iterator[TraceSource]:
     """Find the traces at ``path``; an archive stays unpacked until the context ends.
 
     Raises:
-        TraceReadError: There is nothing that could be a trace; the sentence says what there is instead.
+        TraceReadError: There is nothing that could be a trace; the text says what is there instead.
     """
     if not path.exists():
         raise TraceReadError(f"{path} does not exist.")
@@ -301,12 +301,12 @@ def find_traces(path: Path) -> Iterator[TraceSource]:
 
 
 def _archives_in(folder: Path) -> list[Path]:
-    """Return the archives that lie directly in a folder, as where several files were uploaded together."""
+    """Return the archives directly in a folder, for example several uploaded files."""
     return [path for path in sorted(folder.iterdir()) if _ARCHIVE.fullmatch(path.name) and is_archive(path)]
 
 
 def _unpack_all(archives: list[Path], scratch: Path, *, alone: bool) -> tuple[list[SearchRoot], list[str]]:
-    """Unpack each archive into a folder of its own; one of several that cannot be unpacked is told of."""
+    """Unpack each archive into its own folder; if one of several cannot be unpacked, note why."""
     places, problems = [], []
     for number, archive in enumerate(archives):
         folder = scratch / str(number)
@@ -326,7 +326,7 @@ def _unpack_all(archives: list[Path], scratch: Path, *, alone: bool) -> tuple[li
 def open_traces(path: Path) -> Iterator[Trace]:
     """Read the traces at ``path`` one after another, by window and host; each may be dropped before the next.
 
-    Of several files one that cannot be read gives a trace without planes whose ``salvage`` says why.
+    If one of several files cannot be read, it gives a trace without planes whose ``salvage`` says why.
 
     Raises:
         TraceReadError: There is nothing that can be read.

@@ -2,7 +2,7 @@
 
 ``data`` is the whole file as uint8; ``at``, ``begin`` and ``stop`` are positions in it. Every read is checked against
 ``stop``, no length from the file is trusted, and nothing here allocates: callers count first, then pass arrays.
-A position of -1 means that the bytes make no sense.
+A position of -1 means that the bytes are invalid.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ DAMAGED = -1
 
 @compiled
 def read_varint(data: ByteArray, at: int, stop: int) -> tuple[int, int]:
-    """Return the number at ``at`` (wrapped to int64) and the position behind it."""
+    """Return the number at ``at`` (wrapped to int64) and the position after it."""
     if at < stop and data[at] < 0x80:
         return int(np.int64(data[at])), at + 1
     value = np.uint64(0)
@@ -46,7 +46,7 @@ def read_fixed(data: ByteArray, at: int, width: int) -> int:
 
 @compiled
 def read_field(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
-    """Return number, wire type, value and the position behind the field at ``at``.
+    """Return number, wire type, value and the position after the field at ``at``.
 
     The value of a chunk is its length: its bytes are ``[next - value, next)``.
     """
@@ -70,7 +70,7 @@ def read_field(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]
 
 @compiled
 def is_short_chunk(data: ByteArray, at: int, stop: int, tag: int) -> bool:
-    """Say whether a chunk of that tag lies at ``at`` whose length is a single byte: its bytes begin at ``at + 2``.
+    """Say whether there is a chunk of that tag at ``at`` whose length is a single byte: its bytes begin at ``at + 2``.
 
     Nearly all events and stats are such chunks, and `read_field` takes several times as long.
     """

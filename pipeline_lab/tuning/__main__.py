@@ -22,7 +22,7 @@ from pipeline_lab.tuning.search_result import read_tuning
 
 @dataclass
 class StopSigns:
-    """Everything that asks a search to stop: a signal, the cancel flag, a folder that somebody deleted."""
+    """Everything that asks a search to stop: a signal, the cancel flag, a deleted folder."""
 
     folder: RunFolder
     terminated: bool = False
@@ -46,7 +46,7 @@ def main() -> None:
     signs = StopSigns(folder)
     signs.listen()
     ending = _bring_to_its_end(folder, signs)
-    _keep_source(folder)  # before the end: who sees it also sees the winner's source
+    _keep_source(folder)  # before the end, so that a finished search always has its source
     end_run(folder, ending.state, ending.reason, ending.exit_code)
 
 

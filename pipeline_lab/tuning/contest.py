@@ -1,6 +1,6 @@
-"""What every search does, whoever proposes: run a configuration by itself, race some, let the winner meet the start.
+"""What every search does, whatever proposes: run a configuration alone, race several, race the winner against the start.
 
-Races decide who wins. What the winner gained is measured against the start in a race of its own.
+Races decide which configuration wins. A separate race measures what the winner gained over the start.
 """
 
 import math
@@ -30,11 +30,11 @@ MOST_CANDIDATES = 7
 
 @dataclass(frozen=True)
 class Challenger:
-    """What meets the leader.
+    """What races the leader.
 
     Attributes:
         options: What runs.
-        predicted: Its time over the leader's as the model has it; None where it was not asked.
+        predicted: Its time over the leader's as the model has it; None if there is no prediction.
     """
 
     options: RunOptions
@@ -55,7 +55,7 @@ class Met:
 
 
 class Meeting:
-    """Lets configurations meet; names stand for them."""
+    """Races configurations, which are given by name."""
 
     def __init__(self, options: TuneOptions, trials: Trials, store: RunStore, budget: TimeBudget) -> None:
         self._options, self._trials, self._store, self._budget = options, trials, store, budget
@@ -149,7 +149,7 @@ class Meeting:
 
 
 def _divide(candidates: Mapping[str, Challenger], machines: int) -> list[dict[str, Challenger]]:
-    """Deal the candidates out, so that each machine gets good and less good ones."""
+    """Distribute the candidates so that each machine gets good and less good ones."""
     groups = max(math.ceil(len(candidates) / MOST_CANDIDATES), min(machines, len(candidates)))
     names = list(candidates)
     return [{name: candidates[name] for name in names[first::groups]} for first in range(groups)]
@@ -173,7 +173,7 @@ PROFILE_SHARE = 1 / 20
 
 
 class Contest:
-    """Configurations of one search, what is known of them, and the one that leads."""
+    """The configurations of one search, what is known about them, and the current leader."""
 
     def __init__(self, options: TuneOptions, trials: Trials, history: History, store: RunStore) -> None:
         self.options, self.trials, self.history, self.store = options, trials, history, store
@@ -207,7 +207,7 @@ class Contest:
         return self.budget.most_arms < 2
 
     def run_alone(self, configuration: Configuration) -> RunFolder:
-        """Run a configuration by itself, with calibration and profile windows.
+        """Run a configuration alone, with calibration and profile windows.
 
         Raises:
             RunFailedError: It failed; the text says why.
@@ -305,7 +305,7 @@ class Contest:
             reason: Why, as a sentence.
             ratio: Of the challenger's time to the start's, where they met.
             race: The run that holds that race.
-            challenger: Who met the start; the leader where nobody did.
+            challenger: What raced the start; the leader if nothing did.
         """
         challenger = challenger or self.best
         predicted = self.expected_ratio(challenger.name, START)
@@ -326,7 +326,7 @@ class Contest:
         )
 
     def expected_ratio(self, name: str, leader: str) -> float | None:
-        """Return the ratio of two configurations' times as the model had it; None if it was not asked of both."""
+        """Return the ratio of two configurations' times as the model predicted it; None if one has no prediction."""
         one, other = self.promised.get(name), self.promised.get(leader)
         return None if one is None or other is None else one / other
 

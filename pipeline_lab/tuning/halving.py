@@ -1,7 +1,7 @@
-"""Successive halving by races: which arms meet, which are dropped, and who leads.
+"""Successive halving by races: which arms race, which are dropped, and which leads.
 
 Every race includes the leader, so that ratios to it are comparable where several machines share the candidates of one
-round. After a round an arm is out when its interval says so: even its lowest ratio lies above the highest of some other
+round. After a round an arm is out when its interval says so: even its lowest ratio is above the highest of some other
 arm. Of what is left the better half goes on to a longer race, until one arm is left or the last race is over. What is
 closer to the best than what matters counts as fast as it, and of such arms the cheaper ones are the better half.
 """
@@ -63,11 +63,11 @@ class ArmVerdict:
 
 
 RunRace: TypeAlias = Callable[[str, Sequence[str], int], Mapping[str, Ratio | None]]
-"""Races a leader against candidates over so many pairs; None for a candidate that did not run."""
+"""Races a leader against candidates over a number of pairs; None for a candidate that did not run."""
 ReportRace: TypeAlias = Callable[[int, str, Sequence[ArmVerdict]], None]
-"""Told after each race: number of the rung, the leader that was raced against, what became of every arm."""
+"""Called after each race: number of the rung, the leader that was raced against, what became of every arm."""
 ArmCost: TypeAlias = Callable[[str], tuple[float, ...]]
-"""What an arm costs beside its time; compared from left to right."""
+"""What an arm costs besides its time; compared from left to right."""
 
 
 def halve(
@@ -109,7 +109,7 @@ def judge_arms(
     """Say what becomes of every arm of a race, the new leader first, then by their promise.
 
     Args:
-        leader: Whom the ratios are against.
+        leader: The arm that ratios are relative to.
         found: Ratio of every other arm, None where it failed.
         cost: Decides among arms that are equally fast.
         margin: Smallest relative difference that matters.

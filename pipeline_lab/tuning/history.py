@@ -17,14 +17,14 @@ from pipeline_lab.tuning.space import START
 
 @dataclass(frozen=True)
 class Profiled:
-    """A configuration was run by itself and asked what could be better.
+    """A configuration was run alone to find what could be better.
 
     Attributes:
         configuration: Its name.
         run: The run; empty if it could not be measured.
         step_ms: Time of its step; None where the model has no answer.
         ceiling: How many times faster it could become by its input alone (T / G).
-        binds: What its step time hangs on.
+        binds: What limits its step time.
         sentence: In words.
     """
 
@@ -44,7 +44,7 @@ class Pick:
     Attributes:
         configuration: Its name.
         options: Its document.
-        step_ms: What the model says, None where it was not asked.
+        step_ms: What the model predicts, None without a prediction.
         memory_bytes, threads: What it costs, None likewise.
     """
 
@@ -83,7 +83,7 @@ class RacedArm:
         configuration: Its name.
         fate: What became of it; see :class:`pipeline_lab.tuning.halving.Fate`.
         ratio, low, high: Of its time to the leader's; None if it did not run, or nothing is excluded.
-        predicted: The same ratio as the model had it; None where it was not asked.
+        predicted: The same ratio as predicted; None without a prediction.
     """
 
     configuration: str
@@ -96,12 +96,12 @@ class RacedArm:
 
 @dataclass(frozen=True)
 class Raced:
-    """Arms met.
+    """Arms raced.
 
     Attributes:
         round: Of the proposal.
         races: The runs that hold the races; several where machines shared the candidates.
-        leader: Whom the ratios are against.
+        leader: The configuration that ratios are relative to.
         pairs: At most.
         standings: The new leader first.
     """
@@ -124,14 +124,14 @@ class Ended:
 
     Attributes:
         winner: Name of the configuration; ``start`` where nothing was better.
-        ratio, low, high: Time of the challenger over the start's, from a race of the two; None where they did not meet.
+        ratio, low, high: Time of the challenger over the start's, from a race of the two; None if they did not race.
             An end of the interval is None as well while nothing is excluded.
         race: That race, or empty.
-        predicted: The ratio as the model had it before; None where it was not asked.
+        predicted: The ratio as predicted before; None where it was not asked.
         configurations: How many were measured.
-        spent_s: What the trials took of the budget; of those that ran side by side the mean.
+        spent_s: What the trials took of the budget; the mean of those that ran at the same time.
         sentence: Why it ended, in words.
-        challenger: Who led before it met the start, or was to meet it; the winner, unless the start stays.
+        challenger: What led before the race against the start; the winner, unless the start stays.
     """
 
     kind: ClassVar[str] = "ended"
@@ -158,12 +158,12 @@ _PARTS: dict[str, type[Pick | RacedArm]] = {"picks": Pick, "standings": RacedArm
 
 
 def has_raced(steps: Sequence[SearchStep], configuration: str) -> bool:
-    """Say whether a configuration met another one in a search; the first choice of the model leads without that."""
+    """Say whether a configuration raced another one; the model's first choice leads without a race."""
     return any(configuration in _met(step) for step in steps)
 
 
 def _met(step: SearchStep) -> set[str]:
-    """Return the configurations that ran in a race; one that is left alone, as the others break, has met nobody."""
+    """Return the configurations that ran in a race; one whose opponents all failed has raced nothing."""
     if isinstance(step, Raced):
         ran = {each.configuration for each in step.standings if each.ratio is not None}
         return ran if len(ran) > 1 else set()
@@ -223,7 +223,7 @@ class RankedConfiguration:
         configuration: Its name.
         fate: What became of it in its last race.
         ratio, low, high: From its last race, through the leaders of the races before; None if it did not run.
-        predicted: As the model had it; None where it was not asked.
+        predicted: As predicted; None without a prediction.
     """
 
     configuration: str
@@ -234,7 +234,7 @@ class RankedConfiguration:
     predicted: float | None
 
     def scaled(self, measured: float, expected: float | None) -> "RankedConfiguration":
-        """Return the place on a scale on which its reference stands elsewhere."""
+        """Return the same on a scale with another reference."""
         ratio, low, high = (None if each is None else each * measured for each in (self.ratio, self.low, self.high))
         predicted = None if self.predicted is None or expected is None else self.predicted * expected
         return replace(self, ratio=ratio, low=low, high=high, predicted=predicted)
@@ -245,7 +245,7 @@ class Ranking:
     """All of them.
 
     Attributes:
-        reference: The configuration whose time is 1: the start where one met it, else the one that led first.
+        reference: The configuration whose time is 1: the start if one raced it, else the one that led first.
         rows: The one that leads, then the fastest first, those that did not run last.
     """
 
@@ -277,7 +277,7 @@ def _chain(raced: Sequence[Raced]) -> dict[str, RankedConfiguration]:
 
 
 def _over_the_start(found: dict[str, RankedConfiguration], ended: Ended) -> dict[str, RankedConfiguration]:
-    """Return places over the start's time, through the one that met it."""
+    """Return places over the start's time, through the one that raced it."""
     assert ended.ratio is not None
     met = RankedConfiguration(ended.challenger, Fate.LEADS, ended.ratio, ended.low, ended.high, ended.predicted)
     start = RankedConfiguration(START, Fate.BEHIND, 1.0, 1.0, 1.0, 1.0)

@@ -25,7 +25,7 @@ SEEDS = range(8)
 SLACK = 0.02
 """Mixing that is worse by no more than this is not worse to train on."""
 ERRORS = 2.0
-"""Standard errors of the difference, over the seeds, that are no difference either."""
+"""Standard errors of the difference, over the seeds, that do not count as a difference."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Limits:
     """What must be respected.
 
     Attributes:
-        memory_bytes: Buffers and caches may hold this much; None if nobody knows what is free.
+        memory_bytes: Buffers and caches may hold this much; None if unknown.
         threads: So many may read and map at once; None for any number.
     """
 
@@ -58,7 +58,7 @@ class SamplingLimit:
         Args:
             start: What nothing may be worse than.
             records: Records of each file, shape (files,); None if they are unknown.
-            cores: Of the machine that reads: tf.data chooses by them how many files to open where nobody says.
+            cores: Of the machine that reads: by default tf.data chooses from them how many files to open.
         """
         self._records, self._cores = records, cores
         self._start_steps = self._steps(start.pipeline)
@@ -66,7 +66,7 @@ class SamplingLimit:
         self._known: dict[tuple[tuple[Step, ...], int], bool] = {}
 
     def is_worse(self, options: RunOptions) -> bool:
-        """Say whether a pipeline mixes worse; one that reads in another order counts as worse where nobody can tell."""
+        """Say whether a pipeline mixes worse; one that reads in another order counts as worse if its mixing is unknown."""
         steps = self._steps(options.pipeline)
         if steps == self._start_steps:
             return False
@@ -83,7 +83,7 @@ class SamplingLimit:
         return order_steps(pipeline, 0 if self._records is None else len(self._records), self._cores)
 
     def _mixing(self, options: RunOptions) -> FloatArray | None:
-        """Return how badly a pipeline mixes, shape (seeds, numbers); None if it cannot be told.
+        """Return how badly a pipeline mixes, shape (seeds, numbers); None if unknown.
 
         Each number is 0 at its best, and NaN where too few examples are read to say.
         """
@@ -105,7 +105,7 @@ class SamplingLimit:
 
 
 def mixes_worse(start: FloatArray, other: FloatArray) -> bool:
-    """Say whether one pipeline mixes worse than another by what both allow to be told.
+    """Say whether one pipeline mixes worse than another, by what is known of both.
 
     Args:
         start, other: How badly each mixes, shape (seeds, numbers); NaN where the data are too few to say. What is known of
@@ -213,7 +213,7 @@ def measure_recorded(folder: RunFolder) -> Measured | Unavailable:
 
 @dataclass(frozen=True)
 class SearchModel:
-    """How to measure and to predict; tests put a world of their own here."""
+    """How to measure and to predict; tests replace it."""
 
     measure: Callable[[RunFolder], Measured | Unavailable] = measure_recorded
     predict: Callable[[Measured, RunOptions], Prediction | Unavailable] = predict

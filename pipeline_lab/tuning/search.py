@@ -1,7 +1,7 @@
-"""One search, from its first run to its last race, whoever proposes.
+"""One search, from its first run to its last race.
 
-The model is followed where it can predict: profile the leader, predict the whole space, race what is near the best, go on from the winner. Where it cannot,
-Optuna explores.
+Where the model can predict, the search follows it: profile the leader, predict the whole space, race what is near the
+best, continue from the winner. Where it cannot, Optuna explores.
 """
 
 import math
@@ -132,7 +132,7 @@ class Climb:
         arms = contest.budget.most_arms - (contest.best is not contest.space.start)
         chosen = pick(
             worthwhile, min(MOST_PICKS, contest.room, max(1, arms))
-        )  # one can meet the start without a race before
+        )  # a single one can race the start directly
         leader = contest.best.name
         for one in chosen:
             contest.promised[one.configuration.name] = contest.promised[leader] * one.step_ms / now.step_ms
@@ -154,10 +154,10 @@ def _describe(one: Predicted) -> Pick:
 
 
 BATCH = 3
-"""Configurations of a round, beside the leader."""
+"""Configurations of a round, besides the leader."""
 RUNGS = (12,)
 MOST_MISSES = 300
-"""Proposals in a row that are no valid pipeline, or known already, before the space counts as used up."""
+"""Consecutive proposals that are invalid or known already before the space counts as exhausted."""
 
 
 class Exploration:
@@ -200,7 +200,7 @@ class Exploration:
         return "As many rounds as configurations were allowed are over."
 
     def _ask(self, count: int) -> list[tuple[Configuration, "optuna.trial.Trial"]]:
-        """Ask for configurations that are valid and new; others are told to be worthless."""
+        """Ask Optuna for valid, new configurations; others are reported as failed."""
         import optuna
 
         asked: list[tuple[Configuration, optuna.trial.Trial]] = []
@@ -219,7 +219,7 @@ class Exploration:
         return asked
 
     def _may_run(self, configuration: Configuration) -> bool:
-        """Say whether a configuration keeps the limits that can be told without a model.
+        """Say whether a configuration keeps the limits that need no model.
 
         What a cache would take is not among them, so no cache is tried that the start does not have.
         """
@@ -257,7 +257,7 @@ def _has_cache(configuration: Configuration) -> bool:
 
 
 def _distribution(knob: Knob) -> "optuna.distributions.BaseDistribution":
-    """Return a line of places for values that lie on one, else the bare choice."""
+    """Return an integer range for ordered values, else a choice."""
     import optuna
 
     if knob.is_ordered:
@@ -277,19 +277,19 @@ def search(
     should_stop: Callable[[], bool],
     model: SearchModel | None = None,
 ) -> None:
-    """Search until the budget is spent or nothing better is in sight; what was found so far lies in the folder.
+    """Search until the budget is spent or nothing better is in sight; what was found so far is in the folder.
 
     Args:
         folder: The search's own run; trials that it holds already are not measured again.
         options: What to search.
         store: Where the trials go.
-        executor: Who measures them.
-        should_stop: Asked again and again.
+        executor: What measures them.
+        should_stop: Called repeatedly.
         model: What predicts; None for the real one.
 
     Raises:
         PipelineLabError: The start does not run.
-        SearchStoppedError: It was asked to stop; the best so far is written down.
+        SearchStoppedError: It was asked to stop; the best so far is recorded.
     """
     executor.check(options.start)
     trials = Trials(Ledger(folder.trials), executor, should_stop)

@@ -1,4 +1,4 @@
-"""Start and resume searches; each is a run of the store, conducted by a process of its own."""
+"""Start and resume searches; each is a run of the store, conducted by its own process."""
 
 import inspect
 import sys
@@ -91,22 +91,22 @@ def check_tune(options: TuneOptions) -> None:
 
 
 def resume_tune(store: RunStore, run_id: str) -> RunFolder:
-    """Let a search that was killed, cancelled or has failed go on; what it measured is not measured again.
+    """Resume a search that was killed, cancelled or failed; what it measured is not measured again.
 
     The trial whose failure ended it is, and so is each that was cancelled or lost.
 
     Raises:
-        OptionsError: The run is no search, or is over.
-        StoreError: There is no such run, it still goes, or the store is locked.
+        OptionsError: The run is not a search, or is over.
+        StoreError: There is no such run, it is still running, or the store is locked.
     """
     store.check_unlocked()
     record = store.read(run_id)
     if record.kind is not RunKind.TUNE:
         raise OptionsError(f"Run {run_id} is a {record.kind.value}, not a search; only searches are resumed.")
     if record.status.state.is_live:
-        raise StoreError(f"The search {run_id} still goes; follow it in the app, or cancel it first.")
+        raise StoreError(f"The search {run_id} is still running; follow it in the app, or cancel it first.")
     if record.status.state is RunState.DONE:
-        raise OptionsError(f"The search {run_id} came to its end; start a new one from its winner.")
+        raise OptionsError(f"The search {run_id} is over; start a new one from its winner.")
     folder = store.folder(run_id)
     folder.cancel_flag.unlink(missing_ok=True)
     folder.history.unlink(missing_ok=True)  # how it ended before is not how it will end
@@ -129,7 +129,7 @@ def _unanswered(ledger: Ledger, store: RunStore) -> set[str]:
 def _was_stopped(store: RunStore, run_id: str) -> bool:
     try:
         return bool(run_id) and store.read(run_id).status.state in (RunState.CANCELLED, RunState.LOST)
-    except StoreError:  # somebody deleted it
+    except StoreError:  # deleted
         return True
 
 
@@ -144,10 +144,10 @@ def _start(folder: RunFolder) -> RunFolder:
 
 
 def resume(run_id: str, store: RunStore | None = None) -> Tuning:
-    """Let a search that was killed or cancelled go on to its end.
+    """Resume a search that was killed or cancelled, and wait for its end.
 
     Raises:
-        OptionsError: The run is no search, or came to its end.
+        OptionsError: The run is not a search, or is over.
         RunFailedError: The search failed again.
     """
     folder = resume_tune(store or open_store(), run_id)
@@ -156,7 +156,7 @@ def resume(run_id: str, store: RunStore | None = None) -> Tuning:
 
 
 def write_values(only: object, *, are_arguments: bool) -> object:
-    """Write the values of knobs as a command line would; what is no mapping of lists is for the options to refuse.
+    """Write the values of knobs as a command line would; anything but a mapping of lists is left for the options to refuse.
 
     A text stays a text where it is an argument of the user's own code; a lab's own knob is turned by bare words.
     """

@@ -44,9 +44,9 @@ def profile_sentence(name: str, step_ms: float, ceiling: float, binds: str) -> s
     more = (
         f"could be {ceiling:.2f}× as fast if its input were free"
         if ceiling >= LEAST_CEILING
-        else "can hardly be faster by its input"
+        else "cannot become much faster through its input"
     )
-    return f"{who} takes {step} per step, as long as: {binds}. It {more}."
+    return f"{who} takes {step} per step, limited by: {binds}. It {more}."
 
 
 def proposal_sentence(looked_at: int, refused: dict[str, int], picks: int, best_gain: float) -> str:
@@ -62,8 +62,8 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
     """Say who won, by how much, and why the search ended.
 
     Args:
-        winner: Who leads at the end.
-        challenger: Who met the start, or was to meet it.
+        winner: What leads at the end.
+        challenger: What raced the start, or was going to.
         ratio: Of the challenger's time to the start's, where they met.
         reason: Why the search ended, as a sentence.
         was_raced: The challenger ran in some race, so that it is more than the model's choice.
@@ -72,11 +72,11 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
         return f"Nothing was found that is better than the start. {reason}"
     if ratio is None and winner == START:
         was = "led" if was_raced else "was the model's choice"
-        return f"The start stays: “{challenger}” {was}, but the race of the two did not run. {reason}"
+        return f"The start stays: “{challenger}” {was}, but the race between the two did not run. {reason}"
     if ratio is None and not was_raced:
-        return f"“{challenger}” is only the model's choice: it was not raced, so its gain is not measured. {reason}"
+        return f"“{challenger}” is only the model's choice: it did not race, so its gain is not measured. {reason}"
     if ratio is None:
-        return f"“{challenger}” leads, but it did not meet the start, so its gain is not measured. {reason}"
+        return f"“{challenger}” leads, but it did not race the start, so its gain is not measured. {reason}"
     found = _gain(ratio)
     if winner == START:
         return f"The start stays: “{challenger}”, the best that was found, takes {found}. {reason}"
@@ -85,8 +85,8 @@ def end_sentence(winner: str, challenger: str, ratio: Ratio | None, reason: str,
 
 
 def no_time_sentence(reason: str, least_s: float) -> str:
-    """Add to why a search ends that its last race did not fit into the budget, and the budget that it would have fitted."""
-    return f"{reason} A race of two takes longer than the time that is left; give the search {format_duration(least_s * NS_PER_S)} or more."
+    """Add that the last race did not fit into the budget, and which budget would have sufficed."""
+    return f"{reason} A race of two takes longer than the remaining time; give the search {format_duration(least_s * NS_PER_S)} or more."
 
 
 def _gain(ratio: Ratio) -> str:
@@ -97,14 +97,14 @@ def _gain(ratio: Ratio) -> str:
 
 
 def change_words(ratio: float | None) -> str:
-    """Put a time over another one into words: ``24 % less``."""
+    """Describe a ratio of times: ``24 % less``."""
     if ratio is None:
         return "–"
     return f"{format_percent(100 * abs(1 - ratio))} {'less' if ratio < 1 else 'more'}"
 
 
 def interval_words(low: float | None, high: float | None) -> str:
-    """Put an interval of such a ratio into words, the smaller gain first; one that others are measured against has none."""
+    """Describe the interval of such a ratio, the smaller gain first; the reference has none."""
     if low is None or high is None or low == high:
         return "–"
     ends = [change_words(high), change_words(low)]
@@ -113,7 +113,7 @@ def interval_words(low: float | None, high: float | None) -> str:
 
 
 def outcome_words(place: RankedConfiguration, *, goes_on: bool) -> str:
-    """Say what became of a configuration; nothing is in the race any more where the search does not go on."""
+    """Say what became of a configuration; if the search is over, nothing is still racing."""
     if place.configuration == START:
         return "the start" if place.fate is not Fate.LEADS else "the start stays"
     if place.fate is Fate.KEPT and not goes_on:
@@ -135,7 +135,7 @@ _OUTCOMES = {
     Fate.KEPT: "still in the race",
     Fate.TIED: "as fast, but costs more",
     Fate.BEHIND: "not as good",
-    Fate.SLOWER: "slower for certain",
+    Fate.SLOWER: "clearly slower",
     Fate.FAILED: "did not run",
 }
 
@@ -157,7 +157,7 @@ _FATES = {
     Fate.KEPT: ("races on", "race on"),
     Fate.TIED: ("is as fast, but costs more", "are as fast, but cost more"),
     Fate.BEHIND: ("falls behind", "fall behind"),
-    Fate.SLOWER: ("is slower for certain", "are slower for certain"),
+    Fate.SLOWER: ("is clearly slower", "are clearly slower"),
     Fate.FAILED: ("did not run", "did not run"),
 }
 
@@ -280,21 +280,21 @@ class Tuning(Displayed):
 
 
 def _met(ended: Ended) -> dict[str, Any] | None:
-    """Return what the race of the challenger and the start found; None where they did not meet."""
+    """Return what the race of the challenger and the start found; None if they did not race."""
     names = ("ratio", "low", "high", "predicted", "race")
     return None if ended.ratio is None else {name: getattr(ended, name) for name in names}
 
 
 def read_tuning(folder: RunFolder) -> Tuning:
-    """Read a search from its folder, as far as it has come.
+    """Read a search from its folder, finished or not.
 
     Raises:
-        StoreError: The run is no search.
+        StoreError: The run is not a search.
         OptionsError: Its options are damaged.
     """
     record = read_record(folder)
     if record.kind is not RunKind.TUNE:
-        raise StoreError(f"Run {folder.id} is no search; `pipeline-lab tune` makes one.")
+        raise StoreError(f"Run {folder.id} is not a search; `pipeline-lab tune` makes one.")
     trials = tuple(Ledger(folder.trials).read().values())
     return Tuning(folder.path, record, read_tune_options(record.options or {}), read_history(folder.history), trials)
 

@@ -31,7 +31,7 @@ class Configuration:
     options: RunOptions
 
     def distance(self, other: "Configuration") -> int:
-        """Count the knobs that stand differently."""
+        """Count the knobs with different values."""
         return sum(one != another for one, another in zip(self.setting, other.setting, strict=True))
 
 
@@ -56,7 +56,7 @@ class Space:
         """
         if self.size > MAX_CONFIGURATIONS:
             raise OptionsError(
-                f"The search would have to look at {self.size:,} configurations, more than {MAX_CONFIGURATIONS:,}; "
+                f"The search would look at {self.size:,} configurations, more than {MAX_CONFIGURATIONS:,}; "
                 "name fewer values of the knobs in `only`, or explore."
             )
         for setting in product(*(knob.values for knob in self.knobs)):
@@ -89,7 +89,7 @@ def make_space(
     """Return the space around a pipeline.
 
     Args:
-        start: Where it lies.
+        start: Its center.
         may_reorder: The order of the elements need not be kept.
         only: Values to look at, by the names of the knobs; the others stay as they are. Empty for all.
 
@@ -113,9 +113,7 @@ def make_space(
 
 def _space_of_arguments(start: RunOptions, workload: ModuleWorkload, only: Mapping[str, Sequence[str]]) -> Space:
     if not only:
-        raise OptionsError(
-            f"Say what {workload.target} can be called with, such as --try calls=1,4,8; what its arguments mean is its own affair."
-        )
+        raise OptionsError(f"Specify the arguments to try for {workload.target}, such as --try calls=1,4,8.")
     return Space(start, [argument_knob(workload, name, values) for name, values in only.items()])
 
 

@@ -1,8 +1,8 @@
-"""Runs and races on behalf of a search, each asked for once, and the time that they may still take.
+"""Runs and races of a search, each measured once, and the time that they may still take.
 
-Every trial is written down when it starts and when it is over (``trials.jsonl``). A search that is resumed asks for the
-same trials in the same order; those that are over are answered from there, and one that outlived the search's process is
-waited for. So a search is a function of its trials' answers, and a kill costs the trial that was under way at most.
+Every trial is recorded when it starts and when it ends (``trials.jsonl``). A resumed search requests the same trials in
+the same order; finished ones are answered from the record, and one that outlived the search's process is waited for. So a
+search is a function of its trials' answers, and a kill costs at most the trial in progress.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ class TrialLine:
 
     Attributes:
         key: Of what was asked.
-        run: The run that answers; it lies in the store of the search.
-        machine: Where it was measured; empty while it is under way.
-        seconds: How long it took; None while it is under way.
+        run: The run that answers, in the store of the search.
+        machine: Where it was measured; empty while it is in progress.
+        seconds: How long it took; None while it is in progress.
         failure: Why there is no answer, or empty.
     """
 
@@ -41,7 +41,7 @@ class TrialLine:
 
 
 class Ledger:
-    """``trials.jsonl``: append-only; a torn last line is ignored, and the last line of a key counts."""
+    """``trials.jsonl``: append-only; an incomplete last line is ignored, and the last line of a key counts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,7 +60,7 @@ class Ledger:
         return known
 
     def write(self, line: TrialLine) -> None:
-        """Append a line; one that a kill tore is closed first, so that it spoils no other."""
+        """Append a line; an incomplete last line is closed first."""
         with self._path.open("ab+") as file:
             if file.seek(0, os.SEEK_END):
                 file.seek(-1, os.SEEK_END)
@@ -69,7 +69,7 @@ class Ledger:
             file.write(_written(line).encode())
 
     def forget(self, keys: Collection[str]) -> None:
-        """Leave trials out, so that they are measured when they are asked for again."""
+        """Remove trials, so that they are measured again when requested."""
         write_whole(self._path, "".join(_written(line) for line in self.read().values() if line.key not in keys))
 
     def _lines(self) -> list[str]:
@@ -84,7 +84,7 @@ def _written(line: TrialLine) -> str:
 
 
 class Trials:
-    """Answers what a search asks, from the ledger or by an executor."""
+    """Answers a search's requests, from the ledger or through an executor."""
 
     def __init__(self, ledger: Ledger, executor: Executor, should_stop: Callable[[], bool]) -> None:
         self._ledger, self._executor, self.should_stop = ledger, executor, should_stop
@@ -98,14 +98,14 @@ class Trials:
 
     @property
     def spent_s(self) -> float:
-        """Time that the trials asked for so far took, s; the same after a resume as before."""
+        """Time that the requested trials took so far, s; the same before and after a resume."""
         return self._spent_s
 
     def run(self, asked: Sequence[RunOptions | RaceOptions]) -> list[TrialLine]:
-        """Return how each trial ended, in the order in which they were asked for.
+        """Return how each trial ended, in the order of the requests.
 
         Raises:
-            SearchStoppedError: Somebody asked the search to stop.
+            SearchStoppedError: The search was asked to stop.
         """
         trials = [self._trial(options) for options in asked]
         missing = [trial for trial in trials if not self._is_over(trial)]
@@ -117,11 +117,11 @@ class Trials:
         return lines
 
     def begun(self, trial: Trial, run_id: str) -> None:
-        """Write down that a run holds a trial."""
+        """Record that a run holds a trial."""
         self._note(TrialLine(trial.key, run_id))
 
     def ended(self, trial: Trial, finished: Finished) -> None:
-        """Write down how a trial ended."""
+        """Record how a trial ended."""
         self._note(TrialLine(trial.key, finished.run_id, finished.machine, finished.seconds, finished.failure))
 
     def _trial(self, options: RunOptions | RaceOptions) -> Trial:
@@ -138,20 +138,20 @@ class Trials:
 
 
 LAST_RACE_SHARE = 0.25
-"""Of the budget, kept for the race in which the winner meets the start."""
+"""Share of the budget that is kept for the race of the winner against the start."""
 LONGEST_RACE_S = 600.0
 SHORTEST_RACE_S = 15.0
-"""Rounds of fewer seconds tell little."""
+"""Shorter rounds say little."""
 WARMUP_S, LEAST_WARMUP_S = 30.0, 1.0
 SPARE_SHARE = 0.1
-"""On top of what was measured: the same takes longer the next time, and a larger budget also lets runs be longer."""
+"""Added to what was measured: times vary, and a larger budget also allows longer runs."""
 WARMUP_SHARE = 0.25
 """Of a race's time, what warming up may take."""
 
 
 @dataclass(frozen=True)
 class TrialCosts:
-    """What a trial takes beside the time that it is asked to run for, s.
+    """What a trial takes in addition to its requested run time, s.
 
     Attributes:
         once_s: To start its process and to leave.
@@ -171,14 +171,14 @@ class RaceTime:
 
 
 class TimeBudget:
-    """What may be spent. Nothing is begun that does not fit, by what trials of this search took."""
+    """What may be spent. Nothing starts that does not fit, judging by earlier trials of this search."""
 
     def __init__(self, total_s: float, trials: Trials) -> None:
         self._total_s, self._trials = total_s, trials
         self.costs = TrialCosts()
-        """By the run that was looked at last."""
+        """From the last run that was profiled."""
         self.look_s = 0.0
-        """What it took in all."""
+        """Total time of that run."""
 
     @property
     def left_s(self) -> float:
@@ -191,23 +191,23 @@ class TimeBudget:
 
     @property
     def most_arms(self) -> int:
-        """Arms of the largest race that may be begun now; below 2 where there is time for the last race only."""
+        """Arms of the largest race that may start now; below 2 if there is time for the last race only."""
         each_s = self.costs.each_s + LEAST_WARMUP_S
         on_one = int((self.left_s - self.kept_s - self.race_s(0)) / each_s)
         return 1 + (on_one - 1) * self._trials.machines if on_one > 1 else 0
 
     @property
     def has_a_round(self) -> bool:
-        """Say whether another leader can be looked at and raced."""
+        """Say whether another leader can be profiled and raced."""
         return self.left_s - self.kept_s >= self.look_s + self.race_s(2)
 
     @property
     def least_s(self) -> float:
-        """A budget that would have had room for the next race of two, in tens of seconds."""
+        """A budget that would have sufficed for the next race of two, in tens of seconds."""
         return 10.0 * math.ceil((1 + SPARE_SHARE) * (self._trials.spent_s + self.race_s(2)) / 10)
 
     def race_s(self, arms: int) -> float:
-        """Return the least time that a race of so many arms takes."""
+        """Return the least time that a race of that many arms takes."""
         return self.costs.once_s + arms * (self.costs.each_s + LEAST_WARMUP_S) + SHORTEST_RACE_S
 
     def divide(self, arms: int, time_s: float) -> RaceTime:
@@ -219,7 +219,7 @@ class TimeBudget:
 
 
 def read_costs(folder: RunFolder) -> TrialCosts:
-    """Return what a run took beside its training; nothing where it did not note its phases.
+    """Return what a run took in addition to its training; nothing if it did not record its phases.
 
     All between building and training counts as building, calibration and warm-up too: in them it compiles. Only the
     calibration's first batch does not, for the warm-up waits for one of its own, as each arm of a race does once.

@@ -216,7 +216,7 @@ def _decisions(found: Tuning) -> list[object]:
 
 @pytest.mark.parametrize(
     ("trials", "words"),
-    [(1, "is only the model's choice: it was not raced"), (2, "leads, but it did not meet the start")],
+    [(1, "is only the model's choice: it did not race"), (2, "leads, but it did not race the start")],
 )
 def test_a_search_that_is_stopped_keeps_its_best(lab: Lab, trials: int, words: str) -> None:
     options = tune_options()
@@ -232,7 +232,7 @@ def test_a_search_that_is_stopped_keeps_its_best(lab: Lab, trials: int, words: s
 def test_one_that_is_left_as_all_others_break_was_not_raced(lab: Lab) -> None:
     found = lab.search(tune_options(), World(lab.store, breaks=lambda options: options.pipeline != NAIVE.pipeline))
     assert found.winner_name == "start"
-    assert "was the model's choice, but the race of the two did not run" in found.sentence
+    assert "was the model's choice, but the race between the two did not run" in found.sentence
 
 
 def test_machines_share_the_candidates_and_each_race_has_the_leader(lab: Lab) -> None:

@@ -131,10 +131,10 @@ def test_only_searches_that_stand_still_are_resumed(lab: Lab) -> None:
     with pytest.raises(OptionsError, match="is a run, not a search"):
         resume_tune(lab.store, run.id)
     folder = lab.store.create(BLIND, "")
-    with pytest.raises(StoreError, match="still goes"):
+    with pytest.raises(StoreError, match="is still running"):
         resume_tune(lab.store, folder.id)
     set_state(folder, RunState.DONE)
-    with pytest.raises(OptionsError, match="came to its end"):
+    with pytest.raises(OptionsError, match="is over"):
         resume_tune(lab.store, folder.id)
 
 

@@ -91,7 +91,7 @@ def test_a_budget_without_room_for_a_race_says_how_much_would_have_room(tmp_path
     world, found = conduct(tmp_path, 20.0)
     assert len(world.measured) == 1
     assert found.sentence.startswith("“map calls")
-    assert "is only the model's choice: it was not raced, so its gain is not measured" in found.sentence
+    assert "is only the model's choice: it did not race, so its gain is not measured" in found.sentence
     assert not found.winner_was_raced
     assert found.ended is not None
     assert found.ended.configurations == 1

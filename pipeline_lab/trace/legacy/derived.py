@@ -88,7 +88,7 @@ class MessageReader:
 
     Attributes:
         data: The file.
-        found: Whether anything of an input pipeline analysis has been met.
+        found: Whether any part of an input pipeline analysis was found.
         bottleneck: Words of BottleneckAnalysis or TpuBottleneckAnalysis by field number.
         recommendation, generic: Words of OverviewPageRecommendation and the GenericRecommendation in it.
     """
@@ -260,7 +260,7 @@ class MessageReader:
         """Return a duration in ms.
 
         Raises:
-            DamagedMessageError: It is no number, negative, or some months long.
+            DamagedMessageError: It is not a number, negative, or longer than some months.
         """
         value = read_double(self.data, part)
         if not 0 <= value <= _MAX_MS:
@@ -310,7 +310,7 @@ def read_session(paths: Sequence[Path]) -> tuple[DerivedProfile, ...]:
 
 
 def read_derived(path: Path, data: bytes | None = None) -> DerivedProfile:
-    """Read one derived file; ``data`` is its content where that does not lie on the disk as it is.
+    """Read one derived file; ``data`` is its content if the file on disk is compressed.
 
     Raises:
         TraceReadError: It is empty, damaged, too large, or no such file.
@@ -318,7 +318,7 @@ def read_derived(path: Path, data: bytes | None = None) -> DerivedProfile:
     match = _FILE_NAME.fullmatch(path.name)
     if not match:
         raise TraceReadError(
-            f"{path.name} is no derived profile; those are named *.input_pipeline.pb or *.overview_page.pb."
+            f"{path.name} is not a derived profile; those are named *.input_pipeline.pb or *.overview_page.pb."
         )
     content = _read_bytes(path) if data is None else data
     if not content:
@@ -337,7 +337,7 @@ def read_derived(path: Path, data: bytes | None = None) -> DerivedProfile:
 
 
 def _read_first(paths: Sequence[Path]) -> DerivedProfile:
-    """Read the first of a host's files that can be read; the first one's error stands for all."""
+    """Read the first of a host's files that can be read; if none can be, raise the first one's error."""
     errors = []
     for path in paths:
         try:

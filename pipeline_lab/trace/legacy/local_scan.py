@@ -29,7 +29,7 @@ DEVICE, RESOURCE, NAME, NAME_END, FULL, FULL_END, START_NS, DURATION_NS, ARGS, E
 
 @compiled
 def read_events(data: ByteArray, at: int, out: Int64Array) -> tuple[int, int]:
-    """Read the events that stand side by side from ``at`` on into ``out``, shape (n, EVENT_COLUMNS).
+    """Read adjacent events from ``at`` on into ``out``, shape (n, EVENT_COLUMNS).
 
     Returns:
         Events written, and the position of what is none, or where ``out`` was full.
@@ -49,7 +49,7 @@ def read_event(data: ByteArray, at: int, out: Int64Array) -> tuple[int, int]:
     """Read the event at ``at``, shape (EVENT_COLUMNS,).
 
     Returns:
-        The position behind it, `DAMAGED` if there is none, and the position up to which was looked.
+        The position after it, `DAMAGED` if there is none, and the position up to which it read.
     """
     number, wire, length, end = read_field(data, at, len(data))
     if end < 0 or number != 4 or wire != CHUNK:
@@ -120,7 +120,7 @@ BLOCK = 16_384
 
 _EVENT_TAG = b"\x22"
 _PATIENCE = 4
-"""Bytes that may be looked at per byte of the file in search of events behind damage."""
+"""Bytes that may be scanned per byte of the file in search of events after damage."""
 _TRY = 16
 MEMO = 65_536
 """Distinct names or labels that are remembered at a time."""
@@ -166,7 +166,7 @@ class LocalScan:
         names: Full names of events; `display_names` holds what TensorFlow shows for them.
         events: Number of events.
         bytes_lost: Bytes that made no sense.
-        first_damage: Where the first of them lies, or None.
+        first_damage: Position of the first of them, or None.
     """
 
     def __init__(self, data: ByteArray, budget: MemoryBudget) -> None:
@@ -198,7 +198,7 @@ class LocalScan:
                 at = self._read_other(at)
 
     def _read_other(self, at: int) -> int:
-        """Read what is no event; return where the next one begins."""
+        """Read anything but an event; return where the next one begins."""
         try:
             part = message.read_field(self.data, at, len(self.data))
             if part.wire != CHUNK or part.number != 1:
@@ -236,7 +236,7 @@ class LocalScan:
         return index
 
     def _name(self, begin: int, end: int, full: int, full_end: int) -> int:
-        """Return the index of a name whose bytes lie at these bounds; the full one may be among the arguments."""
+        """Return the index of a name whose bytes have these bounds; the full one may be among the arguments."""
         key = self.data[begin:end], self.data[full:full_end]
         index = self._memo.get(key)
         if index is None:
@@ -310,7 +310,7 @@ class LocalScan:
         return stop
 
     def _try(self, at: int) -> int:
-        """Return the position behind the event at ``at``, or 0 if there is none; each byte looked at costs patience."""
+        """Return the position after the event at ``at``, or 0 if there is none; scanned bytes count against the limit."""
         after, looked = read_event(self._array, at, np.empty(EVENT_COLUMNS, np.int64))
         self._patience -= max(_TRY, looked - at)
         return max(0, after)

@@ -14,10 +14,10 @@ _SIGN = 1 << 63
 
 
 class DamagedMessageError(ValueError):
-    """The bytes make no sense as a protobuf message.
+    """The bytes are not a valid protobuf message.
 
     Attributes:
-        position: Where the field that makes no sense begins, bytes from the start of the message's buffer.
+        position: Where the invalid field begins, bytes from the start of the message's buffer.
     """
 
     def __init__(self, position: int) -> None:
@@ -26,7 +26,7 @@ class DamagedMessageError(ValueError):
 
 
 class MessageField(NamedTuple):
-    """One field as it stands in the message.
+    """One field of the message.
 
     Attributes:
         number: Field number.
@@ -43,7 +43,7 @@ class MessageField(NamedTuple):
 
 
 def read_varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """Return the unsigned number at ``at``, cut to 64 bits, and the position behind it.
+    """Return the unsigned number at ``at``, cut to 64 bits, and the position after it.
 
     Raises:
         DamagedMessageError: The number does not end in ten bytes or before ``stop``.
@@ -87,7 +87,7 @@ def read_fields(data: bytes, begin: int, stop: int) -> Iterator[MessageField]:
     """Yield the fields of the message at ``[begin, stop)``.
 
     Raises:
-        DamagedMessageError: A field makes no sense (see `read_field`).
+        DamagedMessageError: A field is invalid (see `read_field`).
     """
     at = begin
     while at < stop:

@@ -1,7 +1,7 @@
-"""Where planes, lines and names lie in a sound XSpace file.
+"""Where planes, lines and names are in a valid XSpace file.
 
-`XSpace{planes=1, hostnames=4}`, `XPlane{name=2, lines=3, event_metadata=4, stat_metadata=5, stats=6}`. Maps may stand
-before or after the lines. The first byte that makes no sense raises `DamagedError`; `salvage` takes over from there.
+`XSpace{planes=1, hostnames=4}`, `XPlane{name=2, lines=3, event_metadata=4, stat_metadata=5, stats=6}`. Maps may come
+before or after the lines. The first invalid byte raises `DamagedError`; `salvage` takes over from there.
 """
 
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def read_space(data: ByteArray, budget: MemoryBudget) -> SpaceBytes:
     """Find everything but the events.
 
     Raises:
-        DamagedError: The bytes make no sense somewhere.
+        DamagedError: Some bytes are invalid.
     """
     numbers, bounds = index_chunks(data, 0, len(data), budget, PER_PLANE, "planes")
     hosts = tuple(text(data, begin, end) for begin, end in bounds[numbers == 4].tolist())

@@ -1,7 +1,7 @@
 """Read what is left of a damaged XSpace: cut off, bits flipped, filled with zeros, mangled as text.
 
-Once a length is wrong the nesting means nothing any more. So the file is read as a flat row of tokens: the head of a
-plane or a line, an event, a name, a stat. Each is recognised by its shape, and what is none is skipped byte by byte.
+Once a length is wrong, the nesting is lost. So the file is read as a flat sequence of tokens: the head of a plane or a
+line, an event, a name, a stat. Each is recognized by its shape; anything else is skipped byte by byte.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ MAX_FIELDS = 64
 CLOSED, OPEN, OUTSIDE = -1, -2, 1 << 62
 
 # What `find_tokens` marks, and the columns of a mark: begin and stop are those of the content (of the head only, for
-# planes and lines), and ``FIRST_EVENT`` is how many events stand before it.
+# planes and lines), and ``FIRST_EVENT`` is how many events precede it.
 PLANE, LINE, EVENT_NAME, STAT_NAME, PLANE_STAT, HOST_NAME, EVENT, NOTHING = range(8)
 KIND, BEGIN, STOP, FIRST_EVENT, MARK_COLUMNS = range(5)
 
@@ -100,7 +100,7 @@ def read_header(data: ByteArray, at: int, stop: int, last: int) -> tuple[bool, i
     """Read the scalars (numbers up to ``last``) and names that a plane or line begins with.
 
     Returns:
-        Whether there is a name, and the position behind them.
+        Whether there is a name, and the position after them.
     """
     named = False
     while at < stop:
@@ -117,10 +117,10 @@ def read_header(data: ByteArray, at: int, stop: int, last: int) -> tuple[bool, i
 
 @compiled
 def head_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int]:
-    """Recognise the head of a plane or line at ``at``.
+    """Recognize the head of a plane or line at ``at``.
 
     Returns:
-        Where its content begins and claims to end, and the position behind the head (`DAMAGED` if there is none).
+        Where its content begins and claims to end, and the position after the head (`DAMAGED` if there is none).
     """
     last = 2 if data[at] == 0x0A else 3
     length, begin = read_varint(data, at + 1, stop)
@@ -133,9 +133,9 @@ def head_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int]:
 
 @compiled
 def token_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
-    """Recognise the token at ``at``: its kind, bounds of its content and the position behind it.
+    """Recognize the token at ``at``: its kind, the bounds of its content and the position after it.
 
-    Kinds besides the marks: `EVENT`, and `NOTHING` for fields without use to us. The position is `DAMAGED` if there is
+    Kinds besides the marks: `EVENT`, and `NOTHING` for fields that are not needed. The position is `DAMAGED` if there is
     no token.
     """
     tag = data[at]
@@ -166,11 +166,11 @@ def token_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
 def find_tokens(data: ByteArray, marks: Int64Array, events: Int64Array, summary: Int64Array) -> None:
     """Find all tokens of a damaged file; called with empty arrays it only counts.
 
-    A plane or line ends where it says, if tokens meet there; what stands behind goes to a nameless one.
+    A plane or line ends where it says, if tokens meet there; what follows goes to a nameless one.
 
     Args:
         data: The file.
-        marks: Filled with one row per token that is no event, shape (n, MARK_COLUMNS); the head of a nameless plane
+        marks: Filled with one row per token other than an event, shape (n, MARK_COLUMNS); the head of a nameless plane
             or line has no bytes.
         events: Filled with the position of each event.
         summary: Filled with the counts of both, the bytes skipped, the first and last of them (-1 if none), and
@@ -243,9 +243,9 @@ def put_mark(marks: Int64Array, summary: Int64Array, kind: int, begin: int, stop
 
 
 POSITION = 8
-"""Bytes to remember where an event stands."""
+"""Bytes to store an event's position."""
 TEXT_DAMAGE = b"\xef\xbf\xbd"
-"""What programs write in place of bytes that are no text."""
+"""What programs write in place of bytes that are not text."""
 SAMPLE = 1 << 20
 """Bytes to look at for the kind of damage."""
 
@@ -255,8 +255,8 @@ class Loss:
     """What could not be read.
 
     Attributes:
-        skipped: Bytes that make no sense.
-        first, last: Where the first and the last of them stand, -1 if there is none.
+        skipped: Invalid bytes.
+        first, last: Positions of the first and the last of them, -1 if there is none.
         missing: Bytes that the last plane claims beyond the end of a file that is sound up to there.
     """
 
@@ -280,7 +280,7 @@ class Loss:
 
 
 def salvage_space(data: ByteArray, budget: MemoryBudget) -> tuple[SpaceBytes, Loss]:
-    """Find whatever can still be told apart in a damaged file."""
+    """Find what can still be recognized in a damaged file."""
     summary = np.zeros(SUMMARY_COLUMNS, np.int64)
     marks, events = np.zeros((0, MARK_COLUMNS), np.int64), np.zeros(0, np.int64)
     find_tokens(data, marks, events, summary)

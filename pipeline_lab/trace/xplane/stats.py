@@ -1,4 +1,4 @@
-"""Stats of events, decoded from the file's bytes only when somebody asks for one."""
+"""Stats of events, decoded from the file's bytes only when needed."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pipeline_lab.trace.xplane import plane_wire
 
 NUMBERS = (plane_wire.INT64, plane_wire.UINT64)
 MANY_ROWS = 1 << 16
-"""Looking up so many events touches a good part of the file, which need not stay in memory."""
+"""Looking up this many events touches much of the file, which need not stay in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class StatNames:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """One stat of several events as it stands in the file.
+    """One stat of several events as stored in the file.
 
     Attributes:
         kinds: Kind of each value, ``stat_wire.ABSENT`` where there is none, shape (n,).
@@ -142,12 +142,12 @@ def decode(data: ByteArray, names: StatNames, cells: Cells, row: int) -> int | f
 
 
 def text(data: ByteArray, begin: int, end: int) -> str:
-    """Return bytes of the file as text; what is no UTF-8 is replaced."""
+    """Return bytes of the file as text; invalid UTF-8 is replaced."""
     return data[begin:end].tobytes().decode("utf-8", "replace")
 
 
 def as_int(value: int | float | str | None) -> int | None:
-    """Return a stat as int64, or None if it is no whole number that fits."""
+    """Return a stat as int64, or None if it is not a whole number that fits."""
     try:
         number = int(value) if isinstance(value, str) else value
     except ValueError:

@@ -2,7 +2,7 @@
 
 The file is mapped, not loaded. A first pass finds planes, lines and names and counts events, a second one fills the
 columns, several lines at a time where cores allow; both are compiled and check every byte that they touch. Stats stay
-encoded until somebody asks for one.
+encoded until one is needed.
 
 All planes of a file share one time axis. TensorFlow writes ``line.timestamp_ns`` relative to the start of the session,
 and newer captures say in a plane called ``Task Environment`` when that was. Some captures hold times since the epoch
@@ -30,7 +30,7 @@ STRIDE = 16
 """Events per remembered position: finding a stat walks over at most this many."""
 WORTH_A_THREAD = 100_000
 MOST_IN_MEMORY = 1 << 24
-"""Events of a trace whose columns stay in memory; those of a larger one lie in temporary files that are mapped."""
+"""Events of a trace whose columns stay in memory; a larger trace uses mapped temporary files."""
 WORTH_A_FILE = 1 << 16
 
 EventColumnArrays = tuple[IntArray, IntArray, IndexArray]
@@ -87,7 +87,7 @@ def read_planes(
         budget: Reserves the columns' memory.
 
     Raises:
-        DamagedError: An event's bytes make no sense.
+        DamagedError: An event's bytes are invalid.
     """
     merged: dict[str, list[PlanePart]] = {}
     for plane, base_ns in planes:
@@ -123,7 +123,7 @@ def read_line(data: ByteArray, part: PlanePart, line: LineBytes, room: Callable[
     Args:
         data: The file.
         part: The line's plane.
-        line: Where its events lie.
+        line: Where its events are.
         room: Makes columns for a number of events.
     """
     columns = room(line.events)
@@ -316,7 +316,7 @@ def build_trace(data: ByteArray, space: SpaceBytes, budget: MemoryBudget, path: 
 
 
 def _name_host(hostnames: tuple[str, ...], path: Path) -> str:
-    """Return the host's name, empty if the file does not say; processes of one machine are told apart by their files."""
+    """Return the host's name, empty if the file does not say; the file names tell processes of one machine apart."""
     process = _PROCESS.search(path.name)
     host = hostnames[0] if hostnames else ""
     return f"{host}{process[0]}" if host and process else host

@@ -19,7 +19,7 @@ from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.version import __version__
 
 MOST_ATTEMPTS = 3
-"""A task that is lost so often is taken to be the reason."""
+"""A task that is lost this often is assumed to be the cause."""
 LOST = (
     "A task was lost {times} times with the process or machine that did it; it may need more memory than there is for "
     "each. Do fewer at a time."
@@ -27,7 +27,7 @@ LOST = (
 
 
 class SearchStoppedError(PipelineLabError):
-    """Somebody asked the search to stop; what it found so far is kept."""
+    """The search was asked to stop; what it found so far is kept."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Watch(Protocol):
     """Hears what becomes of trials."""
 
     def should_stop(self) -> bool:
-        """Say whether everything is to end; asked again and again."""
+        """Say whether to stop everything; called repeatedly."""
         ...
 
     def begun(self, trial: Trial, run_id: str) -> None:
@@ -74,7 +74,7 @@ class Watch(Protocol):
         ...
 
     def ended(self, trial: Trial, finished: Finished) -> None:
-        """The trial is over and its run lies in the store."""
+        """The trial is over and its run is in the store."""
         ...
 
 
@@ -177,7 +177,7 @@ def check_machines(here: MachineSetup, machines: tuple[MachineSetup, ...]) -> No
 
 
 def _missing(options: RunOptions) -> str:
-    """Return the user's files that this machine does not see; empty where it sees some, or none are asked for."""
+    """Return the user's files that this machine does not see; empty if it sees some, or none are requested."""
     workload = options.workload
     pattern, folder = workload.users_pattern, workload.users_folder
     if pattern and not glob.glob(pattern):  # noqa: PTH207, Path.glob takes no absolute pattern

@@ -45,7 +45,7 @@ Result = TypeVar("Result")
 def spread_over_processes(
     task: Callable[[Item], Result], items: Sequence[Item], workers: int
 ) -> Iterator[tuple[int, Result]]:
-    """Do a task for every item, so many at a time; yield each item's place with its result as they end.
+    """Do a task for every item, a number at a time; yield each item's place with its result as they end.
 
     A process that is lost breaks the pool that it is in, so what was under way there is done again in a new one.
 
@@ -66,7 +66,7 @@ def spread_over_processes(
 def _answers(
     pool: ProcessPoolExecutor, task: Callable[[Item], Result], waiting: deque[tuple[int, Item]], at_once: int
 ) -> Generator[tuple[int, Result], None, list[tuple[int, Item]]]:
-    """Yield what comes back, until all has, or the pool is broken; return what was under way in it by then.
+    """Yield what comes back, until all has, or the pool is broken; return what was in progress.
 
     No more is handed over than there are processes, for a broken pool does not say what had begun.
     """
@@ -182,7 +182,7 @@ def open_executor(
 
 
 def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> "Spread":
-    """Return who divides tasks up, for what needs no machine to itself; nobody is connected to while there are no tasks.
+    """Return a function that distributes tasks that need no machine to themselves; it connects only if there are tasks.
 
     Args:
         ray, store, workers: As :func:`open_executor` takes them.

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 POLL_S = 0.5
 NO_MACHINE_S = 120.0
-"""A cluster without a machine for so long is taken for gone."""
+"""A cluster without a machine for this long counts as lost."""
 LOOK_S = 120.0
 
 

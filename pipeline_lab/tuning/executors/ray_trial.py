@@ -1,6 +1,6 @@
 """What a machine of a Ray cluster does for a search; runs inside a Ray task, and knows nothing of Ray.
 
-A trial's run is written to a folder of its own there and comes back as an archive, so machines need no common disk. The
+A trial's run is written to its own folder there and comes back as an archive, so machines need no shared disk. The
 supervisor is a child of the task and dies with it, and the worker with the supervisor: a task that is killed leaves no
 job behind that would disturb the next one. Several trials may share a machine with several GPUs.
 """
@@ -110,7 +110,7 @@ def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> TrialAnsw
 
     Args:
         document: Its options.
-        number, of: Which share of the machine it is given: a queue of its own, and cores that no other share has.
+        number, of: Which share of the machine it gets: its own queue and its own cores.
     """
     runtime = runtime_folder() if of == 1 else _share_of_runtime(number)
     cores = share_of(core_numbers(), number, of)
@@ -141,14 +141,14 @@ def measure(document: dict[str, Any], number: int = 0, of: int = 1) -> TrialAnsw
 
 
 def _share_of_runtime(number: int) -> Path:
-    """Return the folder for the locks of one share: trials beside it on this machine are not waited for."""
+    """Return the folder for the locks of one share: it does not wait for other trials on this machine."""
     folder = runtime_folder() / f"share-{number}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 def sweep() -> None:
-    """Remove what tasks that were killed left behind here; a folder in which nothing changed for a day is nobody's."""
+    """Remove what killed tasks left here; a folder without a change for a day is abandoned."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         with contextlib.suppress(OSError):  # gone by now, or another user's
             if time.time() - _last_change_s(folder) > STALE_S:

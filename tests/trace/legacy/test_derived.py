@@ -141,7 +141,7 @@ def test_a_time_that_is_none_is_damage_not_zero(value: float) -> None:
         ("a.input_pipeline.pb", b"", "is empty"),
         ("a.input_pipeline.pb", number(1, 1), "holds no input pipeline analysis"),
         ("a.overview_page.pb", chunk(4, b""), "holds no input pipeline analysis"),
-        ("a.xplane.pb", b"x", "is no derived profile"),
+        ("a.xplane.pb", b"x", "is not a derived profile"),
         ("a.input_pipeline.pb", analysis(generic_step(0, 1, 1))[:-1], "damaged at byte"),
         ("a.input_pipeline.pb", b"\xff" * 20, "damaged at byte 0 of 20"),
     ],

@@ -205,5 +205,5 @@ def test_a_file_of_empty_messages_is_refused_before_memory_is_taken(tmp_path: Pa
     empty = chunk(field, b"") * 400_000
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(empty if field == 1 else chunk(1, chunk(2, b"/host:CPU") + empty))
-    with pytest.raises(TraceReadError, match="no sound trace"):
+    with pytest.raises(TraceReadError, match="damaged or not a trace"):
         read_xplane(path)
