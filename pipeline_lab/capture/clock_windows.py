@@ -78,7 +78,7 @@ class ClockWindows:
         try:
             self._recorder.finish()
         except OSError as error:
-            self._tell_full(error)
+            self._report_full(error)
 
     def _is_due(self) -> bool:
         return self._recorder.is_ready and not self._failed and time.time() >= self._due_s
@@ -112,13 +112,13 @@ class ClockWindows:
 
     def _refused(self, error: Exception) -> None:
         if is_disk_full(error):
-            self._tell_full(error)
+            self._report_full(error)
         elif is_taken(error):
-            self._recorder.tell_busy()
+            self._recorder.report_busy()
         else:
             self._failed = True
             self._recording.note(f"The profiler did not start ({error}); the job continues without it.")
 
-    def _tell_full(self, error: Exception) -> None:
+    def _report_full(self, error: Exception) -> None:
         self._failed = True
         self._recording.note(f"No more windows are recorded: the disk is full ({error}).")

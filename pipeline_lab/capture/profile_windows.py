@@ -70,7 +70,7 @@ class TrainingSession:
         first_step: int,
         max_cost_share: float | None,
     ) -> None:
-        _end_those_left_open()
+        _end_abandoned()
         self.recording = Recording(
             open_store(None if store is None else Path(store)), name, tags=(TAG,), process=find_process(os.environ)
         )
@@ -154,7 +154,7 @@ _open: list[TrainingSession] = []
 """Open sessions of this process."""
 
 
-def _end_those_left_open() -> None:
+def _end_abandoned() -> None:
     """End sessions that this thread abandoned, as Keras' ``fit`` abandons its callbacks after an error.
 
     An open window would keep the profiler from every later training of a notebook.

@@ -22,7 +22,7 @@ from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import FirstBatch, explain_user_error
 from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.prepare.user_code import UserPipeline
-from pipeline_lab.worker.session import build_and_train, let_go
+from pipeline_lab.worker.session import build_and_train, release_iterators
 
 TAG = "explained"
 WINDOWS = 4
@@ -69,7 +69,7 @@ def record_dataset(
         raise
     finally:
         shutil.rmtree(folder.scratch, ignore_errors=True)
-        let_go()
+        release_iterators()
     end_run(folder, RunState.DONE)
     return folder
 

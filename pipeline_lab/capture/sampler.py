@@ -1,4 +1,4 @@
-"""Sample memory, processor, GPU and tf.data's own model of somebody else's job. Imports numpy: only after the job has."""
+"""Sample memory, CPU, GPU and tf.data's performance model of the user's job. Imports numpy, so only after the job has."""
 
 import contextlib
 import sys

@@ -73,11 +73,11 @@ class ScriptEnd:
             self._recording.note(NO_TENSORFLOW)
         self._recording.end(state, reason, code)
         if saw_tensorflow:
-            self._tell_verdict()
+            self._print_verdict()
         else:
             self._say(" ".join(filter(None, [reason, NO_TENSORFLOW])))
 
-    def _tell_verdict(self) -> None:
+    def _print_verdict(self) -> None:
         if not self._speaks:
             return
         folder = self._recording.folder.path

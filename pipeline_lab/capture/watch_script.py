@@ -29,7 +29,7 @@ from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import open_store
 from pipeline_lab.units import BYTES_PER_MB, NS_PER_S, format_duration
-from pipeline_lab.worker.note.failures import explain_user_error, gist, place_of_frame, user_frames
+from pipeline_lab.worker.note.failures import explain_user_error, first_line, place_of_frame, user_frames
 
 
 def run_script(path: str, arguments: list[str]) -> None:
@@ -96,15 +96,15 @@ class Standstill:
 
     Args:
         home: The folder below which code is the user's.
-        tell: Takes the sentence, once per standstill.
+        report: Takes the sentence, once per standstill.
     """
 
-    def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
-        self._home, self._tell = home, tell
+    def __init__(self, home: Path, report: Callable[[str], None]) -> None:
+        self._home, self._report = home, report
         self._due_s = self._since_s = 0.0
         self._place: tuple[int, int] | None = None
         self._held: FrameType | None = None
-        self._looks, self._is_told = 0, False
+        self._looks, self._is_reported = 0, False
 
     def look(self, now_s: float) -> None:
         """Check, if it is due; ``now_s`` comes from a monotonic clock."""
@@ -114,18 +114,18 @@ class Standstill:
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         place = None if frame is None else (id(frame), frame.f_lasti)
         if place != self._place or (self._held is not None and frame is not self._held):
-            self._place, self._since_s, self._held, self._looks, self._is_told = place, now_s, None, 0, False
-        elif not self._is_told and now_s - self._since_s >= STILL_S:
+            self._place, self._since_s, self._held, self._looks, self._is_reported = place, now_s, None, 0, False
+        elif not self._is_reported and now_s - self._since_s >= STILL_S:
             self._held, self._looks = frame, self._looks + 1
             if self._looks > SURE_LOOKS:
                 self._say(now_s)
 
     def _say(self, now_s: float) -> None:
-        self._is_told = True
+        self._is_reported = True
         place, self._held = place_of_frame(self._held, self._home), None
         if place:
             length = format_duration((now_s - self._since_s) * NS_PER_S)
-            self._tell(
+            self._report(
                 f"Python has been at {place} for {length}, in one call; if it requests a batch there, none arrived."
             )
 
@@ -254,13 +254,13 @@ def _is_loaded(name: str) -> bool:
 
 def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd) -> None:
     hide_own_frames()
-    _tell_of_hard_exits(ending)
+    _record_hard_exits(ending)
     target, arguments = chosen.target[0], chosen.target[1:]
     try:
         _run_to_its_end(run_module if chosen.module else run_script, target, arguments)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        said = "" if code is error.code else gist(error)
+        said = "" if code is error.code else first_line(error)
         words = f" after “{said}”" if said else ""
         ending.by_exit(code, f"The script ended with exit code {code}{words}." if code else "")
         raise
@@ -302,7 +302,7 @@ def _threads_of(kind: str, table: str) -> list[Any]:
     return list(getattr(sys.modules.get(f"concurrent.futures.{kind}"), table, ()))
 
 
-def _tell_of_hard_exits(ending: ScriptEnd) -> None:
+def _record_hard_exits(ending: ScriptEnd) -> None:
     """End the recording before ``os._exit`` ends this process."""
     leave: Callable[[int], NoReturn] = os._exit
 

@@ -50,7 +50,7 @@ def find_features(record: bytes) -> dict[str, FoundFeature]:
     """Return the features of a record by name.
 
     Raises:
-        NoExampleError: It is none.
+        NoExampleError: It is not an Example.
     """
     view = memoryview(record)
     found = {}
@@ -144,10 +144,10 @@ def matching_files(pattern: str, most: int | None = None) -> list[Path]:
 
     Args:
         pattern: A glob.
-        most: Look no further once so many are found; None for all.
+        most: Number of matches after which the search ends; None for all.
 
     Raises:
-        DataError: There is none, or the pattern searches without end.
+        DataError: No file matches, or the pattern searches without end.
     """
     check_depth(pattern)
     found = glob.iglob(pattern)  # noqa: PTH207, Path.glob takes no absolute pattern

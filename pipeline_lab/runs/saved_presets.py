@@ -71,6 +71,6 @@ def find_any_preset(store: RunStore, name: str) -> Preset:
     """Return the bundled or saved preset of that name.
 
     Raises:
-        OptionsError: There is none.
+        OptionsError: There is no such preset.
     """
     return find_by_name(all_presets(store), name)

@@ -211,7 +211,7 @@ class RunStore:
         return self.add(RunRecord("", options.label, status, options=options.model_dump(mode="json")), write)
 
     def add(self, record: RunRecord, write: Callable[[RunFolder], None] = lambda _: None) -> RunFolder:
-        """Make the folder of a new run; nothing of it stays behind where something cannot be written.
+        """Make the folder of a new run; it is removed again if something cannot be written.
 
         Args:
             record: Of the run, without its id.
@@ -377,7 +377,7 @@ def end_run(folder: RunFolder, state: RunState, reason: str = "", exit_code: int
 
     with contextlib.suppress(OSError):  # who records trains as well, and goes on
         folder.reserve.unlink(missing_ok=True)
-    with contextlib.suppress(StoreError):  # the folder is gone, or somebody filled the reserve: it will read as lost
+    with contextlib.suppress(StoreError):  # a deleted folder, or a full disk: the run reads as lost
         update_record(folder, over)
     with contextlib.suppress(OSError):
         folder.cancel_flag.unlink(missing_ok=True)
@@ -435,7 +435,7 @@ def find_path(what: str | PathLike[str], store: RunStore | Path | None = None) -
     """Return the absolute path of a file, a folder, or the run of that id.
 
     Raises:
-        TraceReadError: There is none of them.
+        TraceReadError: Nothing matches.
     """
     with contextlib.suppress(OSError, ValueError):  # too long for a name, or below a folder that is closed to us
         if Path(what).exists():

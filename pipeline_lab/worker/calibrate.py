@@ -173,7 +173,7 @@ class Dropping:
         return self.size_bytes > 0 and self.kept_percent is not None and self.kept_percent <= KEPT_PERCENT
 
 
-def cool(job: Job, paths: Sequence[str]) -> str | None:
+def set_page_cache(job: Job, paths: Sequence[str]) -> str | None:
     """Drop a job's files from the page cache if requested, and report if that failed.
 
     ``posix_fadvise(POSIX_FADV_DONTNEED)`` is advice: what is in memory anyway (tmpfs), in use elsewhere or cached elsewhere (a

@@ -16,7 +16,7 @@ from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
 from pipeline_lab.runs.run_events import NoteEvent
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
 from pipeline_lab.runs.store import RunFolder, update_record
-from pipeline_lab.worker.calibrate import calibrate, cool
+from pipeline_lab.worker.calibrate import calibrate, set_page_cache
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
@@ -94,12 +94,12 @@ def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list
     page_cache: str | None = "warm"
     if job.options.training.calibrate:
         job.enter("calibrating")
-        page_cache = cool(job, read)
+        page_cache = set_page_cache(job, read)
         event = calibrate(trainer, steps, lambda: trainer.distribute(data.calibration()), device.hold)
         job.log.write(replace(event, page_cache=page_cache))
     job.stop.check()
     if page_cache is not None:  # a second request would not help
-        cool(job, read)
+        set_page_cache(job, read)
     _train(job, device, trainer, steps, data, dataset)
 
 
@@ -120,7 +120,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
         model = stack.enter_context(sample_model(job.folder.model, job.clock))
 
         def follow(iterator: Any) -> None:
-            keep(iterator)
+            keep_iterator(iterator)
             model.follow(iterator)
 
         evaluated = None
@@ -132,7 +132,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
         loop.run(trainer.distribute(dataset), follow)
         while course.needs_new_pipeline:
             course.take_new_pipeline()
-            ending = let_go()
+            ending = release_iterators()
             if has_files_of_its_own(job.options.pipeline):
                 ending.join()  # two pipelines cannot write one cache
             loop.run(trainer.distribute(data.training()), follow)
@@ -168,12 +168,12 @@ def carries_ids(job: Job, dataset: Any) -> bool:
     return job.options.profiling.sample_probe and job.options.is_assembled and "id" in dataset.element_spec
 
 
-def keep(iterator: Any) -> None:
+def keep_iterator(iterator: Any) -> None:
     """Keep an iterator until the process ends: destroying one waits for its autotuner's next round, up to a minute."""
     _KEPT.append(iterator)
 
 
-def let_go() -> threading.Thread:
+def release_iterators() -> threading.Thread:
     """Give up the kept iterators, on a thread that waits for their ends."""
     kept = list(_KEPT)
     _KEPT.clear()

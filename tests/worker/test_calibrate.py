@@ -8,7 +8,15 @@ from pipeline_lab.options.run_options import set_option
 from pipeline_lab.runs.run_events import NoteEvent, read_events
 from pipeline_lab.worker import calibrate as calibrate_module
 from pipeline_lab.worker import calibrate as calibration
-from pipeline_lab.worker.calibrate import Dropping, calibrate, cool, count_cached, drop, time_pipeline, time_step
+from pipeline_lab.worker.calibrate import (
+    Dropping,
+    calibrate,
+    count_cached,
+    drop,
+    set_page_cache,
+    time_pipeline,
+    time_step,
+)
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.train.training_steps import PythonSteps
 from tests.support.presets import SYNTHETIC
@@ -103,7 +111,7 @@ def test_what_was_just_written_lies_in_the_page_cache_until_it_is_dropped(tmp_pa
 
 def test_a_job_that_does_not_ask_drops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate_module, "drop", lambda _: pytest.fail("nobody asked"))
-    assert cool(make_job(tmp_path, SYNTHETIC.options), ["a"]) == "warm"
+    assert set_page_cache(make_job(tmp_path, SYNTHETIC.options), ["a"]) == "warm"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +128,6 @@ def test_a_system_that_does_not_comply_is_said(
 ) -> None:
     monkeypatch.setattr(calibrate_module, "drop", lambda _: dropping)
     job = make_job(tmp_path, COLD)
-    assert cool(job, ["a"]) == state
+    assert set_page_cache(job, ["a"]) == state
     notes = [event.sentence for event in read_events(job.folder.events) if isinstance(event, NoteEvent)]
     assert [sentence in note for note in notes] == [True] if sentence else not notes

@@ -41,14 +41,14 @@ def explain_user_error(error: BaseException, home: Path, subject: str) -> str:
 
 def describe(error: BaseException) -> str:
     """Return type and message of an error."""
-    said = gist(error)
+    said = first_line(error)
     if _FRAME.search(text_of(error)):  # TensorFlow's message includes the type of the Python error
         return said
     said = said or _UNSAID.get(type(error), "")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def gist(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first meaningful line of the message, without TensorFlow's node names; empty without one."""
     lines = [re.sub(r"\{\{.*?\}\}", "", line).strip() for line in text_of(error).splitlines()]
     telling = [line for line in lines if line and line != "Graph execution error:"]
@@ -157,7 +157,7 @@ def explain_failure(error: BaseException) -> str:
     for pattern, sentence in _KNOWN.items():
         if match := re.search(pattern, text_of(error)):
             return sentence.format(*match.groups())
-    return f"The job stopped with {kind}: {gist(error) or 'no message'}; worker.log in the run folder has the details."
+    return f"The job stopped with {kind}: {first_line(error) or 'no message'}; worker.log in the run folder has the details."
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -179,7 +179,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 SUBJECT = "Your code"
-Tell = Callable[[UserCodeError], None]
+Report = Callable[[UserCodeError], None]
 
 
 _leave: Callable[[int], NoReturn] = os._exit
@@ -201,10 +201,10 @@ def explaining_errors(home: Path, maker: str = "") -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if is_disk_full(error) or type(error).__name__ == "ResourceExhaustedError":
             raise
-        told = explain_user_error(error, home, SUBJECT)
+        sentence = explain_user_error(error, home, SUBJECT)
         if maker and not name_place(error, home):
-            told = f"{told.rstrip('.')}; check {maker} and the step."
-        raise UserCodeError(told) from error
+            sentence = f"{sentence.rstrip('.')}; check {maker} and the step."
+        raise UserCodeError(sentence) from error
 
 
 @contextlib.contextmanager
@@ -248,11 +248,11 @@ class FirstBatch:
     Args:
         limit_s: From building the dataset, or the end of a rest, to its first batch; None for no limit.
         home: The folder below which code is the user's.
-        tell: Writes the sentence into the run.
+        report: Writes the sentence into the run.
     """
 
-    def __init__(self, limit_s: float | None, home: Path, tell: Tell) -> None:
-        self._limit_s, self._home, self._tell = limit_s, home, tell
+    def __init__(self, limit_s: float | None, home: Path, report: Report) -> None:
+        self._limit_s, self._home, self._report = limit_s, home, report
         self._came = threading.Event()
         self._is_expected = False
 
@@ -282,7 +282,7 @@ class FirstBatch:
         limit = format_duration(limit_s * NS_PER_S)
         place = self._place()
         where = f"Python is at {place}" if place else f"none of your Python code runs; check {maker}"
-        self._tell(
+        self._report(
             UserCodeError(f"No batch arrived within {limit}: {where}. Raise workload.first_batch_s if it needs longer.")
         )
         _leave(1)

@@ -39,11 +39,11 @@ def open_pipeline(job: Job) -> Iterator[Pipeline]:
         yield rendered
         return
 
-    def tell(error: UserCodeError) -> None:
+    def report(error: UserCodeError) -> None:
         report_failure(job.folder, job.log, error)
 
     with explaining_hard_exits(job.stop.request):
-        own = open_user_code(job.folder.source, workload, tell)
+        own = open_user_code(job.folder.source, workload, report)
         own.check_loop(job.options.training)
         try:
             with explaining_errors(own.home, own.maker):

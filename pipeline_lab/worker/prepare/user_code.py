@@ -30,7 +30,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.launch.launchable import no_such_module
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.worker.note.failures import FirstBatch, Tell, below, explaining_errors
+from pipeline_lab.worker.note.failures import FirstBatch, Report, below, explaining_errors
 from pipeline_lab.workloads.module import ModuleWorkload
 
 
@@ -115,13 +115,13 @@ class UserPipeline:
         return [DataFile(str(path), None, path.stat().st_size) for path in paths]
 
 
-def open_user_code(source: Path, options: ModuleWorkload, tell: Tell) -> UserPipeline:
+def open_user_code(source: Path, options: ModuleWorkload, report: Report) -> UserPipeline:
     """Import the user's module, call its function, and check the result.
 
     Args:
         source: The run's ``pipeline.py``.
         options: What to import and call.
-        tell: Writes into the run why it ends when no batch arrives.
+        report: Writes into the run why it ends when no batch arrives.
 
     Raises:
         UserCodeError: The sentence says what is wrong and where.
@@ -141,7 +141,7 @@ def open_user_code(source: Path, options: ModuleWorkload, tell: Tell) -> UserPip
     return UserPipeline(
         home,
         rendered.WORKLOAD,
-        FirstBatch(options.first_batch_s, home, tell),
+        FirstBatch(options.first_batch_s, home, report),
         rendered.make_dataset,
         _version(module, home),
     )

@@ -163,8 +163,8 @@ class Arm:
         self._drain()
         self._train(LEAD_STEPS, is_measured=False)
         window = recorder.open(self._steps)
-        behind = self._steps + self._job.options.profiling.steps_per_window
-        while self._steps < behind:
+        end = self._steps + self._job.options.profiling.steps_per_window
+        while self._steps < end:
             with mark_step(self._steps):
                 self._train(self._calls.per_call, is_measured=False)
             window.last_step = self._steps - 1

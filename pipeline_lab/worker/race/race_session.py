@@ -29,7 +29,7 @@ from pipeline_lab.worker.session import (
     carries_ids,
     describe_run,
     explaining_damage,
-    keep,
+    keep_iterator,
     mark_running,
     note_missing_gpu,
 )
@@ -196,7 +196,7 @@ def _build(
         contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
     )
     iterator = iter(trainer.distribute(dataset))
-    keep(iterator)
+    keep_iterator(iterator)
     if isinstance(pipeline, UserPipeline):
         pipeline.first_batch.rest()
     return Arm(job, trainer, make_steps(job, trainer), recorder, iterator, Buffers(iterator))

@@ -1,4 +1,4 @@
-"""Memory, processor and GPU use over time, recorded beside the steps."""
+"""Memory, CPU and GPU use over time, recorded beside the steps."""
 
 import contextlib
 import os

@@ -121,7 +121,7 @@ class StepWindows:
             if is_disk_full(error):
                 raise
             if is_taken(error):
-                self._recorder.tell_busy()
+                self._recorder.report_busy()
                 return
             self._log.write(NoteEvent(f"The profiler did not start ({error}); the run continues without it."))
             self._next_step = None

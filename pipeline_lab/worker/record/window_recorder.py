@@ -107,7 +107,7 @@ class WindowRecorder:
         self._window: Window | None = None
         self._failure: Exception | None = None
         self._count, self._pauses = 0, 0
-        self._told_busy = False
+        self._reported_busy = False
         self._last: Window | None = None
 
     @property
@@ -155,7 +155,7 @@ class WindowRecorder:
         return self._window
 
     def note_memory(self, rss_bytes: int | None = None) -> None:
-        """Update the open window's memory peak, with a reading of its own if none is given."""
+        """Update the open window's memory peak, from a new reading if none is given."""
         window = self._window
         if window is not None:
             reading = self._memory.read_bytes() if rss_bytes is None else rss_bytes
@@ -176,7 +176,7 @@ class WindowRecorder:
 
     def pause(self) -> None:
         """Release the profiler: the open window is written, and none opens until :meth:`resume`."""
-        self.tell_busy()
+        self.report_busy()
         with self.lock:
             self._pauses += 1
             self.close()
@@ -186,10 +186,10 @@ class WindowRecorder:
         with self.lock:
             self._pauses -= 1
 
-    def tell_busy(self) -> None:
+    def report_busy(self) -> None:
         """Report once that something else uses the profiler."""
-        if not self._told_busy:
-            self._told_busy = True
+        if not self._reported_busy:
+            self._reported_busy = True
             with contextlib.suppress(OSError):
                 self._log.write(NoteEvent(BUSY))
 

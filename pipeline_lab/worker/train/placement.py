@@ -105,7 +105,7 @@ class _OverReplicas:
     def _run(self, batch: Batch) -> Any:
         strategy = self._placement.strategy
         loss, accuracy, *outputs = strategy.run(self._of_replica, args=(batch,))
-        with strategy.scope():  # ``fit`` calls this as the one replica of its own, default strategy
+        with strategy.scope():  # ``fit`` calls this as the one replica of its default strategy
             means = [strategy.reduce("MEAN", number, axis=None) for number in (loss, accuracy)]
         return (*means, *outputs)
 
