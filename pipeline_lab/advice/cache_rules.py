@@ -18,8 +18,8 @@ from pipeline_lab.advice.proposals import (
     set_stage,
     with_cache,
 )
-from pipeline_lab.advice.running_stages import full_cache
-from pipeline_lab.advice.stage_estimates import amount_behind, example_bytes
+from pipeline_lab.advice.stage_costs import full_cache
+from pipeline_lab.advice.step_terms import amount_behind, example_bytes
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.stage import Remark, Stage
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration

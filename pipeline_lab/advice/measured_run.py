@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline_lab.advice.running_stages import Machine, full_cache, running_stages
-from pipeline_lab.advice.stage_costs import ARGUMENTS, StageCost, attribute
+from pipeline_lab.advice.stage_costs import ARGUMENTS, Machine, StageCost, attribute, full_cache, running_stages
 from pipeline_lab.advice.workload_changes import function_ms, sleeps
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from pipeline_lab.advice.measured_run import Measured
-from pipeline_lab.advice.running_stages import RunningStage, pool_threads, running_stages
-from pipeline_lab.advice.stage_estimates import StageTime, stage_times
+from pipeline_lab.advice.stage_costs import RunningStage, pool_threads, running_stages
+from pipeline_lab.advice.step_terms import StageTime, stage_times
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.errors import OptionsError, Unavailable

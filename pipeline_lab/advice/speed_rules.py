@@ -18,7 +18,7 @@ from pipeline_lab.advice.proposals import (
     set_workload,
     with_whole_batches,
 )
-from pipeline_lab.advice.running_stages import RunningStage
+from pipeline_lab.advice.stage_costs import RunningStage
 from pipeline_lab.advice.step_terms import ORDER, TURNS
 from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.errors import Unavailable

@@ -13,9 +13,18 @@ from dataclasses import dataclass, replace
 
 from pipeline_lab.advice.measured_run import Measured, OrderStall, take
 from pipeline_lab.advice.recorded_options import options_of
-from pipeline_lab.advice.running_stages import RunningStage, full_cache, pool_threads, running_stages
-from pipeline_lab.advice.stage_estimates import memory_bytes, stage_times
-from pipeline_lab.advice.step_terms import ORDER, PROCESSOR, STEP, TURNS, Term, find_terms, refill_terms
+from pipeline_lab.advice.stage_costs import RunningStage, full_cache, pool_threads, running_stages
+from pipeline_lab.advice.step_terms import (
+    ORDER,
+    PROCESSOR,
+    STEP,
+    TURNS,
+    Term,
+    find_terms,
+    memory_bytes,
+    refill_terms,
+    stage_times,
+)
 from pipeline_lab.advice.workload_changes import (
     CONSTANT_STEPS,
     change_of_step,

@@ -16,10 +16,9 @@ from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Executor, SearchStoppedError
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced
-from pipeline_lab.tuning.knobs import Knob
 from pipeline_lab.tuning.outlook import Limits, Predicted, SearchModel, look_ahead, pick
 from pipeline_lab.tuning.search_result import profile_sentence, proposal_sentence
-from pipeline_lab.tuning.space import START, Configuration
+from pipeline_lab.tuning.space import START, Configuration, Knob
 from pipeline_lab.tuning.trials import Ledger, Trials
 from pipeline_lab.units import BYTES_PER_MB
 
