@@ -1,4 +1,4 @@
-"""What holds a job back, declared once: causes of idle time, parts of a step, causes of late input, classes of the verdict.
+"""What limits a job, declared once: causes of idle time, parts of a step, causes of late input, classes of the verdict.
 
 Each member says what it is called, what it means, which colour it has, the sentence about it and what to try. Charts, tables,
 the verdict, the timeline and the recommendations derive from here; a new cause is a member, and the rule that finds it.
@@ -88,7 +88,7 @@ class GapCause(StrEnum):
         "copying input to the device",
         "input is copied to it",
         ("#2596d8", "#1c90cf"),
-        "Copying input to the device holds it up for {lost} of each {step} step ({share}).",
+        "Host-to-device copies stall the device for {lost} of each {step} step ({share}).",
         Cure(
             "Copy less and earlier: keep images as uint8 until they are on the device, and prefetch to the device.",
             "The device waits for copies from the host.",
@@ -100,7 +100,7 @@ class GapCause(StrEnum):
         "tracing and compiling",
         "a function is traced, compiled or autotuned",
         ("#7b2fd6", "#7a4dff"),
-        "Tracing and compiling take {lost} of each {step} step ({share}); the times are not those of a steady job.",
+        "Tracing and compiling take {lost} of each {step} step ({share}); these are not the times of a steady job.",
         Cure(
             "Record later steps; if they compile too, give every batch the same shape (drop_remainder) and pass Python "
             "numbers as tensors.",
@@ -111,10 +111,10 @@ class GapCause(StrEnum):
         "collective",
         "collectives",
         "collectives",
-        "an op of the host exchanges values with other workers, or waits for them",
+        "a host op exchanges values with other workers, or waits for them",
         ("#b80d10", "#f3f6a6"),
-        "Exchanging values with other devices or workers, and waiting for them, keeps {device} from its own work for {lost} "
-        "of each {step} step ({share}).",
+        "Collectives, and waiting for other devices or workers in them, keep {device} from computing for {lost} of each {step} "
+        "step ({share}).",
         Cure(
             "Give the devices or workers equal work, or exchange less: a larger batch for each, values of half the size "
             "(mixed precision), fewer workers; where only some were recorded, record all of them at the same steps.",
@@ -125,7 +125,7 @@ class GapCause(StrEnum):
         "host_operation",
         "host operation",
         "an operation on the host",
-        "one op of the host fills at least half of the gap; it is named",
+        "one host op fills at least half of the gap; it is named",
         ("#c58507", "#e9c62a"),
         "A host operation leaves {device} idle for {lost} of each {step} step ({share}).",
         _LESS_BETWEEN_STEPS,
@@ -145,7 +145,7 @@ class GapCause(StrEnum):
         "dispatch",
         "TensorFlow prepares or launches ops",
         ("#1b6049", "#9cc79b"),
-        "TensorFlow's own handling of ops leaves {device} idle for {lost} of each {step} step ({share}).",
+        "Op dispatch overhead leaves {device} idle for {lost} of each {step} step ({share}).",
         Cure(
             "Give TensorFlow fewer and larger pieces: the whole step in one tf.function, several steps per call "
             "(steps_per_execution), a larger batch.",
@@ -168,7 +168,7 @@ class GapCause(StrEnum):
         "something that the trace does not show",
         "nothing in the trace explains it",
         ("#7a7a7a", "#858a91"),
-        "Something unknown leaves {device} idle for {lost} of each {step} step ({share}).",
+        "An unknown cause leaves {device} idle for {lost} of each {step} step ({share}).",
         Cure(
             "Record the job again with its host threads in the trace (host_tracer_level 2).",
             "The log does not say what the host did while the device had nothing to do.",
@@ -243,16 +243,16 @@ class InputCause(StrEnum):
 
     SOURCE = (
         "source",
-        ", because the records themselves come too slowly ({stage})",
+        ", because the source ({stage}) is the bottleneck",
         Cure(
             "Read several files at a time: interleave(…, num_parallel_calls=tf.data.AUTOTUNE), or "
-            "TFRecordDataset(…, num_parallel_reads=…); a cache behind the reader where the data fits.",
+            "TFRecordDataset(…, num_parallel_reads=…); a cache after the reader where the data fits.",
             "The step waits for {stage}, which makes the records.",
         ),
     )
     UNDER_PARALLEL = (
         "under-parallel",
-        ", because {stage} does too little at a time",
+        ", because {stage} has too little parallelism",
         Cure(
             "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now; where its calls sleep or wait "
             "for a disk or a network, a number, and options.threading.private_threadpool_size at least as large.",
@@ -261,7 +261,7 @@ class InputCause(StrEnum):
     )
     POOL_BOUND = (
         "pool-bound",
-        ", because the calls of {stage} queue for the few threads of the pool",
+        ", because the thread pool is saturated by calls of {stage}",
         Cure(
             "Raise options.threading.private_threadpool_size to what num_parallel_calls asks for; AUTOTUNE does not raise it.",
             "Calls of {stage} wait in a queue for a thread while cores are free.",
@@ -269,16 +269,16 @@ class InputCause(StrEnum):
     )
     CPU_BOUND = (
         "cpu-bound",
-        ", because {stage} needs more processor than there is",
+        ", because {stage} is CPU-limited",
         Cure(
-            "Do less work per example: cache() behind the expensive part, whole batches in one call of map, smaller types or "
+            "Do less work per example: cache() after the expensive part, whole batches in one call of map, smaller types or "
             "images, preprocessing done once in advance; more threads will not help.",
             "The cores are full, most of all with {stage}.",
         ),
     )
     ORDERING = (
         "ordering",
-        ", because {stage} keeps the order: finished elements wait for a slow one before them",
+        ", because deterministic order causes head-of-line blocking in {stage}",
         Cure(
             "Set deterministic=False on the stage, or give it more parallel calls and threads.",
             "Calls of {stage} differ so much in length that finished elements wait for slow ones.",
@@ -286,7 +286,7 @@ class InputCause(StrEnum):
     )
     PYTHON_BOUND = (
         "python-bound",
-        ", because {stage} runs Python, which only one thread of a process at a time can do",
+        ", because {stage} runs Python, which one thread at a time can do",
         Cure(
             "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
             "in TensorFlow ops; threads do not help Python, processes do.",
@@ -295,16 +295,16 @@ class InputCause(StrEnum):
     )
     NO_OVERLAP = (
         "no-overlap",
-        ", because input and training take turns instead of overlapping",
+        ", because input and compute do not overlap",
         Cure(
             "End the pipeline with prefetch(tf.data.AUTOTUNE).",
-            "Input and step take turns; overlapped, the slower of the two remains.",
+            "Input and compute do not overlap; overlapped, the slower of the two remains.",
         ),
     )
 
 
 class VerdictClass(StrEnum):
-    """What holds the job back.
+    """What limits the job.
 
     Attributes:
         tone: ``good``, ``bad`` or ``neutral``, for formats that colour it.
@@ -341,10 +341,10 @@ class VerdictClass(StrEnum):
     INPUT_BOUND = (
         "input-bound",
         "input wait",
-        "The job waits for input: {lost} of each {step} step ({share}) pass before the next batch is there{why}.",
+        "The job is input-bound: {lost} of each {step} step ({share}) is spent waiting for the next batch{why}.",
         Cure(
-            "Make the pipeline itself faster: parallel map, fewer and vectorised operations per example, a cache behind the "
-            "expensive part, more files read at a time.",
+            "Make the pipeline itself faster: parallel map, fewer and vectorized operations per example, a cache after the "
+            "expensive part, more files read in parallel.",
             "The next batch is not there when the step ends.",
         ),
         "bad",
@@ -356,9 +356,9 @@ class VerdictClass(StrEnum):
     DEVICE_BOUND = (
         "device-bound",
         "nothing",
-        "Input is not the limit: {device} is at work for {share} of each {step} step.",
+        "Input is not the limit: {device} is busy for {share} of each {step} step.",
         Cure(
-            "Look at the model, not at the input: mixed precision, a larger batch, a faster device.",
+            "Look at the model, not the input: mixed precision, a larger batch, a faster device.",
             "The next batch is ready before the step ends.",
         ),
         "good",
@@ -366,13 +366,13 @@ class VerdictClass(StrEnum):
     )
     HOST_CONTENTION = (
         "host-contention",
-        "competition for the processor",
-        "The step works {lost} of {step} ({share}) longer than on a held batch, without waiting: the input pipeline takes "
-        "processor time from it.",
+        "CPU contention",
+        "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, without waiting: the input "
+        "pipeline competes with it for the CPU.",
         Cure(
-            "Take work off the processor: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
+            "Take work off the CPU: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
             "once in advance.",
-            "Input pipeline and training step compete for the same cores.",
+            "The input pipeline and the training step compete for the same cores.",
             gains_all=True,
         ),
     )
@@ -380,7 +380,7 @@ class VerdictClass(StrEnum):
     UNKNOWN = (
         "unknown",
         "nothing that is known",
-        "What holds the job back cannot be said. {why}",
+        "The bottleneck cannot be determined. {why}",
         None,
         "neutral",
         "gray",

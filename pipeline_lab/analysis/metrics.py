@@ -13,13 +13,16 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.steps.step_phases import Phase
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
 Value: TypeAlias = float | Unavailable
 Row: TypeAlias = tuple[str, str]
 
+MOST_CAUSES = 4
+MOST_ALLOCATORS = 4
 LAST_SHARE = 0.1
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NOT_MEASURED = "not measured"
@@ -57,11 +60,11 @@ class Over(StrEnum):
     MEASURED_STEPS = "all measured steps"
     RECORDED_STEPS = "recorded steps"
     WINDOWS = "the windows; the time between two windows is not in it"
-    CALIBRATION = "the measured steps and a held batch"
+    CALIBRATION = "the measured steps and a batch held on the device"
     SAMPLES = "the examples that the job took"
     RUN = "the whole run"
 
-    def words(self, diagnosis: Diagnosis) -> str | None:
+    def words(self, diagnosis: Results) -> str | None:
         """Say how many steps, or which stretch of time, that was in one run; None where there was none."""
         job, steps = diagnosis.job_steps, diagnosis.steps
         recorded = None if isinstance(steps, Unavailable) else f"the {format_count(steps.count)} recorded steps"
@@ -95,8 +98,8 @@ class Metric:
         read: From a diagnosis to its value.
         text: From a diagnosis to the value with what belongs beside it; None leaves it out. Without it, reports do not list the
             number by itself.
-        label: At the top of a run's page; empty if it does not stand there.
-        compared: Title in comparisons of runs; empty if it is not compared.
+        is_compared: Comparisons of runs list it.
+        result: The result of a diagnosis that it is read from, where the document calls it otherwise.
     """
 
     key: str
@@ -107,17 +110,17 @@ class Metric:
     better: str
     explanation: str
     origin: str
-    read: Callable[[Diagnosis], Value] = field(repr=False)
+    read: Callable[[Results], Value] = field(repr=False)
     text: Callable[[Any], str | None] | None = field(default=None, repr=False)
-    label: str = ""
-    compared: str = ""
+    is_compared: bool = False
+    result: str = ""
 
     @property
     def source(self) -> str:
         """The result of a diagnosis that it is read from."""
-        return self.origin.split(".")[0]
+        return self.result or self.origin.split(".")[0]
 
-    def write(self, diagnosis: Diagnosis) -> str | Unavailable:
+    def write(self, diagnosis: Results) -> str | Unavailable:
         """Return the value of a run as text, or why there is none."""
         value = self.read(diagnosis)
         return value if isinstance(value, Unavailable) else write_value(value, self.unit)
@@ -132,7 +135,9 @@ def write_value(value: float, unit: Unit) -> str:
             return format_percent(value)
         case Unit.BYTES:
             return format_bytes(value)
-        case Unit.PER_SECOND | Unit.MHZ | Unit.BITS | Unit.NONE:
+        case Unit.PER_SECOND:
+            return f"{format_count(value)}/s"
+        case Unit.MHZ | Unit.BITS | Unit.NONE:
             return format_count(value) if value == round(value) or value >= 100 else f"{value:.3g}"
         case _:
             assert_never(unit)
@@ -146,12 +151,12 @@ def write_difference(value: float, unit: Unit) -> str:
     return f"{'+' if value > 0 else '−'}{size}"
 
 
-def number_rows(diagnosis: Diagnosis) -> tuple[Row, ...]:
+def number_rows(diagnosis: Results) -> tuple[Row, ...]:
     """Return title and text of every number of a run; of a result that was not measured, the reason."""
     return tuple(_rows(diagnosis, METRICS, with_reasons=True))
 
 
-def topic_rows(topic: Topic, diagnosis: Diagnosis) -> tuple[Row, ...]:
+def topic_rows(topic: Topic, diagnosis: Results) -> tuple[Row, ...]:
     """Return title and text of the measured numbers about something."""
     return tuple(_rows(diagnosis, [each for each in METRICS if each.topic is topic], with_reasons=False))
 
@@ -178,7 +183,7 @@ HEADLINE = (
 """What stands at the top of a run's page, in this order."""
 
 
-def _rows(diagnosis: Diagnosis, metrics: list[Metric] | tuple[Metric, ...], *, with_reasons: bool) -> Iterator[Row]:
+def _rows(diagnosis: Results, metrics: list[Metric] | tuple[Metric, ...], *, with_reasons: bool) -> Iterator[Row]:
     told: set[str] = set()
     for each in metrics:
         if each.text is None:
@@ -194,28 +199,28 @@ def _rows(diagnosis: Diagnosis, metrics: list[Metric] | tuple[Metric, ...], *, w
 
 
 _RESULT_TITLES = {
-    "job_steps": "Steps of the job",
-    "steps": "Profiled steps",
+    "job_steps": "Measured steps",
+    "steps": "Recorded steps",
     "input_stalls": "Input wait",
     "idle_gaps": "Device idle",
-    "calibration": "Utilisation",
+    "calibration": "Utilization",
     "file_sampling": "File sampling",
     "memory": "Memory",
 }
 """What reports say is missing where a result was not measured; the others are left out."""
 
 
-def _of(source: str, read: Callable[[Any], Value]) -> Callable[[Diagnosis], Value]:
+def _of(source: str, read: Callable[[Any], Value]) -> Callable[[Results], Value]:
     """Read a result of the diagnosis, or say why it is not there."""
 
-    def value(diagnosis: Diagnosis) -> Value:
+    def value(diagnosis: Results) -> Value:
         result = getattr(diagnosis, source)
         return result if isinstance(result, Unavailable) else read(result)
 
     return value
 
 
-def _ms(source: str, attribute: str) -> Callable[[Diagnosis], Value]:
+def _ms(source: str, attribute: str) -> Callable[[Results], Value]:
     """Read a time of a result."""
 
     def read(result: Any) -> Value:
@@ -229,10 +234,10 @@ def _or(value: float | None, reason: str) -> Value:
     return Unavailable(reason) if value is None else float(value)
 
 
-def _step_ms(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) -> Callable[[Diagnosis], Value]:
+def _step_ms(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) -> Callable[[Results], Value]:
     """Read a time of the measured steps; of a log, of the recorded ones."""
 
-    def read(diagnosis: Diagnosis) -> Value:
+    def read(diagnosis: Results) -> Value:
         job, steps = diagnosis.job_steps, diagnosis.steps
         if not isinstance(job, Unavailable):
             return of_job(job) / NS_PER_MS if job.count else NO_STEPS
@@ -243,7 +248,7 @@ def _step_ms(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) -
     return read
 
 
-def _wait_of_all(diagnosis: Diagnosis) -> Value:
+def _wait_of_all(diagnosis: Results) -> Value:
     job, stalls = diagnosis.job_steps, diagnosis.input_stalls
     if not isinstance(job, Unavailable):
         return 100.0 * job.wait_total_ns / max(1, job.total_ns)
@@ -252,7 +257,7 @@ def _wait_of_all(diagnosis: Diagnosis) -> Value:
 
 def _wait_words(job: Any) -> str:
     percent = 100 * job.wait_total_ns / job.total_ns if job.total_ns else 0.0
-    return f"{format_duration(job.wait_total_ns)} ({format_percent(percent)} of their time)"
+    return f"{format_percent(percent)} of the measured steps ({format_duration(job.wait_total_ns)})"
 
 
 def _recorded_words(steps: Any) -> str:
@@ -260,10 +265,10 @@ def _recorded_words(steps: Any) -> str:
     return f"{format_count(steps.count)}{first}; marked by {steps.marker}"
 
 
-def _per_step(attribute: str) -> Callable[[Diagnosis], Value]:
+def _per_step(attribute: str) -> Callable[[Results], Value]:
     """Read a time of all recorded steps, divided by their number."""
 
-    def read(diagnosis: Diagnosis) -> Value:
+    def read(diagnosis: Results) -> Value:
         stalls, steps = diagnosis.input_stalls, diagnosis.steps
         if isinstance(stalls, Unavailable):
             return stalls
@@ -272,10 +277,10 @@ def _per_step(attribute: str) -> Callable[[Diagnosis], Value]:
     return read
 
 
-def _idle_ms(cause: GapCause) -> Callable[[Diagnosis], Value]:
+def _idle_ms(cause: GapCause) -> Callable[[Results], Value]:
     """Read the idle time per step of one device; the steps of each host are rows of their own."""
 
-    def read(diagnosis: Diagnosis) -> Value:
+    def read(diagnosis: Results) -> Value:
         gaps, steps = diagnosis.idle_gaps, diagnosis.steps
         if isinstance(gaps, Unavailable):
             return gaps
@@ -298,7 +303,7 @@ def _stall_words(name: str) -> Callable[[Any], str]:
         counted = name == "wait" and stalls.events is not None
         events = f", {format_count(stalls.events)} events" if counted else ""
         percent = format_percent(getattr(stalls, f"{name}_percent"))
-        return f"{format_duration(getattr(stalls, f'{name}_ns'))} ({percent} of the steps{events})"
+        return f"{percent} of the recorded steps ({format_duration(getattr(stalls, f'{name}_ns'))}{events})"
 
     return words
 
@@ -307,14 +312,23 @@ def _idle_words(gaps: Any) -> str:
     idle = gaps.idle_percent
     if isinstance(idle, Unavailable):
         return idle.reason
-    return f"{format_duration(gaps.idle_ns)} ({format_percent(idle)} of the windows; {gaps.device})"
+    causes = sorted(((ns, cause) for cause, ns in gaps.idle_by_cause_ns.items() if ns), reverse=True)[:MOST_CAUSES]
+    listed = ", ".join(f"{cause.label} {format_duration(ns)}" for ns, cause in causes)
+    off = f"; not recorded between windows: {format_duration(gaps.unrecorded_ns)}" if gaps.unrecorded_ns else ""
+    return f"{format_percent(idle)} of the windows ({gaps.device})" + (f": {listed}" if listed else "") + off
+
+
+def _files_words(sampling: Any) -> str:
+    """Count the files; the readers of a log may take files in turn."""
+    is_known = sampling.basis == "samples" or sampling.unopened is not None
+    return f"{format_count(sampling.table.num_rows)}{'' if is_known else ' readers'}, by {sampling.basis}"
 
 
 def _skew_words(sampling: Any) -> str | None:
     if sampling.total_variation is None:
         return None
     ideal = sampling.total_variation_ideal
-    chance = "" if ideal is None else f" (chance alone {format_percent(100 * ideal)})"
+    chance = "" if ideal is None else f" (by chance {format_percent(100 * ideal)})"
     return format_percent(100 * sampling.total_variation) + chance
 
 
@@ -322,9 +336,7 @@ def _coverage_words(sampling: Any) -> str | None:
     if sampling.coverage_percent is None:
         return None
     seen = sampling.epochs_seen
-    return format_percent(sampling.coverage_percent) + (
-        "" if seen is None else f" ({seen:.3g} epochs' worth of examples)"
-    )
+    return format_percent(sampling.coverage_percent) + ("" if seen is None else f" ({seen:.3g} epochs)")
 
 
 def _reads_words(sampling: Any) -> str | None:
@@ -332,7 +344,7 @@ def _reads_words(sampling: Any) -> str | None:
     return ", ".join(counts) or None
 
 
-def _mixing(read: Callable[[Any], float | None]) -> Callable[[Diagnosis], Value]:
+def _mixing(read: Callable[[Any], float | None]) -> Callable[[Results], Value]:
     def value(sampling: Any) -> Value:
         return NO_PROBE if sampling.mixing is None else _or(read(sampling.mixing), "The run is too short to say.")
 
@@ -358,7 +370,42 @@ def _same_source_words(sampling: Any) -> str | None:
     if found is None:
         return None
     predicted = "" if found.predicted is None else f", predicted {found.predicted:.3g}"
-    return f"{found.per_batch:.3g} of {found.batch_size} (a perfect shuffle {found.expected:.3g}{predicted})"
+    return f"{found.per_batch:.3g} of {found.batch_size} (perfect shuffle: {found.expected:.3g}{predicted})"
+
+
+def _phase_words(found: Any) -> str | None:
+    """Say what a step took in each phase; nothing where there is but one epoch."""
+    if found.phases[-1].phase is not Phase.LATER_EPOCHS:
+        return None
+    return "; ".join(
+        f"{one.phase} {format_duration(one.median_ns)}, {format_percent(one.wait_percent)} input wait"
+        for one in found.phases
+    )
+
+
+def _retrace_words(found: Any) -> str | None:
+    functions = ", ".join(found.functions[:3])
+    told = f"{_count(found.count, 'time')} in {_count(found.steps, 'recorded step')}"
+    return (told + (f": {functions}" if functions else "")) if found.count else None
+
+
+def _allocator_words(found: Any) -> str | None:
+    shown = found.allocators[:MOST_ALLOCATORS]
+    return ", ".join(f"{one.name} {format_bytes(one.peak_bytes)}" for one in shown) or None
+
+
+def _profiler_words(cost: Any) -> str:
+    inside = "" if cost.profiled_steps is None else f", {_count(cost.profiled_steps, 'step')}"
+    told = f"{_count(cost.windows.num_rows, 'window')}{inside}"
+    if cost.profiled_step_ns is None or cost.plain_step_ns is None:
+        return told
+    return (
+        f"{told}; step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{format_count(number)} {noun}{'s' * (number != 1)}"
 
 
 def _clock_words(clocks: Any) -> str:
@@ -368,7 +415,7 @@ def _clock_words(clocks: Any) -> str:
 
 
 def _evaluations_words(evaluation: Any) -> str:
-    way = "the pipeline built anew after each" if evaluation.is_rebuilt else "the pipeline kept going"
+    way = "the pipeline is rebuilt after each" if evaluation.is_rebuilt else "the pipeline is kept"
     return f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all; {way}"
 
 
@@ -402,7 +449,7 @@ def _last(column: str, scale: float = 1.0) -> Callable[[Any], Value]:
 METRICS: tuple[Metric, ...] = (
     Metric(
         "measured_steps",
-        "Steps after the warm-up",
+        "Measured steps",
         Unit.NONE,
         Topic.STEPS,
         Over.MEASURED_STEPS,
@@ -414,7 +461,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "median_step_ms",
-        "Step time, median",
+        "Median step",
         Unit.MS,
         Topic.STEPS,
         Over.STEPS,
@@ -423,21 +470,20 @@ METRICS: tuple[Metric, ...] = (
         "job_steps.median_ms",
         _step_ms(lambda job: job.median_ns, np.median),
         lambda job: format_duration(job.median_ns),
-        label="Median step",
-        compared="Step, median",
+        is_compared=True,
     ),
     Metric(
         "p95_step_ms",
-        "Step time, 95th percentile",
+        "95th percentile step",
         Unit.MS,
         Topic.STEPS,
         Over.STEPS,
         "lower",
-        "95 % of the steps are shorter.",
+        "The step time that 95 % of the steps stay below.",
         "job_steps.p95_ms",
         _step_ms(lambda job: job.p95_ns, lambda times: np.percentile(times, 95)),
         lambda job: format_duration(job.p95_ns),
-        compared="Step, 95th percentile",
+        is_compared=True,
     ),
     Metric(
         "mean_step_ms",
@@ -449,11 +495,11 @@ METRICS: tuple[Metric, ...] = (
         "All of the steps' time over their number, so that what is lost of it is its share of all steps.",
         "job_steps.total_ms / job_steps.count",
         _step_ms(lambda job: job.mean_ns, np.mean),
-        compared="Step, mean",
+        is_compared=True,
     ),
     Metric(
         "examples_per_second",
-        "Examples per second",
+        "Throughput",
         Unit.PER_SECOND,
         Topic.STEPS,
         Over.MEASURED_STEPS,
@@ -461,9 +507,8 @@ METRICS: tuple[Metric, ...] = (
         "Examples trained per second.",
         "job_steps.examples_per_second",
         _of("job_steps", lambda job: NO_EXAMPLES if job.examples_per_second is None else job.examples_per_second),
-        lambda job: NOT_MEASURED if job.examples_per_second is None else format_count(job.examples_per_second),
-        label="Throughput",
-        compared="Examples per second",
+        lambda job: NOT_MEASURED if job.examples_per_second is None else f"{format_count(job.examples_per_second)}/s",
+        is_compared=True,
     ),
     Metric(
         "first_batch_ms",
@@ -479,7 +524,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "all_wait_percent",
-        "Wait of all steps",
+        "Input wait",
         Unit.PERCENT,
         Topic.STEPS,
         Over.STEPS,
@@ -488,61 +533,59 @@ METRICS: tuple[Metric, ...] = (
         "job_steps.wait_ms / job_steps.total_ms",
         _wait_of_all,
         _wait_words,
-        label="Input wait",
     ),
     Metric(
         "compute_only_ms",
-        "G, step on a held batch",
+        "Compute-only step",
         Unit.MS,
         Topic.PIPELINE,
         Over.CALIBRATION,
         "lower",
-        "G: the step alone, on a batch that is already on the device.",
+        "One step on a batch that is already on the device.",
         "calibration.device_only_ms",
         _ms("calibration", "device_only_ns"),
         lambda found: format_duration(found.device_only_ns),
     ),
     Metric(
         "input_only_ms",
-        "D, pipeline alone",
+        "Input-only time per batch",
         Unit.MS,
         Topic.PIPELINE,
         Over.CALIBRATION,
         "lower",
-        "D: one batch of the pipeline with nothing else running.",
+        "Time of the pipeline for one batch with nothing else running.",
         "calibration.pipeline_only_ms",
         _ms("calibration", "pipeline_only_ns"),
         lambda found: NOT_MEASURED if found.pipeline_only_ns is None else format_duration(found.pipeline_only_ns),
     ),
     Metric(
         "end_to_end_ms",
-        "P, median step as it ran",
+        "End-to-end step",
         Unit.MS,
         Topic.PIPELINE,
         Over.CALIBRATION,
         "lower",
-        "P: the median step with both, outside of windows.",
+        "The median step as it ran, with input, outside of the profile windows.",
         "calibration.step_ms",
         _ms("calibration", "step_ns"),
         lambda found: format_duration(found.step_ns),
     ),
     Metric(
         "utilisation_percent",
-        "Utilisation, G / P",
+        "Utilization",
         Unit.PERCENT,
         Topic.PIPELINE,
         Over.CALIBRATION,
         "higher",
-        "The step on a held batch over the step as it ran: 100 % means that input costs nothing.",
+        "Compute-only step over end-to-end step: 100 % means that input costs nothing.",
         "calibration.utilisation_percent",
         _of("calibration", lambda found: found.utilisation_percent),
         lambda found: format_percent(found.utilisation_percent),
-        label="Utilisation",
-        compared="Utilisation (G / P)",
+        is_compared=True,
     ),
     Metric(
         "recorded_steps",
-        "Profiled steps",
+        "Recorded steps",
         Unit.NONE,
         Topic.STEPS,
         Over.RECORDED_STEPS,
@@ -562,7 +605,7 @@ METRICS: tuple[Metric, ...] = (
         "Time of a step in which its next batch is not ready, mean over the recorded steps.",
         "input_stalls.wait_ms / steps.count",
         _per_step("wait_ns"),
-        compared="Input wait per step",
+        is_compared=True,
     ),
     Metric(
         "exposed_ms",
@@ -574,11 +617,11 @@ METRICS: tuple[Metric, ...] = (
         "The part of the wait per step in which the device had nothing to do either.",
         "input_stalls.exposed_ms / steps.count",
         _per_step("exposed_ns"),
-        compared="Exposed stall per step",
+        is_compared=True,
     ),
     Metric(
         "wait_percent",
-        "Input wait, profiled steps",
+        "Input wait, recorded steps",
         Unit.PERCENT,
         Topic.STALLS,
         Over.RECORDED_STEPS,
@@ -587,7 +630,7 @@ METRICS: tuple[Metric, ...] = (
         "input_stalls.wait_percent",
         _of("input_stalls", lambda stalls: stalls.wait_percent if stalls.step_ns else NO_STEPS),
         _stall_words("wait"),
-        compared="Input wait, share of the steps",
+        is_compared=True,
     ),
     Metric(
         "exposed_percent",
@@ -600,8 +643,7 @@ METRICS: tuple[Metric, ...] = (
         "input_stalls.exposed_percent",
         _of("input_stalls", lambda stalls: stalls.exposed_percent if stalls.step_ns else NO_STEPS),
         _stall_words("exposed"),
-        label="Exposed stall",
-        compared="Exposed stall, share of the steps",
+        is_compared=True,
     ),
     Metric(
         "idle_percent",
@@ -614,8 +656,7 @@ METRICS: tuple[Metric, ...] = (
         "idle_gaps.devices",
         _of("idle_gaps", lambda gaps: gaps.idle_percent),
         _idle_words,
-        label="Device idle",
-        compared="Device idle, share of the windows",
+        is_compared=True,
     ),
     *(
         Metric(
@@ -628,7 +669,7 @@ METRICS: tuple[Metric, ...] = (
             f"Idle time of a device per step in which {cause.meaning}.",
             f"idle_gaps.by_cause_ms.{cause.value} / steps.count",
             _idle_ms(cause),
-            compared=f"Idle per step: {cause.label}",
+            is_compared=True,
         )
         for cause in GapCause
         if cause is not GapCause.CAPTURE_GAP
@@ -643,16 +684,16 @@ METRICS: tuple[Metric, ...] = (
         "Files, or readers of them, that are told apart.",
         "file_sampling.files",
         _of("file_sampling", lambda sampling: float(sampling.table.num_rows)),
-        lambda sampling: format_count(sampling.table.num_rows),
+        _files_words,
     ),
     Metric(
         "beyond_share_percent",
-        "Samples beyond their file's share",
+        "Sampling skew",
         Unit.PERCENT,
         Topic.SAMPLING,
         Over.SAMPLES,
         "lower",
-        "How much of what was read would have to come from other files to be even (total variation); chance alone gives a little.",
+        "Total variation distance between the files' shares of the examples and their shares of the records; chance alone gives a little.",
         "file_sampling.total_variation",
         _of(
             "file_sampling",
@@ -663,16 +704,16 @@ METRICS: tuple[Metric, ...] = (
             ),
         ),
         _skew_words,
-        compared="Samples beyond their file's share",
+        is_compared=True,
     ),
     Metric(
         "beyond_share_by_chance_percent",
-        "The same, by chance alone",
+        "Sampling skew by chance",
         Unit.PERCENT,
         Topic.SAMPLING,
         Over.SAMPLES,
         "",
-        "The mean of the same number for an even sample of this size (simulated).",
+        "The mean sampling skew of even samples of this size (simulated).",
         "file_sampling.total_variation_ideal",
         _of(
             "file_sampling",
@@ -682,7 +723,7 @@ METRICS: tuple[Metric, ...] = (
                 else 100.0 * sampling.total_variation_ideal
             ),
         ),
-        compared="The same, by chance alone",
+        is_compared=True,
     ),
     Metric(
         "coverage_percent",
@@ -698,7 +739,7 @@ METRICS: tuple[Metric, ...] = (
             lambda sampling: NO_PROBE if sampling.coverage_percent is None else sampling.coverage_percent,
         ),
         _coverage_words,
-        compared="Records used",
+        is_compared=True,
     ),
     Metric(
         "reads_by_epoch",
@@ -727,11 +768,12 @@ METRICS: tuple[Metric, ...] = (
                 sampling.unopened, "The files of the job are not recorded, so nobody knows which gave no example."
             ),
         ),
-        compared="Files that gave no example",
+        text=lambda sampling: format_count(sampling.unopened) if sampling.unopened else None,
+        is_compared=True,
     ),
     Metric(
         "batch_entropy_bits",
-        "Files inside a batch, entropy",
+        "File mix per batch (entropy)",
         Unit.BITS,
         Topic.SAMPLING,
         Over.SAMPLES,
@@ -740,38 +782,38 @@ METRICS: tuple[Metric, ...] = (
         "file_sampling.mixing.batch_entropy",
         _mixing(lambda mixing: mixing.batch_entropy),
         _mixing_words(
-            lambda mixing, ideal: f"{mixing.batch_entropy:.2f} bits (a perfect shuffle {ideal.batch_entropy:.2f})"
+            lambda mixing, ideal: f"{mixing.batch_entropy:.2f} bits (perfect shuffle: {ideal.batch_entropy:.2f})"
         ),
     ),
     Metric(
         "displacement_percent",
-        "Examples moved from their stored place",
+        "Shuffle quality",
         Unit.PERCENT,
         Topic.SAMPLING,
         Over.SAMPLES,
         "higher",
-        "How far examples moved from where they are stored, beside what a random order would move them.",
+        "How far the shuffle moved examples from their stored order: 0 % not at all, 100 % as far as a random order.",
         "file_sampling.mixing.displacement",
         _mixing(lambda mixing: 100.0 * mixing.displacement),
         _mixing_words(
-            lambda mixing, _: f"{format_percent(100 * mixing.displacement)} of what a random order moves them"
+            lambda mixing, _: f"{format_percent(100 * mixing.displacement)} of the displacement of a random order"
         ),
     ),
     Metric(
         "worst_tenth_percent",
-        "Beyond their file's share, worst tenth",
+        "Sampling skew, worst 10 % of the run",
         Unit.PERCENT,
         Topic.SAMPLING,
         Over.SAMPLES,
         "lower",
-        "The largest such number of ten consecutive tenths of the run: it shows a mix that is right only in the end.",
+        "The largest sampling skew of ten consecutive tenths of the run: it shows a mix that is right only in the end.",
         "file_sampling.mixing.worst_tenth",
         _mixing(lambda mixing: None if mixing.worst_tenth is None else 100.0 * mixing.worst_tenth),
         _mixing_words(_worst_words),
     ),
     Metric(
         "padding_percent",
-        "Padding in the batches",
+        "Padding",
         Unit.PERCENT,
         Topic.SAMPLING,
         Over.RUN,
@@ -780,7 +822,7 @@ METRICS: tuple[Metric, ...] = (
         "padding.padding_percent",
         _of("padding", lambda padding: padding.percent),
         _padding_words,
-        compared="Padding, share of what the steps were sent",
+        is_compared=True,
     ),
     Metric(
         "same_source_per_batch",
@@ -800,11 +842,11 @@ METRICS: tuple[Metric, ...] = (
             ),
         ),
         _same_source_words,
-        compared="Examples of a batch that share their image",
+        is_compared=True,
     ),
     Metric(
         "gpu_clock_mhz",
-        "GPU clock, median",
+        "GPU clock",
         Unit.MHZ,
         Topic.GAPS,
         Over.RUN,
@@ -813,6 +855,45 @@ METRICS: tuple[Metric, ...] = (
         "gpu_clocks.median_mhz",
         _of("gpu_clocks", lambda clocks: float(clocks.median_mhz)),
         _clock_words,
+    ),
+    Metric(
+        "first_epoch_step_ms",
+        "Epochs",
+        Unit.MS,
+        Topic.STEPS,
+        Over.MEASURED_STEPS,
+        "lower",
+        "Median step of each phase and its input wait: caches and shuffle buffers are filled in the first epoch.",
+        "step_phases.phases.median_ms",
+        _of("step_phases", lambda found: found.phases[0].median_ns / NS_PER_MS),
+        _phase_words,
+    ),
+    Metric(
+        "retraced_steps",
+        "Retraced",
+        Unit.NONE,
+        Topic.STEPS,
+        Over.RECORDED_STEPS,
+        "lower",
+        "Recorded steps in which TensorFlow traced a function again.",
+        "retracing.steps",
+        _of("retraces", lambda found: float(found.steps)),
+        _retrace_words,
+        result="retraces",
+    ),
+    Metric(
+        "kept_right",
+        "Kept outputs",
+        Unit.NONE,
+        Topic.STEPS,
+        Over.RUN,
+        "higher",
+        "Examples of the kept batch whose prediction is their label.",
+        "kept_outputs.right",
+        _of("kept_outputs", lambda kept: float(kept.right)),
+        lambda kept: (
+            f"{format_count(kept.right)} of {_count(kept.table.num_rows, 'example')} right in step {kept.step}"
+        ),
     ),
     Metric(
         "evaluations",
@@ -840,7 +921,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "peak_memory_bytes",
-        "Memory, peak",
+        "Peak memory",
         Unit.BYTES,
         Topic.MEMORY,
         Over.RUN,
@@ -849,8 +930,7 @@ METRICS: tuple[Metric, ...] = (
         "memory.process_peak_bytes",
         _of("memory", lambda memory: float(memory.process_peak_bytes)),
         lambda memory: f"{format_bytes(memory.process_peak_bytes)} (start {format_bytes(memory.process_start_bytes)})",
-        label="Peak memory",
-        compared="Memory, peak",
+        is_compared=True,
     ),
     Metric(
         "data_bytes",
@@ -863,11 +943,36 @@ METRICS: tuple[Metric, ...] = (
         "memory.data_bytes",
         _of("memory", lambda memory: NO_DATA if memory.data_bytes is None else float(memory.data_bytes)),
         lambda memory: None if memory.data_bytes is None else format_bytes(memory.data_bytes),
-        compared="Data on disk",
+        is_compared=True,
+    ),
+    Metric(
+        "allocator_peak_bytes",
+        "Allocators, peak",
+        Unit.BYTES,
+        Topic.MEMORY,
+        Over.RUN,
+        "lower",
+        "The most that TensorFlow's allocators had handed out, the largest first.",
+        "memory.allocators.peak_bytes",
+        _of("allocators", lambda found: float(found.allocators[0].peak_bytes)),
+        _allocator_words,
+        result="allocators",
+    ),
+    Metric(
+        "profiled_step_ms",
+        "Profiler",
+        Unit.MS,
+        Topic.MEMORY,
+        Over.RECORDED_STEPS,
+        "lower",
+        "The median step inside the profile windows, beside that outside: what profiling costs.",
+        "profiler_cost.profiled_step_ms",
+        _ms("profiler_cost", "profiled_step_ns"),
+        _profiler_words,
     ),
     Metric(
         "last_loss",
-        "Loss, last tenth of the steps",
+        "Loss, last 10 % of the steps",
         Unit.NONE,
         Topic.STEPS,
         Over.MEASURED_STEPS,
@@ -875,11 +980,11 @@ METRICS: tuple[Metric, ...] = (
         "Mean loss over the last tenth of the measured steps.",
         "job_steps",
         _of("job_steps", _last("loss")),
-        compared="Loss, last tenth of the steps",
+        is_compared=True,
     ),
     Metric(
         "last_accuracy_percent",
-        "Accuracy, last tenth of the steps",
+        "Accuracy, last 10 % of the steps",
         Unit.PERCENT,
         Topic.STEPS,
         Over.MEASURED_STEPS,
@@ -887,7 +992,7 @@ METRICS: tuple[Metric, ...] = (
         "Mean accuracy over the last tenth of the measured steps.",
         "job_steps",
         _of("job_steps", _last("accuracy", 100.0)),
-        compared="Accuracy, last tenth of the steps",
+        is_compared=True,
     ),
 )
 """Every number, in the order in which reports and comparisons list them."""

@@ -61,6 +61,15 @@ def write_html(result: object, path: Path) -> None:
     say("Report: {}", str(write_report(report_result(result), find_format("html"), path)))
 
 
+def show_report(result: object) -> None:
+    """Print the short form of the report of a comparison, a race or a search."""
+    from pipeline_lab.report.renderers.terminal import render_terminal
+    from pipeline_lab.report.report_on import report_result
+
+    content = report_result(result).content()
+    results().print(render_terminal(content), crop=False)  # a command goes on to its end
+
+
 THRESHOLD_CROSSED, UNDECIDED = 3, 4
 
 

@@ -42,7 +42,7 @@ def parse_percent(text: str) -> float:
 
 
 def decide_gate(comparison: Comparison, limit_percent: float, *, allow_drift: bool) -> Gate:
-    """Answer the gate for runs that were recorded apart.
+    """Answer the gate for runs that were recorded separately.
 
     Drift of the machine can make an equal pipeline look slower, so that such runs cross a limit only where the caller
     allows it; without, what looks crossed stays undecided.
@@ -63,7 +63,7 @@ def decide_gate(comparison: Comparison, limit_percent: float, *, allow_drift: bo
     return Gate(
         limit_percent,
         GateAnswer.UNDECIDED,
-        f"Slower by more than {limit}, but recorded apart, so that drift may be the cause: {at_fault}; "
+        f"Slower by more than {limit}, but recorded separately, so that drift may be the cause: {at_fault}; "
         "race them, or accept drift with --allow-drift.",
     )
 

@@ -28,7 +28,7 @@ class Measure:
 
     @property
     def title(self) -> str:
-        return self.metric.compared
+        return self.metric.title
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -59,5 +59,5 @@ class Measure:
 
 def measure(diagnoses: tuple[Diagnosis, ...]) -> tuple[Measure, ...]:
     """Read every number off every run; a number that no run measured is left out."""
-    measures = (Measure(each, tuple(each.read(one) for one in diagnoses)) for each in METRICS if each.compared)
+    measures = (Measure(each, tuple(each.read(one) for one in diagnoses)) for each in METRICS if each.is_compared)
     return tuple(each for each in measures if not all(isinstance(value, Unavailable) for value in each.values))

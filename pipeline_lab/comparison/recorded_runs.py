@@ -115,7 +115,7 @@ CONFIDENCE = 0.95
 MAX_RUNS = 20
 
 DRIFT_WARNING = (
-    "These runs were recorded apart. What the machine did between them (other jobs, temperature, a warm page cache) is "
+    "These runs were recorded separately. What the machine did between them (other jobs, temperature, a warm page cache) is "
     "in the difference and in no interval; a race tells the pipelines apart."
 )
 

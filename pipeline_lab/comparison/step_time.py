@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 
 MIN_STEPS = 20
 PRACTICAL_PERCENT = 3.0
-"""A step is called faster or slower only where the whole interval lies beyond this: recorded apart, less is drift."""
+"""A step is called faster or slower only where the whole interval lies beyond this: recorded separately, less is drift."""
 
 
 @dataclass(frozen=True)

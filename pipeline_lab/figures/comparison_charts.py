@@ -119,7 +119,7 @@ def sampling_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure |
     if distance is None:
         return Unavailable("No run has expected shares of its files; launch runs with the lab, or count the records.")
     labels = run_labels(comparison.runs)
-    figure = rows_figure("Samples beyond their file's share", mode, "Share of the samples (%)", len(labels))
+    figure = rows_figure("Sampling skew", mode, "Share of the samples (%)", len(labels))
     add_bars(figure, labels, _values(distance), "observed", "busy", mode, unit="%")
     if chance is not None:
         figure.add_scatter(

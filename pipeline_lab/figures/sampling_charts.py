@@ -181,9 +181,7 @@ def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
             line={"color": colour("input_wait", mode), "width": 1.5, "dash": "dashdot"},
             hovertemplate="%{y:.3g} % within reach of a pipeline that starts over<extra></extra>",
         )
-        add_note(
-            figure, "The pipeline is built anew after every evaluation: what lies above the line it never reaches."
-        )
+        add_note(figure, "The pipeline is rebuilt after every evaluation: what lies above the line it never reaches.")
     opened, files = int(column(sampling.coverage, "files").max()), sampling.table.num_rows
     add_note(figure, f"{opened} of {files} files gave an example.")
     if len(steps) >= MAX_POINTS:
@@ -313,7 +311,7 @@ def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode
     add_note(
         figure,
         f"{format_count(evaluation.count)} evaluations took {format_duration(evaluation.total_ns)}, which belongs to no "
-        f"step; the training pipeline was {'built anew after each' if evaluation.is_rebuilt else 'kept going'}.",
+        f"step; the training pipeline was {'rebuilt after each' if evaluation.is_rebuilt else 'kept going'}.",
     )
     return figure
 

@@ -121,8 +121,8 @@ class ComparisonReport:
             warnings=self.comparison.warnings,
             notes=self._notes(),
             sections=(
-                Section("What differs", _difference_blocks(self.comparison)),
-                *(Section(section.value, _section_blocks(section, self.comparison)) for section in _ORDER),
+                Section("What differs", _difference_blocks(self.comparison), in_short=True),
+                *(Section(topic.value, _section_blocks(topic, self.comparison), in_short=True) for topic in _ORDER),
                 Section("The runs", (_verdicts(self.comparison),)),
                 *(
                     Section(f"What ran: {', '.join(run.name for run in same)}", told_blocks(same[0]))
@@ -167,7 +167,7 @@ def _answer(comparison: Comparison) -> Answer:
     sentences = comparison.sentences
     if len(sentences) > 1:
         sentences = (_count_outcomes(comparison), *sentences)
-    return Answer(label, tone, sentences, "recorded apart", _evidence(comparison))
+    return Answer(label, tone, sentences, "recorded separately", _evidence(comparison))
 
 
 def label_outcomes(outcomes: Sequence[Outcome]) -> tuple[str, str]:

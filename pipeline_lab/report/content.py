@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
-from pipeline_lab.figures.chart_list import Chart, Charted, Drawing
-from pipeline_lab.figures.theme import Mode
+
+if TYPE_CHECKING:  # what only lists numbers, such as the terminal, draws nothing
+    from pipeline_lab.figures.chart_list import Chart, Charted, Drawing
+    from pipeline_lab.figures.theme import Mode
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,15 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Findings(Table):
+    """What else is worth knowing: kind, sentence and evidence; short forms show the sentences alone."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(sentence for _, sentence, _ in self.rows)
+
+
+@dataclass(frozen=True)
 class Code:
     """Source text, kept as it is."""
 
@@ -64,11 +75,11 @@ class Picture:
 
     name: str
     description: str
-    draw: Callable[[Mode], Drawing]
+    draw: "Callable[[Mode], Drawing]"
     wide: bool = False
 
 
-def picture_of(chart: Chart[Charted], subject: Charted) -> Picture:
+def picture_of(chart: "Chart[Charted]", subject: "Charted") -> Picture:
     """Return a chart of the catalogue as a picture of its subject."""
     return Picture(chart.name, chart.description, partial(chart.draw, subject), chart.wide)
 
@@ -78,8 +89,11 @@ Block: TypeAlias = Text | Table | Code | Picture
 
 @dataclass(frozen=True)
 class Section:
+    """Blocks under one heading; short forms (the terminal, notebooks) show some of the sections only."""
+
     title: str
     blocks: tuple[Block, ...]
+    in_short: bool = False
 
 
 @dataclass(frozen=True)

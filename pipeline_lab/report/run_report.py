@@ -8,16 +8,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
-from pipeline_lab.analysis.metrics import Topic, number_rows
+from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.report import run_tables
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
+from pipeline_lab.report.content import Block, Code, Content, Note, Section, Table, Text, picture_of
+from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.units import format_bytes, format_count
 
 NOT_RECORDED = "not recorded"
 
@@ -47,9 +47,11 @@ class RunReport:
             warnings=_warnings(self.run),
             notes=notes_of(self.run, self.notes),
             sections=(
-                Section("Numbers", (Table("Numbers", ("Number", "Value"), number_rows(diagnosis)),)),
-                *_findings(diagnosis),
-                *(Section(section.value, _chart_blocks(section, diagnosis)) for section in Topic),
+                *first_sections(diagnosis),
+                *(
+                    Section(topic.value, _chart_blocks(topic, diagnosis), topic in (Topic.PIPELINE, Topic.STEPS))
+                    for topic in Topic
+                ),
                 Section("What ran", told_blocks(self.run)),
             ),
         )
@@ -74,8 +76,7 @@ def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
         ("Device", environment.get("device", "")),
         ("Processor", environment.get("cpu", "")),
         ("TensorFlow", environment.get("tensorflow", "")),
-        ("Trace", f"{format_count(source.windows)} windows, {format_count(source.events)} events"),
-        ("Size", format_bytes(source.size_bytes)),
+        *describe_trace(source),
         ("Tags", ", ".join(run.tags)),
     )
     return tuple((name, str(value)) for name, value in rows if value)
@@ -84,19 +85,6 @@ def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
 def moment(seconds: float) -> str:
     """Write seconds since the epoch as a date and time that read the same everywhere."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def answer_of(diagnosis: Diagnosis) -> Answer:
-    """Return the verdict as a report's answer."""
-    verdict = diagnosis.verdict
-    return Answer(
-        label=verdict.verdict_class.label,
-        tone=verdict.verdict_class.tone,
-        sentences=(verdict.sentence,),
-        certainty=f"confidence: {verdict.confidence.value}",
-        evidence=verdict.evidence,
-        suggestions=verdict.suggestions,
-    )
 
 
 class Noted(Protocol):
@@ -135,30 +123,8 @@ def pairs_block(title: str, flat: dict[str, str]) -> Table | Text:
 
 
 def _warnings(run: RecordedRun) -> tuple[str, ...]:
-    salvage = run.diagnosis.source.salvaged
-    sentences = []
-    if run.state not in ("", "done"):
-        sentences.append(f"The run did not come to its end ({run.state}). {run.reason}".strip())
-    if salvage is not None:
-        sentences.append(
-            f"The trace is damaged: {format_bytes(salvage.bytes_lost)} were lost, "
-            f"{format_count(salvage.events_kept)} events were read all the same. {salvage.reason}"
-        )
-    return tuple(sentences)
-
-
-def _findings(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    if not diagnosis.findings:
-        return ()
-    rows = tuple(
-        (
-            finding.kind.replace("-", " "),
-            finding.sentence,
-            "; ".join(f"{one.name} {one.value}" for one in finding.evidence) or "–",
-        )
-        for finding in diagnosis.findings
-    )
-    return (Section("Findings", (Table("Findings", ("Kind", "What", "Evidence"), rows),)),)
+    unfinished = f"The run did not come to its end ({run.state}). {run.reason}".strip()
+    return (*((unfinished,) if run.state not in ("", "done") else ()), *warn_of_damage(run.diagnosis.source))
 
 
 def _chart_blocks(section: Topic, diagnosis: Diagnosis) -> tuple[Block, ...]:

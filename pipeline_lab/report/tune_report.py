@@ -69,9 +69,15 @@ class TuneReport:
             warnings=(),
             notes=notes_of(tuning, self.notes),
             sections=(
-                Section("The search", (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_tried(tuning))),
-                Section("The winner" if tuning.winner_was_raced else "The model's choice", _winner(tuning)),
-                Section("How it went", tuple(Text(describe(step)) for step in tuning.steps)),
+                Section(
+                    "The search",
+                    (*(picture_of(chart, tuning) for chart in TUNE_CHARTS), *_tried(tuning)),
+                    in_short=True,
+                ),
+                Section(
+                    "The winner" if tuning.winner_was_raced else "The model's choice", _winner(tuning), in_short=True
+                ),
+                Section("How it went", tuple(Text(describe(step)) for step in tuning.steps), in_short=True),
                 Section("Trials", (_trials(tuning),)),
             ),
         )

@@ -55,7 +55,7 @@ def with_baseline(ids: list[str], baseline: str | None) -> list[str]:
 
 
 def offer_race(store: RunStore, folders: list[RunFolder]) -> None:
-    """Offer what settles the question that runs recorded apart leave open; logs from elsewhere cannot race."""
+    """Offer what settles the question that runs recorded separately leave open; logs from elsewhere cannot race."""
     can_race = [folder.id for folder in folders if store.read(folder.id).options is not None]
     if len(can_race) == len(folders) and st.button("Race these against each other", key="compare-race"):
         links.open_race([f"run:{run_id}" for run_id in can_race])

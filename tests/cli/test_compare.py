@@ -31,11 +31,11 @@ def test_what_differs_comes_before_the_numbers(store: RunStore, baseline: RunFol
     assert ended.exit_code == 0
     parts = [
         "optimised took 50 % more time per step than baseline",
-        "These runs were recorded apart.",
+        "These runs were recorded separately.",
         "Options that differ",
         "pipeline.read.mode",
         "Numbers",
-        "Step, median",
+        "\nMedian step",
     ]
     places = [ended.stdout.index(part) for part in parts]
     assert places == sorted(places)

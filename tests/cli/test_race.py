@@ -20,7 +20,7 @@ def test_a_race_says_who_is_faster_and_is_kept_as_a_run(lab: Lab) -> None:
     ended = race(lab, "race-faster")
     assert ended.exit_code == 0
     assert "optimised is faster than baseline" in ended.stdout
-    assert "30 of 30 rounds counted" in ended.stdout
+    assert "Rounds that counted: 30 of 30" in ended.stdout
     (record,) = [record for record in lab.store.runs() if record.name == "race-faster"]
     assert record.status.state is RunState.DONE
     assert record.id in ended.stderr

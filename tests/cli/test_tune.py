@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from pipeline_lab.cli.commands.tune import parse_time_s
-from pipeline_lab.cli.tune_summary import summarise_tuning
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.report.renderers.terminal import render_terminal
+from pipeline_lab.report.tune_report import TuneReport
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.tuning.search_result import read_tuning
 from tests.cli.support import call
@@ -84,6 +85,6 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def test_a_choice_of_the_model_that_was_not_raced_is_printed_with_the_race_to_paste(lab: Lab) -> None:
     found = read_tuning(make_search(lab.store, RunState.CANCELLED, stops_after=1))
     printed = io.StringIO()
-    Console(file=printed, width=60, color_system=None).print(summarise_tuning(found), crop=False)
+    Console(file=printed, width=60, color_system=None).print(render_terminal(TuneReport(found).content()), crop=False)
     assert "is only the model's choice: it was not raced" in " ".join(printed.getvalue().split())
     assert f"  {found.race_command}" in printed.getvalue().splitlines()

@@ -20,7 +20,7 @@ def test_a_diagnosis_shows_its_verdict_and_its_numbers() -> None:
     assert set(shown) == {"text/plain", "text/markdown", "text/html"}
     for text in shown.values():
         assert "The device waits for input 60 % of the time" in text
-    assert "Step time, median" in shown["text/html"]
+    assert "Median step" in shown["text/html"]
     assert "ParallelMapV2" in shown["text/html"], "the stages"
 
 
@@ -45,7 +45,7 @@ def test_what_to_try_first_is_printed_as_one_sentence() -> None:
 def test_a_comparison_shows_its_answer_and_the_warning() -> None:
     html = COMPARISON._repr_html_()
     assert "optimised took 40 % less time per step than baseline" in html
-    assert "recorded apart" in html
+    assert "recorded separately" in html
 
 
 def test_a_notebook_gets_no_script_and_little_weight() -> None:

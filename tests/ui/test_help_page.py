@@ -27,14 +27,12 @@ def test_every_meaning_is_a_sentence():
 
 
 def test_a_number_is_explained_by_the_word_that_its_name_holds():
-    assert explain("Input wait, profiled steps") == find_metric("wait_percent").explanation
-    assert explain("exposed input wait") == GLOSSARY["Exposed stall"]
+    assert explain("input wait, recorded steps") == find_metric("wait_percent").explanation
+    assert explain("exposed stall of a host") == GLOSSARY["Exposed stall"]
     assert explain("mean step") == find_metric("mean_step_ms").explanation
-    assert explain("Step time, median") == GLOSSARY["Median step"]
-    assert explain("P, median step as it ran") == find_metric("end_to_end_ms").explanation
     assert explain("thread pool") == GLOSSARY["Thread pool"]
     assert explain("marker") is None
 
 
 def test_every_number_that_is_shown_by_itself_is_explained():
-    assert all(each.explanation == explain(each.label or each.title) for each in METRICS)
+    assert all(each.explanation == explain(each.title) for each in METRICS)

@@ -80,5 +80,5 @@ def test_runs_that_were_recorded_apart_are_raced_from_their_comparison(open_page
     app = open_page("compare", runs=",".join(ids))
     app.button(key="compare-race").click().run()
     assert app.multiselect[0].value == [f"run:{one}" for one in ids]
-    assert "recorded apart" not in texts(app)
+    assert "recorded separately" not in texts(app)
     assert SYNTHETIC.name in str(app.multiselect[0].options).lower()

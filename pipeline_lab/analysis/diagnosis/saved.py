@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ANALYSIS_VERSION = 40
+ANALYSIS_VERSION = 41
 """Raised whenever the same inputs may give another diagnosis."""
 
 DOCUMENT = "diagnosis.json"

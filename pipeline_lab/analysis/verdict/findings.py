@@ -127,10 +127,10 @@ def hidden_contention(results: Results) -> Finding | None:
         f"Beside the input pipeline the step works {format_duration(hidden)} longer than on a held batch, which no wait "
         "shows: both want the same cores. Make the pipeline's work cheaper (cache, vectorise), or give it fewer threads.",
         (
-            Evidence("step as it ran", format_duration(calibration.step_ns)),
+            Evidence("end-to-end step", format_duration(calibration.step_ns)),
             Evidence("of it waiting", format_duration(wait)),
-            Evidence("step on a held batch", format_duration(calibration.device_only_ns)),
-            Evidence("pipeline alone, per batch", format_duration(alone)),
+            Evidence("compute-only step", format_duration(calibration.device_only_ns)),
+            Evidence("input-only time per batch", format_duration(alone)),
         ),
     )
 

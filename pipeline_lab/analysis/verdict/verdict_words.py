@@ -19,7 +19,7 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
     lost = losses.by_class.get(kind, 0.0) / 100.0 * losses.step_ns
     template, why = kind.sentence, ""
     if kind is VerdictClass.INPUT_BOUND:
-        clause = InputCause(cause).clause if cause else ", and most of that goes to {stage}" if stage else ""
+        clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
         template, why = template if losses.pace is None else _PACE, clause.format(stage=stage)
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
@@ -34,7 +34,8 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
     )
 
 
-_PACE = "The job goes at the pace of its input, {pipeline} for a batch, where the step alone takes {alone}{why}."
+_BUSY = {"the device": "device busy"}
+_PACE = "The job is limited by input throughput: the pipeline alone takes {pipeline} per batch, the compute-only step {alone}{why}."
 """Where the pipeline sets the job's pace, though most of what it takes does not show as waiting."""
 
 
@@ -114,14 +115,16 @@ def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tup
     if not isinstance(results.input_stalls, Unavailable):
         stalls = results.input_stalls
         found.append(Evidence("input wait", f"{format_percent(stalls.wait_percent)} of the steps"))
-        found.append(Evidence("exposed input wait", f"{format_percent(stalls.exposed_percent)} of the steps"))
+        found.append(Evidence("exposed stall", f"{format_percent(stalls.exposed_percent)} of the steps"))
     if kind in losses.by_class and kind is not VerdictClass.INPUT_BOUND:
         found.append(Evidence(kind.loss, f"{format_percent(losses.by_class[kind])} of the steps"))
-    found.append(Evidence(f"{losses.device_name} at work", f"{format_percent(losses.device_percent)} of the steps"))
+    found.append(
+        Evidence(_BUSY.get(losses.device_name, "compute busy"), f"{format_percent(losses.device_percent)} of the steps")
+    )
     job = results.job_steps
     if not isinstance(job, Unavailable) and job.total_ns:
         waiting = format_percent(100.0 * job.wait_total_ns / job.total_ns)
-        found.append(Evidence("wait over all steps, recorded or not", f"{waiting} of {format_count(job.count)} steps"))
+        found.append(Evidence("input wait, all measured steps", f"{waiting} of {format_count(job.count)} steps"))
     return (*found, *_calibration_evidence(results.calibration))
 
 
@@ -130,9 +133,9 @@ def _calibration_evidence(calibration: Calibration | Unavailable) -> tuple[Evide
         return ()
     alone = calibration.pipeline_only_ns
     return (
-        Evidence("step on a held batch", format_duration(calibration.device_only_ns)),
-        *(() if alone is None else (Evidence("pipeline alone, per batch", format_duration(alone)),)),
-        Evidence("utilisation", format_percent(calibration.utilisation_percent)),
+        Evidence("compute-only step", format_duration(calibration.device_only_ns)),
+        *(() if alone is None else (Evidence("input-only time per batch", format_duration(alone)),)),
+        Evidence("utilization", format_percent(calibration.utilisation_percent)),
     )
 
 

@@ -50,13 +50,11 @@ def analyze(
     if as_json:
         print_json(diagnosis.to_json() | ({"xprof": check.to_json()} if check else {}))
         return
-    from pipeline_lab.cli.summary import summarise
+    from pipeline_lab.report.overview import overview, xprof_section
+    from pipeline_lab.report.renderers.terminal import render_terminal
 
-    results().print(summarise(diagnosis), crop=False)  # a command goes on to its end
-    if check is not None:
-        from pipeline_lab.cli.xprof_table import xprof_table
-
-        results().print(xprof_table(check))
+    beside = [] if check is None else [xprof_section(check)]
+    results().print(render_terminal(overview(diagnosis), *beside), crop=False)  # a command goes on to its end
 
 
 def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread | None":

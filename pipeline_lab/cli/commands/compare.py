@@ -1,14 +1,11 @@
 """``pipeline-lab compare``: recorded runs side by side, and a gate for continuous integration."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.output import leave_through, messages, print_json, results, write_html
-
-if TYPE_CHECKING:
-    from pipeline_lab.comparison.recorded_runs import Comparison
+from pipeline_lab.cli.output import leave_through, messages, print_json, show_report, write_html
 
 
 def compare(
@@ -28,7 +25,7 @@ def compare(
     ] = None,
     allow_drift: Annotated[
         bool,
-        typer.Option("--allow-drift", help="Let runs that were recorded apart fail the threshold."),
+        typer.Option("--allow-drift", help="Let runs that were recorded separately fail the threshold."),
     ] = False,
     store: StoreOption = None,
 ) -> None:
@@ -45,12 +42,6 @@ def compare(
     if as_json:
         print_json({**comparison.to_json(), **({} if gate is None else {"gate": gate.to_json()})})
     else:
-        _print_summary(comparison)
+        show_report(comparison)
     if gate is not None:
         leave_through(gate)
-
-
-def _print_summary(comparison: "Comparison") -> None:
-    from pipeline_lab.cli.comparison_summary import summarise_comparison
-
-    results().print(summarise_comparison(comparison))

@@ -7,7 +7,7 @@ import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption, WorkloadOption
 from pipeline_lab.cli.following import follow_run, stop_requests
-from pipeline_lab.cli.output import leave_through, print_json, results, say, write_html
+from pipeline_lab.cli.output import leave_through, print_json, say, show_report, write_html
 from pipeline_lab.errors import RunFailedError
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ def race(
     if as_json:
         print_json(found.to_json())
     else:
-        from pipeline_lab.cli.race_summary import summarise_race
-
-        results().print(summarise_race(found))
+        show_report(found)
     if found.gate is not None:
         leave_through(found.gate)
 

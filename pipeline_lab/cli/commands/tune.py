@@ -8,7 +8,7 @@ import typer
 
 from pipeline_lab.cli.arguments import SetOption, StoreOption, WorkloadOption, apply_settings, choose_options
 from pipeline_lab.cli.following import stop_requests
-from pipeline_lab.cli.output import print_json, results, say
+from pipeline_lab.cli.output import print_json, say, show_report
 from pipeline_lab.errors import OptionsError, RunFailedError
 
 if TYPE_CHECKING:
@@ -125,9 +125,7 @@ def tune(
     if as_json:
         print_json(found.to_json())
     else:
-        from pipeline_lab.cli.tune_summary import summarise_tuning
-
-        results().print(summarise_tuning(found), crop=False)  # a command goes on to its end
+        show_report(found)
     _tell_end(found)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from pipeline_lab.cli.arguments import SetOption, StoreOption, apply_settings
-from pipeline_lab.cli.output import print_json, reading, results, say
+from pipeline_lab.cli.output import print_json, reading, results, say, show_report
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
@@ -58,13 +58,12 @@ def what_if(
         forecasts = read_forecasts(open_store(store))
         print_json({**document, **raced, "raced_predictions": write_forecasts(forecasts)})
     else:
-        from pipeline_lab.cli.what_if_summary import summarise_prediction
+        from pipeline_lab.report.renderers.terminal import render_terminal
+        from pipeline_lab.report.what_if_report import report_prediction
 
-        results().print(summarise_prediction(measured, changed, prediction))
+        results().print(render_terminal(report_prediction(measured, changed, prediction)))
         if do_race:
-            from pipeline_lab.cli.race_summary import summarise_race
-
-            results().print(summarise_race(_race(told, changed, measured, store)))
+            show_report(_race(told, changed, measured, store))
         if forecasts := read_forecasts(open_store(store)):
             results().print(score(forecasts).sentence)
     if isinstance(prediction, Unavailable) and not do_race:
@@ -80,9 +79,10 @@ def _leave_untold(folder: "RunFolder", why: "Unavailable", store: "Path | None",
         raced = write_forecasts(read_forecasts(open_store(store)))
         print_json({**write_unpredicted(folder.id, why), "raced_predictions": raced})
     else:
-        from pipeline_lab.cli.what_if_summary import summarise_unpredicted
+        from pipeline_lab.report.renderers.terminal import render_terminal
+        from pipeline_lab.report.what_if_report import report_unpredicted
 
-        results().print(summarise_unpredicted(why))
+        results().print(render_terminal(report_unpredicted(why)))
     raise typer.Exit(NOT_PREDICTED)
 
 

@@ -23,6 +23,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 from markupsafe import Markup
 
+from pipeline_lab.analysis.metrics import headline
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, Code, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
@@ -123,6 +124,7 @@ def write_page(content: Content) -> str:
     return render_template(
         "report.html",
         content=content,
+        definitions=headline(),
         style=_resource("templates/report.css"),
         scripts=scripts,
         script_hashes=" ".join(f"'sha256-{_sha256(text)}'" for text in scripts),

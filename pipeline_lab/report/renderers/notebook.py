@@ -1,6 +1,5 @@
 """The short form of a report for notebooks: the answer, its evidence, the numbers. No script, no style sheet."""
 
-from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.report.content import Content, Section, Table, Text
 from pipeline_lab.report.renderers.html import render_template
 from pipeline_lab.report.renderers.markdown import write_markdown
@@ -37,9 +36,6 @@ def _shorten(content: Content) -> Content:
     sections = tuple(
         Section(section.title, tuple(block for block in section.blocks if isinstance(block, Table | Text)))
         for section in content.sections
-        if section.title in _SHOWN
+        if section.in_short
     )
     return Content(content.title, (), content.answer, content.warnings, (), sections)
-
-
-_SHOWN = frozenset({"Numbers", "Findings", Topic.PIPELINE.value, "What differs", "Steps and loss", "The race"})

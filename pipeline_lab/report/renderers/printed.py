@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from pipeline_lab.report.content import Content, Table
+from pipeline_lab.report.content import Content, Findings, Table
 from pipeline_lab.report.plain_text import plain_line
 
 MAX_ROWS = 12
@@ -10,7 +10,7 @@ MAX_FINDINGS = 4
 MAX_SENTENCE = 400
 LONGEST = {"Written": 30}
 """Characters of a cell, by the table's column; others are kept whole."""
-STAGES, FINDINGS = "Stages that ran", "Findings"
+STAGES = "Stages that ran"
 
 
 def write_short(content: Content) -> str:
@@ -24,8 +24,8 @@ def write_short(content: Content) -> str:
         lines += [f"Try first: {plain_line(first.change.rstrip('.'), MAX_SENTENCE)}{predicted}."]
     if STAGES in tables:
         lines += ["", *_write_table(tables[STAGES])]
-    if FINDINGS in tables:
-        lines += ["", *_write_findings(tables[FINDINGS])]
+    for findings in (table for table in tables.values() if isinstance(table, Findings)):
+        lines += ["", *_write_findings(findings.sentences)]
     return "\n".join(lines)
 
 
@@ -54,8 +54,7 @@ def _cell(text: str, column: str) -> str:
     return "  " * indent + plain_line(text, LONGEST.get(column, MAX_SENTENCE))
 
 
-def _write_findings(table: Table) -> list[str]:
-    place = table.columns.index("What")
-    lines = [f"! {plain_line(row[place], MAX_SENTENCE)}" for row in table.rows[:MAX_FINDINGS]]
-    left_out = len(table.rows) - MAX_FINDINGS
+def _write_findings(sentences: tuple[str, ...]) -> list[str]:
+    lines = [f"! {plain_line(sentence, MAX_SENTENCE)}" for sentence in sentences[:MAX_FINDINGS]]
+    left_out = len(sentences) - MAX_FINDINGS
     return [*lines, *([f"… and {left_out} more findings"] if left_out > 0 else [])]

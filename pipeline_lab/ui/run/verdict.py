@@ -71,10 +71,10 @@ def show_metrics(diagnosis: Diagnosis) -> None:
         for metric in shown:
             text = metric.write(diagnosis)
             if isinstance(text, Unavailable):
-                st.metric(metric.label, "–", border=True, help=prose(f"Not measured: {text.reason}"), height="stretch")
+                st.metric(metric.title, "–", border=True, help=prose(f"Not measured: {text.reason}"), height="stretch")
             else:
                 help_ = f"{metric.explanation} Over {metric.over}."
-                st.metric(metric.label, _rate(text, metric.unit), border=True, help=prose(help_), height="stretch")
+                st.metric(metric.title, _rate(text, metric.unit), border=True, help=prose(help_), height="stretch")
     if over := basis(diagnosis):
         st.caption(f"What each is measured over. {escape(over)}.")
 
@@ -85,7 +85,7 @@ def basis(diagnosis: Diagnosis) -> str:
     for metric in headline():
         over = metric.over.words(diagnosis)
         if over is not None and not isinstance(metric.read(diagnosis), Unavailable):
-            names.setdefault(over, []).append(metric.label)
+            names.setdefault(over, []).append(metric.title)
     return ". ".join(f"{_list(labels)}: {over}" for over, labels in names.items())
 
 

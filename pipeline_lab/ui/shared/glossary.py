@@ -29,17 +29,15 @@ _WORDS = {
     "Confidence": "How sure the verdict is: lower for few steps, damaged traces, busy machines and unclear numbers.",
     "Arm, block, round": "In a race each pipeline is an arm; it runs in blocks of a few steps, and one block of every arm makes a round.",
     "Race": "Pipelines take turns in one process, in random order, until the difference is known. What the machine does "
-    "meanwhile meets all of them; runs that were recorded apart differ by that as well.",
-    "Interval": "The range in which the true ratio lies, with a chance of 95 % unless you chose another, whenever the race was stopped.",
+    "meanwhile meets all of them; runs that were recorded separately differ by that as well.",
+    "Interval": "The range in which the true ratio lies, with 95 % confidence unless you chose another, whenever the race was stopped.",
     "Undecided": "The race could not tell. It says how large a difference would have been seen.",
-    "Drift": "A machine gets slower and faster by itself over minutes. Two runs recorded apart may differ by that alone.",
+    "Drift": "A machine gets slower and faster by itself over minutes. Two runs recorded separately may differ by that alone.",
     "Baseline, candidate": "What is compared with, and what is compared.",
     "Salvaged": "Read from a damaged file as far as it goes, with the loss in bytes and events.",
 }
 
-GLOSSARY: dict[str, str] = _WORDS | {
-    each.label or each.title: each.explanation for each in METRICS if each.label or each.text is not None
-}
+GLOSSARY: dict[str, str] = _WORDS | {each.title: each.explanation for each in METRICS if each.text is not None}
 """Every word of the app, and every number that it shows by itself."""
 
 _NAMED = (
@@ -47,14 +45,7 @@ _NAMED = (
     ("wait over all", "all_wait_percent"),
     ("wait", "wait_percent"),
     ("idle", "Idle gap"),
-    ("utilisation", "utilisation_percent"),
-    ("held batch", "compute_only_ms"),
-    ("pipeline alone", "input_only_ms"),
-    ("mean step", "mean_step_ms"),
-    ("beyond their file", "beyond_share_percent"),
     ("total variation", "beyond_share_percent"),
-    ("records used", "coverage_percent"),
-    ("padding", "padding_percent"),
     ("thread pool", "Thread pool"),
     ("interval", "Interval"),
     ("bytes lost", "Salvaged"),
@@ -67,7 +58,7 @@ _NAMED = (
 def explain(name: str) -> str | None:
     """Return what the number of that name means, or None where its name says it."""
     for each in METRICS:
-        if name in (each.title, each.label, each.compared):
+        if name.lower() == each.title.lower():
             return each.explanation
     known = next((known for part, known in _NAMED if re.search(rf"\b{part}", name.lower())), "")
     return GLOSSARY[known] if known in GLOSSARY else find_metric(known).explanation if known else None

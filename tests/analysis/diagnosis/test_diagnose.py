@@ -96,7 +96,7 @@ def test_without_a_window_in_the_later_epochs_the_jobs_own_steps_speak_for_them(
     found = diagnose(write_run(tmp_path / "run", cached_from=10, windows=1).path).verdict
     assert found.verdict_class is VerdictClass.DEVICE_BOUND
     assert found.sentence.startswith(  # nine steps of 6 ms, the last one to its own end
-        "Input is not the limit: the training step is at work for 100 % of each 5.9 ms step;"
+        "Input is not the limit: the training step is busy for 100 % of each 5.9 ms step;"
     )
     assert found.confidence is Confidence.MEDIUM
 

@@ -76,7 +76,7 @@ def test_the_sentence_says_how_much_of_each_step_is_lost():
     verdict = judged(divided(input_wait=60, device_compute=40))
     assert (
         verdict.sentence
-        == "The job waits for input: 30 ms of each 50 ms step (60 %) pass before the next batch is there."
+        == "The job is input-bound: 30 ms of each 50 ms step (60 %) is spent waiting for the next batch."
     )
 
 
@@ -86,13 +86,13 @@ def test_the_wait_the_step_and_the_share_of_the_sentence_agree_where_steps_diffe
     end = tables.ints(found.table, "start_ns") + np.tile([10, 10, 10, 70], found.count // 4) * results.MS
     uneven = replace(found, table=tables.replace_column(found.table, "end_ns", end))
     told = judged(divided(input_wait=60, device_compute=40), steps=uneven)
-    assert told.sentence.startswith("The job waits for input: 15 ms of each 25 ms step (60 %) pass")
+    assert told.sentence.startswith("The job is input-bound: 15 ms of each 25 ms step (60 %) is")
     missing = Unavailable("No window.")
     job = replace(
         results.job_steps(), count=4, median_ns=10e6, total_ns=100 * results.MS, wait_total_ns=60 * results.MS
     )
     untraced = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=job))
-    assert untraced.sentence.startswith("The job waits for input: 15 ms of each 25 ms step (60 %) pass")
+    assert untraced.sentence.startswith("The job is input-bound: 15 ms of each 25 ms step (60 %) is")
 
 
 def test_taking_turns_is_told_from_a_slow_pipeline():
@@ -134,7 +134,7 @@ def test_a_host_that_computes_longer_is_named():
     )
     assert found.verdict_class is VerdictClass.DEVICE_BOUND
     assert found.sentence == (
-        "Input is not the limit: the device is at work for 90 % of each 50 ms step; worker_1 comes last, and the other "
+        "Input is not the limit: the device is busy for 90 % of each 50 ms step; worker_1 comes last, and the other "
         "hosts wait for it."
     )
 
@@ -144,7 +144,7 @@ def test_hosts_that_all_spend_their_steps_exchanging_values_are_not_bound_by_the
     found = several_hosts(worker_0=even, worker_1=even)
     assert (found.verdict_class, found.cause) == (VerdictClass.IDLE_OTHER, "collective")
     assert found.sentence == (
-        "Exchanging values with other devices or workers, and waiting for them, keeps the device from its own work for "
+        "Collectives, and waiting for other devices or workers in them, keep the device from computing for "
         "37.5 ms of each 50 ms step (75 %)."
     )
 
@@ -170,7 +170,7 @@ def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
     verdict = judged(divided(input_wait=10, dispatch=30, host_compute=60), Calibration(20e6, 48e6, 50e6))
     assert verdict.verdict_class is VerdictClass.INPUT_BOUND
     assert verdict.sentence == (
-        "The job goes at the pace of its input, 48 ms for a batch, where the step alone takes 20 ms."
+        "The job is limited by input throughput: the pipeline alone takes 48 ms per batch, the compute-only step 20 ms."
     )
     losses = measure_losses(
         results.diagnosis(

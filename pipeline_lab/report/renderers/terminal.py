@@ -1,0 +1,135 @@
+"""A report for a terminal: the answer, what speaks for it, what to try, then the tables that short forms show."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import assert_never
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text as Styled
+
+from pipeline_lab.analysis.verdict.verdict import Suggestion
+from pipeline_lab.report.content import Answer, Block, Code, Content, Findings, Picture, Section, Table, Text
+
+TO_BE_PASTED = "shell"
+"""Commands are shown; sources and options are in the reports."""
+
+
+def render_terminal(content: Content, *more: Section) -> RenderableType:
+    """Put a report into text and tables.
+
+    Args:
+        content: The report; of its sections those are shown that short forms show.
+        more: Sections behind them.
+    """
+    sections = [each for each in content.sections if each.in_short]
+    return Group(*_answer(content), *chain.from_iterable(map(_section, _gather([*sections, *more]))))
+
+
+def _answer(content: Content) -> Iterator[RenderableType]:
+    answer = content.answer
+    for sentence in answer.sentences:
+        yield Styled(sentence, style="bold")
+    yield Styled(" · ".join(filter(None, (answer.label, answer.certainty))), style="dim")
+    yield from _reasons(answer)
+    for warning in content.warnings:
+        yield Styled(f"! {warning}", style="yellow")
+    if content.about:
+        yield Styled("\n" + " · ".join(f"{name}: {value}" for name, value in content.about), style="dim")
+
+
+def _reasons(answer: Answer) -> Iterator[RenderableType]:
+    for evidence in answer.evidence:
+        yield Padding(Styled(f"{evidence.name}: {evidence.value}"), (0, 0, 0, 2))
+    for suggestion in answer.suggestions:
+        yield from _suggestion(suggestion)
+
+
+def _suggestion(suggestion: Suggestion) -> Iterator[RenderableType]:
+    predicted = f" ({suggestion.prediction})" if suggestion.prediction else ""
+    yield Padding(Styled(f"→ {suggestion.change}{predicted}", style="green"), (0, 0, 0, 2), expand=False)
+    yield Padding(Styled(" ".join((suggestion.why, *suggestion.side_effects))), (0, 0, 0, 4), expand=False)
+    if suggestion.command:
+        yield _command(f"    {suggestion.command}")
+
+
+def _gather(sections: list[Section]) -> list[Section]:
+    """Join tables of one title and the same columns, such as the numbers of each topic, where the first of them stands."""
+    rows: dict[tuple[str, tuple[str, ...]], list[tuple[str, ...]]] = {}
+    for block in chain.from_iterable(each.blocks for each in sections):
+        if isinstance(block, Table):
+            rows.setdefault((block.title, block.columns), []).extend(block.rows)
+    gathered = []
+    for section in sections:
+        blocks: list[Block] = []
+        for block in filter(_is_shown, section.blocks):
+            if not isinstance(block, Table):
+                blocks.append(block)
+            elif whole := rows.pop((block.title, block.columns), None):
+                kind = type(block)
+                blocks.append(kind(block.title, block.columns, tuple(whole), block.numeric, block.note))
+        gathered.append(Section(section.title, tuple(blocks)))
+    return [section for section in gathered if section.blocks]
+
+
+def _is_shown(block: Block) -> bool:
+    match block:
+        case Text():
+            return True
+        case Table():
+            return not block.folded
+        case Code():
+            return block.language == TO_BE_PASTED
+        case Picture():
+            return False
+        case _:
+            assert_never(block)
+
+
+def _section(section: Section) -> Iterator[RenderableType]:
+    yield Styled("")
+    if not isinstance(section.blocks[0], Findings):
+        yield Styled(section.title, style="bold")
+    for block in section.blocks:
+        yield from _block(block, above=section.title)
+
+
+def _block(block: Block, *, above: str) -> Iterator[RenderableType]:
+    match block:
+        case Findings():
+            for sentence in block.sentences:
+                yield Styled(f"! {sentence}", style="yellow")
+        case Table():
+            yield from _table(block, above)
+        case Text():
+            yield Styled(block.sentence, style="dim" if block.missing else "")
+        case Code():
+            yield Styled(block.title)
+            yield _command(f"  {block.text}")
+        case Picture():
+            pass
+        case _:
+            assert_never(block)
+
+
+def _table(table: Table, above: str) -> Iterator[RenderableType]:
+    """Show a table; one of names and values needs no headings."""
+    if table.title != above:
+        yield Styled(f"\n{table.title}", style="bold")
+    if table.columns[-1] == "Value":
+        grid = Grid.grid(padding=(0, 2))
+    else:
+        grid = Grid(box=None, pad_edge=False, padding=(0, 2))
+        for index, heading in enumerate(table.columns):
+            grid.add_column(Styled(heading), justify="right" if index in table.numeric else "left", overflow="fold")
+    for row in table.rows:
+        grid.add_row(*map(Styled, row))
+    yield grid
+    if table.note:
+        yield Styled(table.note, style="dim")
+
+
+def _command(text: str) -> Styled:
+    """Return a command that is to be pasted: no breaks."""
+    return Styled(text, no_wrap=True, overflow="ignore")
