@@ -4,13 +4,13 @@ import contextlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline_lab.runs import recordings
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
-from pipeline_lab.runs.store import RunStore, end_run, read_record, update_record
+from pipeline_lab.runs.store import RunStore, add_environment, end_run, read_record
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.record.window_recorder import Profiler, WindowRecorder
 
@@ -127,9 +127,7 @@ class Recording:
         """Add to the environment of the run."""
         if self.is_owner:
             with contextlib.suppress(Exception):  # a deleted run or a full disk must not affect the job
-                update_record(
-                    self.folder, lambda record: replace(record, environment={**record.environment, **environment})
-                )
+                add_environment(self.folder, environment)
 
     def end(self, state: RunState, reason: str = "", exit_code: int | None = None) -> None:
         """Record how it ended; only the owner of the run does."""

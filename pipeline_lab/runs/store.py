@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
@@ -361,6 +361,15 @@ def update_record(folder: RunFolder, change: Callable[[RunRecord], RunRecord]) -
             return record
     except OSError as error:
         raise StoreError(f"Cannot write {folder.record}: {error.strerror}.") from None
+
+
+def add_environment(folder: RunFolder, environment: dict[str, Any]) -> None:
+    """Add to what a run's record says about its machine and software.
+
+    Raises:
+        StoreError: The record is damaged or cannot be written.
+    """
+    update_record(folder, lambda record: replace(record, environment={**record.environment, **environment}))
 
 
 def end_run(folder: RunFolder, state: RunState, reason: str = "", exit_code: int | None = None) -> None:

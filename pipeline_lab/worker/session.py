@@ -15,7 +15,7 @@ from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
 from pipeline_lab.runs.run_events import NoteEvent
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
-from pipeline_lab.runs.store import RunFolder, update_record
+from pipeline_lab.runs.store import RunFolder, add_environment, update_record
 from pipeline_lab.worker.calibrate import calibrate, set_page_cache
 from pipeline_lab.worker.job import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
@@ -72,7 +72,7 @@ def run_session(job: Job) -> None:
     job.enter("data")
     with open_pipeline(job) as pipeline:
         if isinstance(pipeline, UserPipeline):
-            describe_code(job.folder, pipeline)
+            add_environment(job.folder, {"workload_code": pipeline.code})
         files = find_files(job, pipeline)
         tables = find_tables(options.workload, files)
         write_files(job.folder.files, files, tables)
@@ -142,14 +142,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
 
 def describe_run(folder: RunFolder, device: JobDevice) -> None:
     """Record the environment of the run."""
-    environment = describe_environment(device.name, device.gpus)
-    update_record(folder, lambda record: replace(record, environment=environment))
-
-
-def describe_code(folder: RunFolder, pipeline: UserPipeline) -> None:
-    """Record the version of the user's module."""
-    code = {"workload_code": pipeline.code}
-    update_record(folder, lambda record: replace(record, environment={**record.environment, **code}))
+    add_environment(folder, describe_environment(device.name, device.gpus))
 
 
 def note_missing_gpu(job: Job, device: JobDevice) -> None:
@@ -159,8 +152,13 @@ def note_missing_gpu(job: Job, device: JobDevice) -> None:
 
 
 def mark_running(folder: RunFolder) -> None:
-    """Mark the run as running."""
-    update_record(folder, _running)
+    """Mark the run as running, unless it is over."""
+
+    def running(record: RunRecord) -> RunRecord:
+        status = record.status
+        return replace(record, status=status.change(RunState.RUNNING)) if status.state.is_live else record
+
+    update_record(folder, running)
 
 
 def carries_ids(job: Job, dataset: Any) -> bool:
@@ -180,24 +178,14 @@ def release_iterators() -> threading.Thread:
     return clear_on_thread(kept)
 
 
-def _running(record: RunRecord) -> RunRecord:
-    if not record.status.state.is_live:
-        return record
-    return replace(record, status=record.status.change(RunState.RUNNING))
-
-
 @contextlib.contextmanager
 def explaining_damage(workload: Workload, files: list[DataFile], stop: StopRequest) -> Iterator[None]:
     """Turn TensorFlow's errors about the data into ones that name file and record."""
     try:
         yield
-    except tf.errors.DataLossError:
-        damage = find_damage(files, stop)
-        if damage is None:
-            raise
-        raise damage from None
-    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):  # its message about a binary record may not decode
-        damage = find_misfit(workload, files, stop)
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+        is_damaged = isinstance(error, tf.errors.DataLossError)  # else the message about a binary record may not decode
+        damage = find_damage(files, stop) if is_damaged else find_misfit(workload, files, stop)
         if damage is None:
             raise
         raise damage from None

@@ -11,15 +11,13 @@ from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.launch.launchable import check_launchable
 from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.launch.runtime import module_command, runtime_folder, start_process
-from pipeline_lab.runs.launch.spare import ensure_spare, hand_over
+from pipeline_lab.runs.launch.spare import hand_over
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import Event, EventReader
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import RaceOptions
-
-__all__ = ["Update", "cancel", "ensure_spare", "follow", "launch", "position", "wait", "wait_for_end"]
 
 FOLLOW_S = 0.25
 
@@ -92,11 +90,6 @@ def cancel(folder: RunFolder) -> None:
         folder.cancel_flag.touch()
     except OSError as error:
         raise StoreError(f"Cannot ask run {folder.id} to stop: {error.strerror}.") from None
-
-
-def position(folder: RunFolder) -> int | None:
-    """Return how many runs are ahead of a queued one; None if it is not queued."""
-    return runs_before(folder.id)
 
 
 def follow(folder: RunFolder, interval_s: float = FOLLOW_S) -> Iterator[Update]:

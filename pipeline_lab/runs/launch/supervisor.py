@@ -324,9 +324,7 @@ class Supervision:
     def to_the_end(self) -> Ending:
         signal.signal(signal.SIGTERM, self._on_sigterm)
         with contextlib.closing(Turn(self.folder.id)) as turn:
-            while not turn.has_come(self.lock):
-                if self._should_stop():
-                    return Ending(RunState.CANCELLED, "Cancelled before it started.")
+            while not turn.has_come(self.lock) and not self._should_stop():
                 time.sleep(_QUEUE_POLL_S)
             if self._should_stop():
                 return Ending(RunState.CANCELLED, "Cancelled before it started.")

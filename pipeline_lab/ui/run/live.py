@@ -17,7 +17,8 @@ from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.figures.job_charts import step_time
 from pipeline_lab.figures.stall_charts import stall_over_time
 from pipeline_lab.report.content import Picture
-from pipeline_lab.runs.launch.launcher import cancel, position
+from pipeline_lab.runs.launch.launcher import cancel
+from pipeline_lab.runs.launch.queue import runs_before
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.run_events import (
     CaptureProgressEvent,
@@ -112,7 +113,7 @@ def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> 
 
 def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
     if record.status.state is RunState.QUEUED:
-        before = position(folder)
+        before = runs_before(folder.id)
         if not before:
             return "Waiting for the device."
         return f"Waiting for the device: {before} {'run comes' if before == 1 else 'runs come'} first."

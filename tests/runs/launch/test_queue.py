@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pipeline_lab.runs.launch.launcher import cancel, follow, position, wait
+from pipeline_lab.runs.launch.launcher import cancel, follow, wait
 from pipeline_lab.runs.launch.queue import MeasurementLock, Turn, is_measuring, runs_before
 from pipeline_lab.runs.record import RunState
 from tests.support.lab import Lab
@@ -79,9 +79,9 @@ def test_runs_are_measured_one_after_the_other_in_order(lab: Lab) -> None:
     first = lab.launch("patient")
     lab.wait_until_working(first)
     second = lab.launch("done")
-    until(lambda: position(second) == 1, "the second waits")
+    until(lambda: runs_before(second.id) == 1, "the second waits")
     third = lab.launch("done")
-    until(lambda: position(third) == 2, "the third waits behind it")
+    until(lambda: runs_before(third.id) == 2, "the third waits behind it")
     assert next(follow(third)).runs_before == 2
     assert lab.store.read(second.id).status.state is RunState.QUEUED
     cancel(first)
@@ -99,7 +99,7 @@ def test_a_queued_run_can_be_cancelled(lab: Lab) -> None:
     running = lab.launch("patient")
     lab.wait_until_working(running)
     queued = lab.launch("done")
-    until(lambda: position(queued) == 1, "it waits")
+    until(lambda: runs_before(queued.id) == 1, "it waits")
     cancel(queued)
 
     status = wait(queued).status
