@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline_lab.advice.stage_costs import ARGUMENTS, Machine, StageCost, attribute, full_cache, running_stages
-from pipeline_lab.advice.workload_changes import function_ms, sleeps
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
@@ -18,7 +17,6 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
-from pipeline_lab.workloads.generator import GeneratorWorkload
 
 ELSEWHERE = "Workers of tf.data service did the work, and what they took was not measured; record a run without the service stage."
 OWN_PIPELINE = (
@@ -166,7 +164,7 @@ def _cpu_ms(calibration: Calibration) -> float | None:
 
 def _without_turns(stages: tuple[StageCost, ...], options: RunOptions, threads: int) -> tuple[StageCost, ...]:
     """Take out of parallel Python generators the time in which they waited for each other: one at a time can run."""
-    if not isinstance(options.workload, GeneratorWorkload):
+    if not options.workload.made_by_python:
         return stages
     read, *others = stages
     at_once = max(1.0, min(read.parallelism or 1.0, threads))
@@ -226,13 +224,13 @@ def _busy_share(
 
 
 def _has_function(stage: str, options: RunOptions) -> bool:
-    reads_by_function = function_ms("read", options.workload) > 0 or isinstance(options.workload, GeneratorWorkload)
+    reads_by_function = options.workload.set_ms("read") > 0 or options.workload.made_by_python
     return STAGE_TYPES[stage].is_function or (stage == "read" and reads_by_function)
 
 
 def idle_ms(cost: StageCost, options: RunOptions) -> float:
     """Return the time per example that a function is known to pass without a core, ms."""
-    return min(cost.ms_per_example, function_ms(cost.stage, options.workload)) if sleeps(options.workload) else 0.0
+    return min(cost.ms_per_example, options.workload.set_ms(cost.stage)) if options.workload.sleeps else 0.0
 
 
 @dataclass(frozen=True)

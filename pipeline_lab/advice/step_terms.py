@@ -15,7 +15,6 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.delivery import TUNED_PREFETCH
 from pipeline_lab.stages.stage import Amount, Stage
-from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ def _side_by_side(times: Sequence[StageTime], options: RunOptions) -> tuple[list
         terms += _thread(serial)
         fetched_ms = sum(each.work_ms for each in serial)
         serial = []
-        if time.running.stage.stage == "read" and isinstance(options.workload, GeneratorWorkload):
+        if time.running.stage.stage == "read" and options.workload.made_by_python:
             terms.append(Term(PYTHON, time.work_ms))
         elif time.work_ms:
             held_ms = (time.work_ms + fetched_ms) / time.running.slots

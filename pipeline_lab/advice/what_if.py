@@ -26,12 +26,9 @@ from pipeline_lab.advice.step_terms import (
     stage_times,
 )
 from pipeline_lab.advice.workload_changes import (
-    CONSTANT_STEPS,
     change_of_step,
     examples_sent,
     find_unknown,
-    function_ms,
-    order_ms,
 )
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
@@ -77,12 +74,12 @@ def _doubts(measured: Measured) -> Iterator[str]:
 
 def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
     old, new = before.pipeline, after.pipeline
-    if old.batch_size != new.batch_size and not isinstance(before.workload, CONSTANT_STEPS):
+    if old.batch_size != new.batch_size and before.workload.computes:
         yield "The training step is taken to grow with the batch."
     elif examples_sent(before) != examples_sent(after):
         yield "The training step is taken to grow with what it is sent, padding included."
     for stage in sorted({stage.stage for stage in new.stages if stage.is_function}):
-        if _sees_batches(old, stage) != _sees_batches(new, stage) and not function_ms(stage, after.workload):
+        if _sees_batches(old, stage) != _sees_batches(new, stage) and not after.workload.set_ms(stage):
             yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."
     if full_cache(after) is not None and full_cache(before) is None:
         yield "The first epoch fills the cache and takes as long as before; the prediction is for those after it."
@@ -251,7 +248,7 @@ def _order_terms(measured: Measured, running: Sequence[RunningStage], options: R
     for stage in running:
         if not stage.keeps_order or stage.is_skipped:
             continue
-        ms = order_ms(stage.stage.stage, options.workload, behind[stage.index], stage.held_examples)
+        ms = options.workload.order_ms(stage.stage.stage, behind[stage.index], stage.held_examples)
         ms *= measured.pipeline_factor
         if stall is not None and stall.stage == stage.stage.stage:
             ms = stall.step_ms * min(1.0, stall.held_examples / stage.held_examples)

@@ -97,6 +97,10 @@ class GeneratorWorkload(Workload):
             return frozenset({"compute_ms", "examples_per_generator"})
         return frozenset({"example_ms", "examples_at_once", "compute_ms", "examples_per_generator"})
 
+    @property
+    def step_ms(self) -> float:
+        return self.compute_ms
+
     def set_ms(self, stage: str) -> float:
         return self.example_ms if stage == "read" and self.producer == "in_line" else 0.0
 

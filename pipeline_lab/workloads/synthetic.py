@@ -79,6 +79,10 @@ class SyntheticWorkload(Workload):
     def pause_ms(self) -> float:
         return self.python_ms
 
+    @property
+    def step_ms(self) -> float:
+        return self.compute_ms
+
     def set_ms(self, stage: str) -> float:
         if stage == "map":
             slow = 1.0 / self.tail_every if self.tail_every else 0.0

@@ -146,6 +146,11 @@ class Workload(Options):
         return False
 
     @property
+    def step_ms(self) -> float:
+        """Time that it sets for its step, ms; 0 where the step computes something."""
+        return 0.0
+
+    @property
     def pause_ms(self) -> float:
         """Python work between two steps, ms."""
         return 0.0

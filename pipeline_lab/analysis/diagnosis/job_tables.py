@@ -27,7 +27,6 @@ from pipeline_lab.runs.run_tables import (
 )
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.statistics.reading_steps import Epoch
-from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +107,7 @@ def _options(folder: RunFolder) -> RunOptions | None:
 
 def _prediction(options: RunOptions | None, environment: dict[str, Any]) -> Predict | None:
     """Return how to predict the run's order from the examples of each file, or None where that is not known."""
-    if options is None or isinstance(options.workload, GeneratorWorkload) or not options.is_assembled:
+    if options is None or not options.workload.has_files or not options.is_assembled:
         return None
     views, cores = options.pipeline.views, max(1, int(environment.get("machine_cores") or 1))
     return lambda examples, batches: predict_run(options, examples // views, batches, cores=cores)

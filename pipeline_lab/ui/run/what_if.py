@@ -18,7 +18,6 @@ from pipeline_lab.advice.proposals import (
 )
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
-from pipeline_lab.advice.workload_changes import KNOWN_TIMES
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import OptionsError, Unavailable
@@ -273,11 +272,11 @@ def _reading(options: RunOptions, stage: ReadStage, key: str) -> Edit:
 def _workload_numbers(options: RunOptions, key: str) -> list[Edit]:
     workload = options.workload
     edits: list[Edit] = []
-    for name in sorted(KNOWN_TIMES.get(workload.kind, ())):
-        now = getattr(workload, name)
+    for name in sorted(workload.known_fields):
         is_unused = name == "tail_ms" and not getattr(workload, "tail_every", 0)
         if is_unused or not (name.endswith("_ms") or name == "examples_at_once"):
             continue
+        now = getattr(workload, name)
         step = 1 if isinstance(now, int) else None
         chosen = st.number_input(
             label_of(name), min_value=type(now)(step or 0), value=now, step=step, key=f"{key}.{name}"

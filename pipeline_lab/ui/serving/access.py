@@ -172,7 +172,7 @@ def may_run_code() -> bool:
 
 
 def runs_code(options: RunOptions) -> bool:
-    return isinstance(options.workload, ModuleWorkload)
+    return options.workload.is_code
 
 
 def check_brought(options: RunOptions) -> RunOptions:
