@@ -80,7 +80,7 @@ def _report_errors(saved: SavedDiagnosis) -> Iterator[list[str]]:
     try:
         yield failed
     except (PipelineLabError, OSError, MemoryError) as error:
-        failed.append(str(error) or "The analysis ran out of memory; analyse fewer or shorter windows.")
+        failed.append(str(error) or "The analysis ran out of memory; analyze fewer or shorter windows.")
     if failed:
         print(failed[0], file=sys.stderr)  # noqa: T201
         with contextlib.suppress(OSError):

@@ -46,7 +46,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Source:
-    """What was analysed.
+    """What was analyzed.
 
     Attributes:
         kind: ``run``, ``xplane``, ``trace_json``, ``derived`` or ``logdir``.
@@ -54,7 +54,7 @@ class Source:
         windows: Number of windows.
         size_bytes, events: Of all trace files.
         salvaged: What damaged files lost, or None.
-        kept_apart: Windows or hosts whose captures do not say when they were made; they are laid one after another.
+        kept_apart: Windows or hosts whose captures do not say when they were made; they are placed one after another.
         unseen_device: The host's threads served a device that left no plane.
         unreadable: One sentence for each trace file that could not be read at all.
     """

@@ -15,7 +15,7 @@ from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import Prediction, measure, predict
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
-from pipeline_lab.analysis.input.live_model import sampled_behind
+from pipeline_lab.analysis.input.live_model import sampled_after
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
@@ -97,6 +97,6 @@ def test_without_later_epochs_all_of_the_job_was_judged():
 
 def test_a_model_that_was_not_sampled_in_the_later_epochs_says_nothing_of_them():
     model = results.live_model()  # of what came after 0
-    assert sampled_behind(model, 0) is model
-    with pytest.raises(TraceIncompleteError, match="not sampled twice behind the first epoch"):
-        sampled_behind(model, 1)
+    assert sampled_after(model, 0) is model
+    with pytest.raises(TraceIncompleteError, match="not sampled twice after the first epoch"):
+        sampled_after(model, 1)

@@ -230,7 +230,7 @@ class Activity:
     def _instantiating(self) -> IntArray:
         """Moments from the call of a function that was traced just before to the start of its run.
 
-        TensorFlow optimises and places the new graph there (Grappler), which leaves no events of its own; XLA compiles
+        TensorFlow optimizes and places the new graph there (Grappler), which leaves no events of its own; XLA compiles
         it inside the run, and passes without a name that says so lie before the ones that have one.
         """
         sets = [self._until_ready(line, traced) for line, traced in self.events_of(Kind.TRACING)]

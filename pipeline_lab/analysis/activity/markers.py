@@ -146,7 +146,7 @@ def _bare(name: str, line: Line, index: int) -> _Candidate:
 
 
 def _one_per_step(number: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Keep the outermost markers and join neighbours of the same number into one step.
+    """Keep the outermost markers and join neighbors of the same number into one step.
 
     A number that never changes says nothing; its markers are counted instead.
     """

@@ -1,7 +1,7 @@
 """Diagnose whatever a path holds: a run folder, a log directory, a trace file, an archive.
 
 Traces are read one after another unless an executor divides them up, and of each only its parts are kept, so memory stays
-that of the traces that are being read. Of a run that goes on, :class:`RunFold` keeps what was analysed and adds new windows.
+that of the traces that are being read. Of a run that goes on, :class:`RunFold` keeps what was analyzed and adds new windows.
 """
 
 from collections.abc import Sequence
@@ -32,12 +32,12 @@ from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces, ses
 
 
 def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:
-    """Analyse a run or any profile log.
+    """Analyze a run or any profile log.
 
     Args:
         path: A run folder, a log directory, a trace file or an archive.
         progress: Told how many traces are done, how many there are, and the next one's name.
-        spread: Who analyses the traces.
+        spread: Who analyzes the traces.
 
     Raises:
         TraceReadError: There is nothing there that can be read as a trace, and no run either.
@@ -83,7 +83,7 @@ def _read_stored_parts(derived: Sequence[Path]) -> tuple[list[TraceParts], list[
 
 
 def _read_parts(source: TraceSource, progress: Progress | None, spread: Spread) -> tuple[list[TraceParts], list[str]]:
-    """Analyse every trace of a log; return also why some could not be read, unless that is all of them."""
+    """Analyze every trace of a log; return also why some could not be read, unless that is all of them."""
     if not source.files:
         parts, errors = _read_stored_parts(source.derived)
     else:
@@ -109,15 +109,15 @@ class RunFold:
 
     @property
     def captures(self) -> int:
-        """Trace files that were analysed."""
+        """Trace files that were analyzed."""
         return len(self._parts)
 
     def missing(self) -> list[Path]:
-        """Return the trace files that were not analysed yet, oldest window first."""
+        """Return the trace files that were not analyzed yet, oldest window first."""
         return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]
 
     def add_new(self, progress: Progress | None = None, spread: Spread = in_turn) -> bool:
-        """Analyse the windows that came since the last call; say whether there were any."""
+        """Analyze the windows that came since the last call; say whether there were any."""
         missing = self.missing()
         names = [path.parent.name for path in missing]
         for path, found in zip(

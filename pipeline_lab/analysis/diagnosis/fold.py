@@ -37,7 +37,7 @@ _DEVICE_THREAD = re.compile(r"tf_gpu_|.*(?:GPU|TPU):\d")
 
 @dataclass(frozen=True, eq=False)
 class TraceParts:
-    """One trace, analysed; times are still its own.
+    """One trace, analyzed; times are still its own.
 
     Attributes:
         name: Of the file, to put parts without a time in order.
@@ -271,7 +271,7 @@ def without_job(reads: FileReads | None) -> AnyResults:
 
 
 def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()) -> Source:
-    """Say what was analysed."""
+    """Say what was analyzed."""
     return Source(
         path=str(path),
         kind=kind,
@@ -296,7 +296,7 @@ def conclude(
     """Put everything together and judge it.
 
     Args:
-        source: What was analysed.
+        source: What was analyzed.
         axis: The traces.
         job: What the job noted.
         other_cpu_percent: What other processes took meanwhile; see ``Results``.

@@ -15,7 +15,7 @@ LOOK_EVERY_S = 0.5
 SAVE_EVERY_S = 3.0
 """Between windows only the job's own tables grow; they are taken along this often."""
 GROWTH = 2
-"""The timeline of a working run is made anew when it has so many times as many captures, so that none is read often."""
+"""The timeline of a working run is rebuilt once there are n times as many captures, so that none is read often."""
 
 
 def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -24,7 +24,7 @@ def follow(folder: RunFolder, saved: SavedDiagnosis, sleep: Callable[[float], No
     Args:
         folder: The run.
         saved: Where its diagnosis is kept; the caller holds its lock.
-        sleep: Waits for so many seconds.
+        sleep: Waits for n seconds.
 
     Raises:
         StoreError: The run's record cannot be read.

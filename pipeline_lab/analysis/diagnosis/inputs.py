@@ -1,4 +1,4 @@
-"""What a run's diagnosis is made from, told by file names alone: cheap to import and to ask."""
+"""What a run's diagnosis is made from, known from file names alone: cheap to import and to ask."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A job by its later epochs alone, where its first one is another matter: it fills caches, and buffers start empty.
+"""A job by its later epochs alone, where its first one differs: it fills caches, and buffers start empty.
 
 What is said of the job as a whole comes from them, since a longer job consists of little else. The analyses are the
-same; they take the first epoch for warm-up, and of the windows only those that lie behind it. A diagnosis keeps what the
+same; they take the first epoch for warm-up, and of the windows only those recorded after it. A diagnosis keeps what the
 job noted of them, so that what is suggested and predicted is about the same epochs as the verdict.
 """
 
@@ -20,8 +20,8 @@ APART = 0.2
 """Share by which the median step of the later epochs differs from that of the first where they are judged apart.
 
 A judgement, not measured: it is the share of a step from which on a loss names a run (``losses.STRONG_PERCENT``). The median
-of all steps lies between the two, so below this share it is off by less than such a loss. What makes a first epoch another
-matter, a cache that fills or files that come from the disk, mostly makes it several times as long.
+of all steps lies between the two, so below this share it is off by less than such a loss. What makes a first epoch
+differ, a cache that fills or files that come from the disk, mostly makes it several times as long.
 """
 
 LEAST_STEPS = 10
@@ -34,7 +34,7 @@ A judgement, by this count: where one step in ten is slow by chance, the median 
 """
 
 ONLY_THE_FIRST = (
-    "No profile window lies behind the first epoch, which is another matter than the later ones; record windows for longer, or "
+    "No profile window was recorded after the first epoch, which differs from the later ones; record windows for longer, or "
     "more epochs."
 )
 

@@ -235,7 +235,7 @@ def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Spr
     Args:
         path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
         progress: As there.
-        spread: As there; None to analyse here, one trace after another.
+        spread: As there; None to analyze here, one trace after another.
 
     Raises:
         TraceReadError: There is nothing that can be read as a trace, and no run either.

@@ -34,7 +34,7 @@ NO_MODEL = (
     "`pipeline-lab run`, or put `pipeline-lab watch` before it, to have the model sampled."
 )
 NOT_SAMPLED = (
-    "tf.data's own model of the pipeline was not sampled twice behind the first epoch, which is another matter than the later "
+    "tf.data's own model of the pipeline was not sampled twice after the first epoch, which differs from the later "
     "ones; record more epochs."
 )
 OLD_RUN = "The run was recorded before Pipeline Lab sampled tf.data's own model; record it again to see its stages."
@@ -53,7 +53,7 @@ class StageWork:
         path: Names from the outermost stage (``Root``) down to this one, joined by ``::``, as in traces but without
             the numbers in brackets.
         parent: Index of the stage that asks this one for elements, None for the outermost.
-        visits_per_batch: V, elements that this stage produces for one batch, 0 if it stands behind a full cache.
+        visits_per_batch: V, elements that this stage produces for one batch, 0 if it is upstream of a full cache.
         self_ns: s, thread time of this stage itself for one element; time of others in it does not count.
         elements: Produced in the steady part of the run.
         element_bytes: Mean size of its elements, None if it made none.
@@ -286,7 +286,7 @@ def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def sampled_behind(model: LiveModel, start_ns: int) -> LiveModel:
+def sampled_after(model: LiveModel, start_ns: int) -> LiveModel:
     """Return the model if it is about what came after some moment; with too few samples there it is about the whole run.
 
     Raises:
@@ -302,7 +302,7 @@ def _measure(job: JobView) -> LiveModel:
 
 
 def _of_later(model: LiveModel, view: LaterView) -> LiveModel:
-    return sampled_behind(model, view.start_ns)
+    return sampled_after(model, view.start_ns)
 
 
 def _to_json(model: LiveModel) -> Document:

@@ -162,7 +162,7 @@ def _share_of_turn(nodes: NodeRows, stage: int, rows: NDArray[np.bool_]) -> floa
 
 
 def _counted_ratio(nodes: NodeRows, stage: int, rows: NDArray[np.bool_]) -> float:
-    """Return elements of a stage per element of the one above, counted while neither was made anew."""
+    """Return elements of a stage per element of the one above, counted while neither was rebuilt."""
     mine = np.flatnonzero((nodes.stage == stage) & rows & (nodes.parent_row >= 0))
     lasting = mine[nodes.is_old[mine] & nodes.is_old[nodes.parent_row[mine]]]
     for counted in (lasting, mine):

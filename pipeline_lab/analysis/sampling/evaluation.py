@@ -39,7 +39,7 @@ class Evaluation:
 
     Attributes:
         passes: One row per pass, :data:`PASS_TABLE`.
-        is_rebuilt: The training pipeline is built anew after each pass.
+        is_rebuilt: The training pipeline is rebuilt after each pass.
         held_out_files: Files that only passes read; 0 where they read those that train.
         sampling: The files that the examples of the passes came from, passes in the place of steps; None without the
             sample probe.
@@ -85,7 +85,7 @@ def read_evaluation(
         files: All data files of the job.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
         held_out: How many of the files, the last ones, only passes read.
-        is_rebuilt: The training pipeline was built anew after each pass.
+        is_rebuilt: The training pipeline was rebuilt after each pass.
 
     Raises:
         TraceIncompleteError: No pass has ended.

@@ -84,7 +84,7 @@ FILE_TABLE = pa.schema(
         ("expected_share", pa.float64()),  # its records over all records, 0 to 1, null if not counted
         ("expected_share_by_bytes", pa.float64()),  # its bytes over all bytes, 0 to 1, null if not known
         ("observed_share", pa.float64()),  # of the samples (of the reads if there are no samples), 0 to 1
-        ("predicted_share", pa.float64()),  # of so many samples in the order simulated from the options, null without
+        ("predicted_share", pa.float64()),  # of n samples in the order simulated from the options, null without
     ]
 )
 """One row per file; where the files are unknown, one row per reader index."""
@@ -121,7 +121,7 @@ class FileSampling:
             options are not known or the simulation would be too long.
         visible_percent: Records that the stages of the pipeline ever let through, as the options predict, percent; None
             where they leave out none for good, or the options are not known.
-        reachable_percent: Most of the data that a pipeline can reach which is built anew again and again, percent; None
+        reachable_percent: Most of the data that a pipeline that is rebuilt again and again can reach, percent; None
             where it is built once, reaches all, or begins with other records each time.
         labels: Which labels the examples had; None where they have none.
         same_source: Views of one image inside a batch; None where each record gives one example.

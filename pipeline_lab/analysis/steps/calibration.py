@@ -20,7 +20,7 @@ NOT_CALIBRATED = (
     "training.calibrate on."
 )
 DISTURBED = (
-    "The step on a held batch took longer alone ({alone}) than in training ({training}), so something else used the "
+    "The compute-only step took longer ({alone}) than in training ({training}), so something else used the "
     "machine while it was timed; launch the job again on a quieter one."
 )
 TOLERANCE = 1.1
@@ -37,7 +37,7 @@ class Calibration:
     """What the worker timed before the steps.
 
     Attributes:
-        device_only_ns: G, one step on a held batch; no more than a step took in training once its batch was there.
+        device_only_ns: G, the compute-only step; no more than a step took in training once its batch was there.
         pipeline_only_ns: D, one batch from the pipeline alone; None if it could not be timed.
         step_ns: P, the median step as it ran, unprofiled.
         device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was

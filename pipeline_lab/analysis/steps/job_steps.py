@@ -72,7 +72,7 @@ class JobSteps:
 
 
 def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
-    """Summarise the steps of a run.
+    """Summarize the steps of a run.
 
     Args:
         steps: Of schema ``runs.run_tables.STEPS``, in order.

@@ -1,4 +1,4 @@
-"""Find the steps that took far longer than their neighbours, and what they hold more of.
+"""Find the steps that took far longer than their neighbors, and what they hold more of.
 
 A step is an outlier when it exceeds its level, the median of the steps around it, by more than :data:`MAD_FACTOR`
 standard deviations (estimated by the median absolute deviation from the level, which outliers do not inflate) and by
@@ -35,7 +35,7 @@ LEAST_EXCESS = 0.3
 NEIGHBOURS = 31
 """Steps around one whose median is its level."""
 BLOCK = 1 << 14
-"""Steps whose neighbours are sorted at a time; all at once would take most of a kB for each."""
+"""Steps whose neighbors are sorted in one go; all at once would take most of a kB for each."""
 FEWEST = 10
 """Steps below which nothing is said."""
 
@@ -61,7 +61,7 @@ TOO_FEW = f"Outliers are looked for among at least {FEWEST} steps after the warm
 
 @dataclass(frozen=True, eq=False)
 class OutlierSteps:
-    """The steps that took far longer than their neighbours.
+    """The steps that took far longer than their neighbors.
 
     Attributes:
         basis: Which steps were looked at: ``all steps`` of the job, or the ``recorded steps``.
@@ -81,7 +81,7 @@ class OutlierSteps:
 
     @property
     def excess_ns(self) -> int:
-        """How much shorter the steps would be together if every outlier took as long as its neighbours."""
+        """How much shorter the steps would be together if every outlier took as long as its neighbors."""
         return int((tables.ints(self.table, "length_ns") - tables.ints(self.table, "level_ns")).sum())
 
 

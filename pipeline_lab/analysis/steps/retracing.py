@@ -1,4 +1,4 @@
-"""Which functions were traced again while the job trained.
+"""Which functions were retraced while the job trained.
 
 TensorFlow marks the building of a ``tf.function``'s graph with ``tf.function-graph_building``; the concrete function
 that comes out of it is the next one that the same thread calls (``EagerLocalExecute: __inference_<function>_<number>``).

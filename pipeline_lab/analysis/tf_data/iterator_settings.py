@@ -83,7 +83,7 @@ class Calls:
 
 
 def choose(threads: Threads, rows: IntArray) -> Calls:
-    """Choose the calls of a stage whose stats are read: all of them, or every so many, the last one among them."""
+    """Choose the calls of a stage whose stats are read: all of them, or every n-th, the last one among them."""
     if len(rows) > SAMPLED_CALLS:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLED_CALLS).astype(np.int64)]
     return Calls(threads, rows[np.argsort(threads.start_ns[rows], kind="stable")])

@@ -256,7 +256,7 @@ class TfData:
         critical_path: What the job waited for.
         observed_ns: Length of all windows, over hosts.
         threadpool_size: Threads that may run the pipeline's functions; None if not told.
-        cpu_budget: Cores that autotuning reckons with; None if not told.
+        cpu_budget: Cores that autotuning plans with; None if not told.
         history: Buffers and parallelism over time, :data:`HISTORY_TABLE`.
         pool: Busy threads over time, :data:`POOL_TABLE`.
     """

@@ -55,7 +55,7 @@ _HOST_CLASSES = (
     (Kind.OP | Kind.EAGER_OP, GapCause.HOST_OPERATION),
     (Kind.EXECUTOR, GapCause.DISPATCH),
 )
-"""The first that fits; the colours are those of the gaps that such events cause."""
+"""The first that fits; the colors are those of the gaps that such events cause."""
 _DEVICE_CLASSES = {
     DeviceKind.COMPUTE: Work.BUSY,
     DeviceKind.COPY: GapCause.HOST_TO_DEVICE,

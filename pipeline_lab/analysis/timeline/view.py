@@ -18,7 +18,7 @@ MAX_ROWS = 150
 SINGLE_EVENTS = 160
 """A row shows single events up to this many, beyond that the fill of each pixel."""
 LEVELS = 7
-"""A pixel's fill is told in this many steps: one byte holds class and level."""
+"""A pixel's fill has this many steps: one byte holds class and level."""
 SHOWN_THREADS = 12
 """Threads per host that are shown at first; a run of many hosts shows fewer of each."""
 MOSTLY_RECORDED = 0.5

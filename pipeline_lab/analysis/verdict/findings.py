@@ -23,7 +23,7 @@ from pipeline_lab.trace.legacy.stored_analysis import WAIT_CAVEAT
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 
 OUTLIERS_PERCENT = 2.0
-"""Of the steps' time, in what outliers take beyond their neighbours."""
+"""Of the steps' time, in what outliers take beyond their neighbors."""
 RETRACING_PERCENT = 5.0
 CHECKPOINT_PERCENT = 5.0
 HIDDEN_PERCENT = 10.0
@@ -62,7 +62,7 @@ def retracing(results: Results) -> Finding | None:
 
 
 def outlier_steps(results: Results) -> Finding | None:
-    """Single steps that take far longer than their neighbours."""
+    """Single steps that take far longer than their neighbors."""
     found = results.outlier_steps
     if isinstance(found, Unavailable) or not found.count or not found.steps_ns:
         return None
@@ -109,7 +109,7 @@ def checkpoint_stall(results: Results) -> Finding | None:
 def hidden_contention(results: Results) -> Finding | None:
     """Work that takes longer beside the pipeline than alone, without any visible wait.
 
-    The step as it ran (P) less its visible wait (W) is work; on a held batch the same work takes G. What it takes
+    The end-to-end step (P) less its visible wait (W) is work; in the compute-only step the same work takes G. What it takes
     more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
     """
     calibration, job = results.calibration, results.job_steps
@@ -124,8 +124,9 @@ def hidden_contention(results: Results) -> Finding | None:
         return None
     return Finding(
         "hidden-contention",
-        f"Beside the input pipeline the step works {format_duration(hidden)} longer than on a held batch, which no wait "
-        "shows: both want the same cores. Make the pipeline's work cheaper (cache, vectorise), or give it fewer threads.",
+        f"While the input pipeline runs, each step computes {format_duration(hidden)} longer than the compute-only step, "
+        "without a visible wait: both want the same cores. Make the pipeline's work cheaper (cache, vectorize), or give it "
+        "fewer threads.",
         (
             Evidence("end-to-end step", format_duration(calibration.step_ns)),
             Evidence("of it waiting", format_duration(wait)),
@@ -214,7 +215,7 @@ def _salvaged(results: Results) -> Finding | None:
         return None
     return Finding(
         "salvaged",
-        f"Part of the capture is damaged: {salvage.reason} What could be read was analysed.",
+        f"Part of the capture is damaged: {salvage.reason} What could be read was analyzed.",
         (
             Evidence("bytes lost", format_bytes(salvage.bytes_lost)),
             Evidence("events kept", format_count(salvage.events_kept)),

@@ -93,7 +93,7 @@ class Processor:
         cores_used: Cores that the job kept busy.
         own_share: The same over all cores that it may use, 0 to 1.
         left_share: The same over what others left of them; beyond 1 where others took more at times.
-        children_cores: Cores that processes kept busy which the job started, such as those behind a Python generator.
+        children_cores: Cores that processes kept busy which the job started, such as those of a Python generator.
     """
 
     cores_used: float
@@ -168,7 +168,7 @@ def _blame(
 
 
 def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
-    """Find the stage that takes longest for a batch, the calls that really run at once reckoned with."""
+    """Find the stage that takes longest for a batch, considering the calls that really run at once."""
     times = [work.work_ns / _calls_at_once(work, pool_threads) for work in works]
     if not sum(times):
         return None
@@ -376,7 +376,7 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
         found.append(Evidence("thread pool", f"{format_count(facts.pool_threads)} threads{busy}"))
     if blamed.seen is not None and blamed.seen.queueing_share is not None:
         share = format_percent(100 * blamed.seen.queueing_share)
-        found.append(Evidence("calls in a queue for a thread", f"{share} of their time"))
+        found.append(Evidence("queueing for a thread", f"{share} of their time"))
     if blamed.seen is not None and blamed.seen.function_latency.variation is not None:
         found.append(
             Evidence("spread of the calls' time", f"{blamed.seen.function_latency.variation:.1f} times the mean")

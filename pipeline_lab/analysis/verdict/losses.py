@@ -41,11 +41,11 @@ class Pace:
 
 @dataclass(frozen=True)
 class Losses:
-    """Where a step's time goes, percent of the step; what is not lost is the device at work.
+    """Where a step's time goes, percent of the step; what is not lost is device-busy time.
 
     Attributes:
         by_class: Each loss under the class that it would give the run.
-        step_ns: Mean training step; a loss of so many percent is that share of it.
+        step_ns: Mean training step; a loss of n percent is that share of it.
         device_name: What works: ``the device`` or ``the training computation`` (host compute).
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
     """
@@ -133,7 +133,7 @@ def _blame_pace(losses: Losses, calibration: Calibration) -> Losses:
 
 
 def _alone_percent(results: Results) -> float:
-    """Return the step on a held batch, percent of the step as it ran; dispatch beyond that is not the step's own."""
+    """Return the compute-only step, percent of the end-to-end step; dispatch beyond that is not the step's own."""
     calibration = results.calibration
     return 100.0 if isinstance(calibration, Unavailable) else calibration.utilisation_percent
 
@@ -141,7 +141,7 @@ def _alone_percent(results: Results) -> float:
 def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:
     """Return how much of the step's work the pipeline's competition for the processor explains, percent of the step.
 
-    That is what the work exceeds the step on a held batch by, but no more than the pipeline itself takes beyond what
+    That is what the work exceeds the compute-only step by, but no more than the pipeline itself takes beyond what
     shows as waiting. On a machine that others use, nothing is blamed on the pipeline.
 
     Args:

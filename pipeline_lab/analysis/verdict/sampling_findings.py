@@ -78,16 +78,16 @@ def weak_shuffle(results: Results) -> Finding | None:
         tenth, even = (format_percent(100 * share) for share in worst)
         return Finding(
             "weak-shuffle",
-            "Files come one after another, so that their shares are right only over the whole run: in its worst tenth "
-            f"{tenth} of the examples were more than their file's share, where an even sample would have {even}; interleave "
+            "Files come one after another, so that their shares are right only over the whole run: in its worst 10 %, "
+            f"sampling skew (total variation distance) is {tenth}, where an even sample would have {even}; interleave "
             "the files, or use a larger shuffle buffer.",
             _order_evidence(mixing, ideal),
         )
     if mixing.displacement < STORED_ORDER and worst is None:
         return Finding(
             "weak-shuffle",
-            "The examples come nearly in the order in which they are stored: their places move by only "
-            f"{format_percent(100 * mixing.displacement)} of what a random order would move them; use a larger shuffle "
+            "The examples come nearly in the order in which they are stored: their displacement is only "
+            f"{format_percent(100 * mixing.displacement)} of that of a random order; use a larger shuffle "
             "buffer.",
             _order_evidence(mixing, ideal),
         )
@@ -103,7 +103,7 @@ def same_source(results: Results) -> Finding | None:
     return Finding(
         "same-source",
         f"In a batch of {found.batch_size}, {found.per_batch:.3g} examples share their image with another one, where a "
-        f"perfect shuffle would have {found.expected:.3g}; put a shuffle behind views, with a larger buffer.",
+        f"perfect shuffle would have {found.expected:.3g}; put a shuffle after views, with a larger buffer.",
         (Evidence("share their image", f"{found.per_batch:.3g}"), Evidence("perfect shuffle", f"{found.expected:.3g}")),
     )
 
@@ -122,7 +122,7 @@ def low_coverage(results: Results) -> Finding | None:
     if sampling.reachable_percent is not None:
         return Finding(
             "low-coverage",
-            "The pipeline is built anew after every evaluation and begins with the same examples each time: at most "
+            "The pipeline is rebuilt after every evaluation and begins with the same examples each time: at most "
             f"{format_percent(sampling.reachable_percent)} of the data can be seen, however long the job trains; it used "
             f"{format_percent(sampling.coverage_percent)}. Keep the pipeline, or visit the files in a new order each time.",
             evidence,
@@ -166,7 +166,7 @@ def duplicates(results: Results) -> Finding | None:
     return Finding(
         "duplicates",
         f"{format_percent(percent)} of the examples were used again before their epoch was over, while others had to "
-        "wait; repeat behind the shuffle, and not inside an interleave.",
+        "wait; put repeat after the shuffle, not inside an interleave.",
         (Evidence("repeated examples", format_count(sampling.duplicates)),),
     )
 
@@ -251,7 +251,7 @@ def _variation_of_opened(sampling: FileSampling) -> float:
 
 
 def _uneven_tenths(mixing: Mixing, ideal: Mixing) -> tuple[float, float] | None:
-    """Return the worst tenth's distance and that of an even sample where it is more than chance, else None."""
+    """Return the distance of the worst 10 % of the run and that of an even sample where it is more than chance, else None."""
     worst, even = mixing.worst_tenth, ideal.worst_tenth
     if worst is None or even is None or worst < even + 2 * SKEW_BEYOND_CHANCE:
         return None
@@ -272,9 +272,12 @@ def _skew_in_between(sampling: FileSampling) -> Finding | None:
     worst, even = tenths
     return Finding(
         "sampling-skew",
-        f"The files' shares are right only over the whole run: in its worst tenth {format_percent(100 * worst)} of the "
-        f"examples were more than their file's share, where an even sample would have {format_percent(100 * even)}.",
-        (Evidence("total variation, worst tenth", f"{worst:.3f}"), Evidence("of an even sample", f"{even:.3f}")),
+        f"The files' shares are right only over the whole run: in its worst 10 %, sampling skew "
+        f"(total variation distance) is {format_percent(100 * worst)}, where an even sample would have {format_percent(100 * even)}.",
+        (
+            Evidence("total variation, worst 10 % of the run", f"{worst:.3f}"),
+            Evidence("of an even sample", f"{even:.3f}"),
+        ),
     )
 
 
@@ -295,5 +298,5 @@ def _saw(sampling: FileSampling) -> str:
 def _order_evidence(mixing: Mixing, ideal: Mixing) -> tuple[Evidence, ...]:
     return (
         Evidence("file entropy of a batch", f"{mixing.batch_entropy:.2f} of {ideal.batch_entropy:.2f} bits"),
-        Evidence("places moved", f"{format_percent(100 * mixing.displacement)} of a random order's"),
+        Evidence("displacement", f"{format_percent(100 * mixing.displacement)} of a random order's"),
     )

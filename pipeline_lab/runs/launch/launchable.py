@@ -12,7 +12,7 @@ from pipeline_lab.runs.machine import usable_memory_bytes
 from pipeline_lab.workloads.module import ModuleWorkload
 
 
-def check_memory(options: RunOptions) -> None:
+def check_room(options: RunOptions) -> None:
     """Refuse a job that does not fit into this machine's memory.
 
     Raises:
@@ -30,7 +30,7 @@ def check_launchable(options: RunOptions) -> None:
         OptionsError: It does not fit into memory, its module does not exist, or the pattern of its files would search
             without end.
     """
-    check_memory(options)
+    check_room(options)
     workload = options.workload
     if isinstance(workload, ModuleWorkload):
         start = Path(workload.folder or Path.cwd())

@@ -98,7 +98,7 @@ def test_a_step_alone_takes_no_longer_than_one_in_training_whose_batch_is_there(
 
 
 def test_a_step_that_took_longer_alone_than_in_training_is_not_believed():
-    with pytest.raises(TraceIncompleteError, match=r"took longer alone \(99 ms\) than in training"):
+    with pytest.raises(TraceIncompleteError, match=r"compute-only step took longer \(99 ms\) than in training"):
         calibration.read_calibration([CalibrationEvent(99e6, 4, 6e6, 5, None)], RUN)
 
 

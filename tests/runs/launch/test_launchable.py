@@ -49,5 +49,5 @@ def test_a_table_larger_than_memory_is_refused_before_there_is_a_run(lab: Lab, m
 
 def test_a_table_that_stays_on_disk_may_be_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launchable, "usable_memory_bytes", lambda: 300_000_000)
-    launchable.check_memory(set_options(FEATURES_LOOKUP.options, TABLE_OF_400_MB))
-    launchable.check_memory(SYNTHETIC.options)
+    launchable.check_room(set_options(FEATURES_LOOKUP.options, TABLE_OF_400_MB))
+    launchable.check_room(SYNTHETIC.options)
