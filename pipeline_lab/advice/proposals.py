@@ -163,8 +163,8 @@ class Case:
         model = self.results.live_model
         return None if isinstance(model, Unavailable) else model.ram_budget_bytes
 
-    def step_ms(self, options: RunOptions | None) -> float:
-        """Return the predicted step time per example of changed options, infinite where there is none."""
+    def ms_per_example(self, options: RunOptions | None) -> float:
+        """Return the predicted time of changed options for one example, ms; infinite where there is none."""
         found = None if options is None else predict(self.measured, options)
         return found.ms_per_example if isinstance(found, Prediction) else float("inf")
 

@@ -80,7 +80,9 @@ def more_calls(case: Case) -> Iterator[Proposal]:
         few = _fewest(case, [_with_calls(case.options, stage, calls) for calls in some])
         wide = _fewest(case, [_with_calls(case.options, stage, calls, pool=calls) for calls in more])
         yield from _propose_calls(case, stage, few)
-        if wide is not None and case.step_ms(wide) < WORTH_IT * min(case.step_ms(few), case.step_ms(case.options)):
+        if wide is not None and case.ms_per_example(wide) < WORTH_IT * min(
+            case.ms_per_example(few), case.ms_per_example(case.options)
+        ):
             yield from _propose_calls(case, stage, wide)
 
 
@@ -181,8 +183,10 @@ def _with_calls(options: RunOptions, stage: RunningStage, calls: int, pool: int 
 
 def _fewest(case: Case, choices: list[RunOptions | None]) -> RunOptions | None:
     """Return the first choice that is about as fast as the fastest."""
-    best = min((case.step_ms(choice) for choice in choices), default=float("inf"))
-    return next((choice for choice in choices if choice is not None and WORTH_IT * case.step_ms(choice) <= best), None)
+    best = min((case.ms_per_example(choice) for choice in choices), default=float("inf"))
+    return next(
+        (choice for choice in choices if choice is not None and WORTH_IT * case.ms_per_example(choice) <= best), None
+    )
 
 
 def _is_interleaved(stage: RunningStage) -> bool:

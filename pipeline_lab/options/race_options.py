@@ -12,7 +12,6 @@ from pipeline_lab.fields import Options
 from pipeline_lab.options.explaining import explain
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage, BucketStage, RebatchStage
-from pipeline_lab.stages.order import RepeatStage
 
 RECORDED = "recorded"
 """Context of the validation of what was recorded: what cannot be raced any more can still be looked at."""
@@ -88,7 +87,7 @@ class RaceOptions(Options):
                     f"{arm_name(arm, number)} evaluates its model, which a race has no place for; leave "
                     "training.evaluate_every empty"
                 )
-            endless = any(isinstance(stage, RepeatStage) and stage.count is None for stage in arm.pipeline.stages)
+            endless = any(stage.is_endless for stage in arm.pipeline.stages)
             if not endless:
                 raise ValueError(
                     f"the data of {arm_name(arm, number)} end, and a race cannot say when it is over by then; "

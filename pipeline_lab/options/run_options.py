@@ -179,8 +179,8 @@ def options_schema() -> dict[str, Any]:
 
 def _check_amount(options: RunOptions) -> None:
     """Refuse a pipeline that yields nothing, naming the stage that leaves nothing."""
-    read, sizes, amounts = options.pipeline.find("read"), options.file_sizes, options.amounts
-    if sizes is None or amounts is None or not isinstance(read, ReadStage):
+    read, sizes, amounts = options.pipeline.first(ReadStage), options.file_sizes, options.amounts
+    if sizes is None or amounts is None or read is None:
         return
     if read.num_shards > len(sizes):
         raise ValueError(f"{read.num_shards} shards of {len(sizes)} files leave some empty; lower read.num_shards")

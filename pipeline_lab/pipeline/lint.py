@@ -56,7 +56,7 @@ def _missing_prefetch(options: RunOptions) -> Iterator[Remark]:
             "prefetch-not-last",
             Weight.ADVICE,
             last,
-            f"prefetch is not the last stage: {stages[last].stage} behind it still makes the training step wait.",
+            f"prefetch is not the last stage: {stages[last].stage} after it still makes the training step wait.",
         )
     elif not options.pipeline.tensorflow_rewrites:
         yield Remark(
@@ -71,8 +71,8 @@ def _missing_prefetch(options: RunOptions) -> Iterator[Remark]:
             "injected-prefetch",
             Weight.FACT,
             last,
-            "There is no prefetch; TensorFlow's rewrites, which are on, add one at the end unless the last stage works "
-            "ahead by itself.",
+            "There is no prefetch; TensorFlow's rewrites, which are on, add one at the end unless the last stage "
+            "prefetches itself.",
         )
 
 
@@ -122,7 +122,7 @@ def _starts_over(options: RunOptions) -> Iterator[Remark]:
             "starts-over",
             Weight.ADVICE,
             None,
-            f"Built anew after every {format_count(steps)} steps, the pipeline always begins with the same examples: the "
+            f"Rebuilt after every {format_count(steps)} steps, the pipeline always starts with the same examples: the "
             f"model sees at most {format_count(reachable)} of {format_count(whole)}, however long it trains; keep the "
             "pipeline (training.evaluation = keep), or visit the files in a new order each time (read.shuffle_files).",
         )
@@ -180,7 +180,7 @@ def _views_together(options: RunOptions) -> Iterator[Remark]:
             Weight.PROBLEM,
             place,
             f"The {pipeline.views} views of an image come one after another, and nothing shuffles them before batch, so "
-            f"that they meet there{of_batch}; put shuffle behind views.",
+            f"they meet there{of_batch}; put shuffle after views.",
         )
     elif met is not None:
         found, expected = met
@@ -190,7 +190,7 @@ def _views_together(options: RunOptions) -> Iterator[Remark]:
             Weight.ADVICE if is_weak else Weight.FACT,
             place,
             f"In a batch of {pipeline.batch_size}, {found:.3g} examples will share their image with another one, where a "
-            f"perfect shuffle has {expected:.3g}{'; shuffle behind views with a larger buffer' if is_weak else ''}.",
+            f"perfect shuffle has {expected:.3g}{'; shuffle after views with a larger buffer' if is_weak else ''}.",
         )
 
 

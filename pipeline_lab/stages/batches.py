@@ -99,7 +99,7 @@ def _padding(stage: Stage, place: Position, advice: str = "") -> Iterator[Remark
 def _refuse_batches(stage: str, standing: Neighbours) -> None:
     if standing.size is not None:
         raise ValueError(
-            f"{stage} takes examples, and batches come; use rebatch for another size, or put unbatch between"
+            f"{stage} takes examples, and batches come; use rebatch for another size, or put unbatch in between"
         )
 
 
@@ -289,7 +289,7 @@ class BucketStage(BatchingStage):
                 "dropped-lengths",
                 Weight.ADVICE,
                 f"drop_remainder throws away up to {max(self.batch_sizes) - 1} clips of each bucket at the end of the data, "
-                "most of those whose length is rare; switch it off, or put repeat before.",
+                "most of them of rare lengths; turn it off, or put repeat before it.",
             )
 
 

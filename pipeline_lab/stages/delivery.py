@@ -118,7 +118,7 @@ class ServiceStage(OneForOne):
                         Weight.FACT,
                         index,
                         "The endless repeat runs in the service, whose dynamic sharding mixes epochs: a worker begins the "
-                        "next one while others are still at the last; put repeat behind service to keep them apart.",
+                        "next one while others are still at the last; put repeat after service to keep them apart.",
                     )
         if self.address is None:
             yield place.remark(

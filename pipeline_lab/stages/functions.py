@@ -160,6 +160,11 @@ class ViewsStage(FunctionStage):
         if standing.size is not None:
             raise ValueError("views makes examples out of single images; put it before batch")
 
+    def check_element(self, element: Element) -> None:
+        size = element.image_size
+        if self.size > size:
+            raise ValueError(f"views of {self.size} pixels do not fit into images of {size} pixels")
+
 
 class AugmentStage(FunctionStage):
     """Change images at random and scale them to zero mean and unit variance."""
@@ -190,6 +195,13 @@ class AugmentStage(FunctionStage):
 
     def check(self, standing: Neighbours) -> None:
         _after_parse(self.stage, standing)
+
+    def check_element(self, element: Element) -> None:
+        padded = element.image_size + 2 * self.pad
+        if self.crop is not None and self.crop > padded:
+            raise ValueError(f"a crop of {self.crop} does not fit into padded images of {padded} pixels")
+        if self.cutout > (self.crop or element.image_size):
+            raise ValueError(f"a cutout of {self.cutout} is larger than the image; make it smaller")
 
 
 class LookupStage(FunctionStage):

@@ -57,14 +57,14 @@ class ShuffleStage(OneForOne):
             yield place.remark(
                 "frozen-order",
                 Weight.PROBLEM,
-                f"The {place.stages[store].stage} comes after shuffle, so every epoch has the order of the first; put shuffle behind "
+                f"The {place.stages[store].stage} comes after shuffle, so every epoch has the order of the first; put shuffle after "
                 "it.",
             )
         if any(stage.repeats for stage in place.before):
             yield place.remark(
                 "mixed-epochs",
                 Weight.ADVICE,
-                "repeat comes before shuffle, so epochs run into each other: some examples come twice before others came "
+                "repeat comes before shuffle, so epochs overlap: some examples come twice before others come "
                 "once; put shuffle first.",
             )
         if place.sizes[place.index] is not None:
@@ -93,7 +93,7 @@ class ShuffleStage(OneForOne):
                 Weight.FACT,
                 f"The buffer has room for {format_count(examples)} examples, but the data has only "
                 f"{format_count(int(place.amounts[place.index].examples))}: every epoch is shuffled perfectly, the first "
-                "batch waits until all of them are read, and the rest of the room is never used.",
+                "batch waits until all of them are read, and the rest of the buffer is never used.",
             )
 
     def _weak(self, place: Position) -> Iterator[Remark]:

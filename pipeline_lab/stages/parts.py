@@ -43,7 +43,7 @@ class PartStage(OneForOne):
             yield place.remark(
                 "worked-in-vain",
                 Weight.ADVICE,
-                f"{self.stage} comes after {work[-1]}, which so works on what is then left out; put {self.stage} before it.",
+                f"{self.stage} comes after {work[-1]}, so work on the discarded elements is wasted; put {self.stage} before it.",
             )
 
 
@@ -53,12 +53,12 @@ def _count(count: float, element: Element) -> str:
     return f"{format_count(int(count) * element.examples)} examples{size}"
 
 
-def _read_in_vain(place: Position, sentence: str, weight: Weight = Weight.FACT) -> Remark:
+def _wasted(place: Position, sentence: str, weight: Weight = Weight.FACT) -> Remark:
     return place.remark("read-in-vain", weight, f"{sentence}.")
 
 
 class TakeStage(PartStage):
-    """End the data after so many elements."""
+    """Stop after a number of elements."""
 
     stage: Literal["take"] = "take"
     count: int = Field(1000, ge=1, le=1_000_000_000)
@@ -112,12 +112,12 @@ class SkipStage(PartStage):
     def remarks(self, place: Position) -> Iterator[Remark]:
         yield from super().remarks(place)
         if place.amounts is not None:
-            lost = f"{_count(self.count, place.element)} before the first that it hands on"
-            yield _read_in_vain(place, f"skip reads {lost}, in vain, whenever the data begins")
+            lost = _count(self.count, place.element)
+            yield _wasted(place, f"skip reads and discards {lost} each time the data starts")
 
 
 class ShardStage(PartStage):
-    """Keep every so many-th element, as each of so many jobs does; all are still read."""
+    """Keep every n-th element, as one of n jobs does; all are still read."""
 
     stage: Literal["shard"] = "shard"
     num_shards: int = Field(2, ge=1, le=100_000)
@@ -131,7 +131,7 @@ class ShardStage(PartStage):
     @model_validator(mode="after")
     def _index_is_a_shard(self) -> "ShardStage":
         if self.index >= self.num_shards:
-            raise ValueError(f"index {self.index} is none of {self.num_shards} shards, counted from 0")
+            raise ValueError(f"index {self.index} is out of range for {self.num_shards} shards; the first is 0")
         return self
 
     def left(self, elements: float) -> float:
@@ -154,25 +154,27 @@ class ShardStage(PartStage):
             yield place.remark(
                 "unsteady-shards",
                 Weight.PROBLEM,
-                f"shard comes after {mixer}: each job mixes in an order of its own, so that shards overlap; mix behind shard.",
+                f"shard comes after {mixer}: each job shuffles differently, so shards overlap; shuffle after shard.",
             )
         yield from super().remarks(place)
         if place.amounts is not None:
             can_share_files = place.stages[0].can_share_files(place.file_sizes or (), self.num_shards)
             fix = (
-                "; shard the files instead (num_shards of read), which reads nothing in vain" if can_share_files else ""
+                "; shard the files instead (num_shards of read), which reads only what it keeps"
+                if can_share_files
+                else ""
             )
             part = f"{self.num_shards - 1} of {self.num_shards} elements"
             weight = Weight.ADVICE if can_share_files else Weight.FACT
-            yield _read_in_vain(place, f"shard reads {part} in vain{fix}", weight)
+            yield _wasted(place, f"shard reads and discards {part}{fix}", weight)
 
 
 class RandomShardStage(PartStage):
-    """Visit stretches of the data in a new random order each epoch; all before a stretch is read in vain to reach it."""
+    """Visit stretches of the data in a new random order each epoch; everything before a stretch is read and discarded to reach it."""
 
     stage: Literal["random_shard"] = "random_shard"
     num_shards: int = Field(8, ge=1, le=100_000)
-    """Stretches, one behind the other from the beginning of the data."""
+    """Consecutive stretches, from the start of the data."""
     shard_size: int = Field(512, ge=1, le=100_000_000)
     """Elements in each stretch; what comes after the last stretch is never used."""
 
@@ -208,8 +210,8 @@ class RandomShardStage(PartStage):
             yield place.remark(
                 "unsteady-shards",
                 Weight.PROBLEM,
-                f"random_shard comes after {mixer}: each stretch is cut from another order, so that some examples come twice "
-                "and others never; mix behind random_shard.",
+                f"random_shard comes after {mixer}: each stretch is cut from a different order, so some examples come twice "
+                "and others never; shuffle after random_shard.",
             )
         yield from super().remarks(place)
         if place.amounts is None or place.amounts[place.index - 1].is_endless:
@@ -217,15 +219,15 @@ class RandomShardStage(PartStage):
         before = int(place.amounts[place.index - 1].elements)
         begins = [min(shard * self.shard_size, before) for shard in range(self.num_shards)]
         used = max(1, min(before, self.num_shards * self.shard_size))
-        yield _read_in_vain(
+        yield _wasted(
             place,
-            f"random_shard reads {sum(begins) / used:.2g} elements in vain for each that it hands on, and up to "
-            f"{_count(begins[-1], place.element)} before the first of a stretch",
+            f"random_shard reads and discards {sum(begins) / used:.2g} elements for each one it passes on, and up to "
+            f"{_count(begins[-1], place.element)} before the first element of a stretch",
         )
 
 
 class FilterStage(PartStage):
-    """Keep a random part of the elements, each time others."""
+    """Keep a random part of the elements, different ones each epoch."""
 
     stage: Literal["filter"] = "filter"
     keep_percent: float = Field(50.0, ge=1, le=100)
@@ -263,4 +265,4 @@ class FilterStage(PartStage):
         before, behind = place.amounts[place.index - 1 : place.index + 1]
         if not before.is_endless and behind.elements < before.elements:
             lost = _count(before.elements - behind.elements, place.element)
-            yield _read_in_vain(place, f"filter reads about {lost} of an epoch in vain")
+            yield _wasted(place, f"filter reads and discards about {lost} of each epoch")

@@ -47,7 +47,7 @@ class StageSequence:
 
     @property
     def batch_sizes(self) -> tuple[int | None, ...]:
-        """Examples in one element behind each stage, about so many behind buckets; None where elements are single ones."""
+        """Examples in one element after each stage, on average after buckets; None for single elements."""
         return tuple(self._batch_sizes())
 
     @property
@@ -115,7 +115,7 @@ class StageSequence:
         for index, stage in enumerate(self.stages):
             stage.check(Neighbours(self.stages[:index], self.stages[index + 1 :], sizes[index]))
         if sizes[-1] is None:
-            raise ValueError("a batch stage is missing behind unbatch; the training step takes batches")
+            raise ValueError("a batch stage is missing after unbatch; the training step takes batches")
 
     def _batch_sizes(self) -> Iterator[int | None]:
         size = None

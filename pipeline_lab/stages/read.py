@@ -1,4 +1,4 @@
-"""The first stage: how the files are opened, and in which turns their records come.
+"""The first stage: how the files are opened, and in what order their records come.
 
 Three things may surround each file's records: a set time per record (synthetic workload), the sample probe (a user's
 records, which carry no id of their own), or nothing; generators take the place of files, or the folders of classes. With
@@ -53,7 +53,7 @@ class ReadStage(OneForOne):
     weights: Literal["size", "uniform"] = "size"
     """sample: draw files by their length in bytes, or all equally often."""
     num_shards: int = Field(1, ge=1, le=10_000)
-    """Read only every so many-th file, as each of so many jobs does; 1 reads all."""
+    """Read only every n-th file, as one of n jobs does; 1 reads all."""
     shard_index: int = Field(0, ge=0, le=9_999)
     """Which of the shards, counted from 0."""
 
@@ -101,9 +101,11 @@ class ReadStage(OneForOne):
         if self.mode == "parallel_reads" and self.num_parallel_calls is None:
             raise ValueError("parallel_reads needs num_parallel_calls: a number or autotune")
         if self.shard_index >= self.num_shards:
-            raise ValueError(f"shard_index {self.shard_index} is none of {self.num_shards} shards, counted from 0")
+            raise ValueError(
+                f"shard_index {self.shard_index} is out of range for {self.num_shards} shards; the first is 0"
+            )
         if self.mode == "sample" and self.num_shards > 1:
-            raise ValueError("mode = sample draws from all files; remove num_shards, or put a shard stage behind it")
+            raise ValueError("mode = sample draws from all files; remove num_shards, or put a shard stage after it")
         return self
 
     @property

@@ -334,6 +334,8 @@ class Stage(Options):
     """It prepares later elements while the present one is used, and does nothing else."""
     fuses_with_map: ClassVar[bool] = False
     """TensorFlow's rewrites join it with a map before it."""
+    fills: ClassVar[bool] = False
+    """What it keeps is complete only after the first epoch."""
     is_elsewhere: ClassVar[bool] = False
     """What is before it runs in other processes, which nobody measures."""
     needs_measuring: ClassVar[bool] = False
@@ -410,6 +412,13 @@ class Stage(Options):
 
         Raises:
             ValueError: It cannot stand there.
+        """
+
+    def check_element(self, element: Element) -> None:
+        """Refuse an element that it cannot take.
+
+        Raises:
+            ValueError: It cannot take it.
         """
 
     # How it runs and what it costs

@@ -33,6 +33,7 @@ class StoreStage(OneForOne):
     """A stage that keeps all elements of the first epoch."""
 
     fixes_order: ClassVar[bool] = True
+    fills: ClassVar[bool] = True
 
     @property
     def keeps(self) -> str:
@@ -69,14 +70,14 @@ class StoreStage(OneForOne):
                 "kept-padding",
                 Weight.ADVICE,
                 f"The {self.stage} comes after the batch, so about {format_percent(100 * shares[0])} of what it keeps is "
-                "padding, and every epoch has the batches of the first; put it behind parse.",
+                "padding, and every epoch repeats the batches of the first; put it after parse.",
             )
         if any(stage.is_part and stage.mixes for stage in place.before):
             yield place.remark(
                 "frozen-filter",
                 Weight.ADVICE,
                 f"{self.stage} comes after the random filter, so every epoch has the examples that the first one kept; "
-                "put filter behind it for others each time.",
+                "put filter after it to draw again each epoch.",
             )
 
 
@@ -120,8 +121,8 @@ class CacheStage(StoreStage):
             yield place.remark(
                 "partly-read-cache",
                 Weight.PROBLEM,
-                f"{cut} behind the cache stops before the end of the data, so that the cache is never complete and is "
-                f"thrown away; put the cache behind {cut}.",
+                f"{cut} after the cache stops before the end of the data, so the cache is never complete and is "
+                f"discarded; put the cache after {cut}.",
             )
 
     def _cut_by(self, place: Position) -> str | None:
@@ -171,6 +172,7 @@ class SaveStage(StoreStage):
     iterators: ClassVar[frozenset[str]] = frozenset()
     needs_measuring: ClassVar[bool] = True
     hides_work: ClassVar[bool] = True
+    fills: ClassVar[bool] = False
 
     def lines(self, writing: Writing) -> Iterable[str]:
         compression = _compression(self.compression, default="none")
@@ -183,4 +185,4 @@ class SaveStage(StoreStage):
 
     def check(self, standing: Neighbours) -> None:
         if any(stage.is_endless for stage in standing.before):
-            raise ValueError("save would write for ever behind an endless repeat; put it before repeat")
+            raise ValueError("save never finishes after an endless repeat; put it before repeat")

@@ -186,7 +186,7 @@ class FeaturesWorkload(Workload):
             yield lookup.remark(
                 "lookup-by-example",
                 Weight.ADVICE,
-                "lookup comes before batch, so Python is called for every example, one call at a time; behind batch it reads "
+                "lookup comes before batch, so Python is called for every example, one call at a time; after batch it reads "
                 "all rows of a batch in one call.",
             )
 

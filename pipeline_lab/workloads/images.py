@@ -77,28 +77,9 @@ class ImagesWorkload(Workload):
         return WorkloadSource(_about(self, has_probe=has_probe), code, written, over=over)
 
     def check(self, pipeline: PipelineOptions) -> None:
-        size = self.image_size
-        for stage, behind in zip(pipeline.stages, self.image_sizes(pipeline), strict=True):
-            if isinstance(stage, ViewsStage) and stage.size > size:
-                raise ValueError(f"views of {stage.size} pixels do not fit into images of {size} pixels")
-            if isinstance(stage, AugmentStage):
-                padded = size + 2 * stage.pad
-                if stage.crop is not None and stage.crop > padded:
-                    raise ValueError(f"a crop of {stage.crop} does not fit into padded images of {padded} pixels")
-                if stage.cutout > (stage.crop or size):
-                    raise ValueError(f"a cutout of {stage.cutout} is larger than the image; make it smaller")
-            size = behind
-
-    def image_sizes(self, pipeline: PipelineOptions) -> tuple[int, ...]:
-        """Return height and width of the images behind each stage, pixels."""
-        sizes, size = [], self.image_size
-        for stage in pipeline.stages:
-            if isinstance(stage, ViewsStage):
-                size = stage.size
-            elif isinstance(stage, AugmentStage):
-                size = stage.crop or size + 2 * stage.pad
-            sizes.append(size)
-        return tuple(sizes)
+        elements = (self.record(), *pipeline.elements(self))
+        for stage, element in zip(pipeline.stages, elements, strict=False):
+            stage.check_element(element)
 
     @model_validator(mode="after")
     def _places_fit_the_data(self) -> "ImagesWorkload":

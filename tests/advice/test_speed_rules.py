@@ -1,4 +1,5 @@
 from pipeline_lab.advice.measured_run import Measured
+from pipeline_lab.advice.proposals import Case
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.advice.suggestions import suggest
 from pipeline_lab.advice.what_if import Prediction, predict
@@ -42,3 +43,11 @@ def test_much_padding_is_a_reason_for_ragged_batches() -> None:
     (found,) = (each for each in suggest(much, run(), "some-run") if "ragged" in each.change)
     assert found.why.startswith("70 % of what a step is sent is padding")
     assert not [each for each in suggest(results.diagnosis(), run(), "some-run") if "ragged" in each.change]
+
+
+def test_choices_are_compared_by_the_time_of_an_example() -> None:
+    case = Case(run(), results.diagnosis())
+    larger = set_option(PADDED, "pipeline.batch.size", "64")
+    found = predict(run(), larger)
+    assert isinstance(found, Prediction)
+    assert case.ms_per_example(larger) == found.step_ms / 64

@@ -30,11 +30,11 @@ def test_every_stage_is_offered_by_its_name() -> None:
         (["batch", "read"], "the first stage must be read"),
         (["read", "parse"], "a batch stage is missing"),
         (["read", "batch", "batch"], "batch takes examples, and batches come; use rebatch"),
-        (["read", "batch", "unbatch"], "a batch stage is missing behind unbatch"),
+        (["read", "batch", "unbatch"], "a batch stage is missing after unbatch"),
         (["read", "unbatch", "batch"], "unbatch takes batches; put batch before it"),
         (["read", "rebatch", "batch"], "rebatch takes batches; put batch before it"),
         (["read", "batch", "prefetch_to_device", "prefetch"], "nothing may come after prefetch_to_device"),
-        (["read", "repeat", "save", "batch"], "save would write for ever behind an endless repeat"),
+        (["read", "repeat", "save", "batch"], "save never finishes after an endless repeat"),
         (["read", "augment", "parse", "batch"], "put parse before it"),
         (["read", "read", "batch"], "read may occur only once"),
     ],
@@ -52,7 +52,7 @@ def test_an_order_that_cannot_run_is_refused(kinds: list[str], sentence: str) ->
         ({"num_parallel_calls": 2}, "mode = sequential has no num_parallel_calls"),
         ({"mode": "parallel_reads"}, "parallel_reads needs num_parallel_calls"),
         ({"mode": "flat_map", "num_parallel_calls": 2}, "mode = flat_map has no num_parallel_calls"),
-        ({"num_shards": 2, "shard_index": 2}, "shard_index 2 is none of 2 shards, counted from 0"),
+        ({"num_shards": 2, "shard_index": 2}, "shard_index 2 is out of range for 2 shards"),
         ({"mode": "sample", "num_shards": 2}, "mode = sample draws from all files; remove num_shards"),
     ],
 )
@@ -116,10 +116,16 @@ def test_batches_have_a_size_at_each_place() -> None:
 
 
 def test_a_shard_is_one_of_those_there_are() -> None:
-    with pytest.raises(ValidationError, match="index 4 is none of 4 shards, counted from 0"):
+    with pytest.raises(ValidationError, match="index 4 is out of range for 4 shards"):
         pipeline({"stage": "read"}, {"stage": "shard", "num_shards": 4, "index": 4}, {"stage": "batch"})
 
 
 def test_options_are_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         BatchStage().size = 3
+
+
+def test_a_second_save_that_would_never_finish_is_refused_as_well() -> None:
+    stages = [{"stage": kind} for kind in ("read", "save", "repeat", "save", "batch")]
+    with pytest.raises(ValidationError, match="save never finishes after an endless repeat"):
+        PipelineOptions.model_validate({"stages": stages})

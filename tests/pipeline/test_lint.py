@@ -158,16 +158,19 @@ def test_the_coverage_of_a_run_is_told_before_it_runs():
     assert _find(_options(READ, REPEAT, PARSE, BATCH, PREFETCH), "coverage").sentence.endswith("from 2 of 2 files.")
 
 
-def test_what_skip_reads_in_vain_is_told_in_examples_and_bytes():
+def test_what_skip_reads_and_discards_is_told_in_examples_and_bytes():
     options = _options(READ, SkipStage(count=100), REPEAT, PARSE, BATCH, PREFETCH)
     # a record is 85 % of 3 × 32 × 32 bytes and 64 more, 2675 bytes
-    assert "skip reads 100 examples (268 kB) before the first" in _find(options, "read-in-vain").sentence
+    assert (
+        "skip reads and discards 100 examples (268 kB) each time the data starts"
+        in _find(options, "read-in-vain").sentence
+    )
 
 
-def test_what_random_shards_read_in_vain():
-    # stretches of 500 begin at 0, 500, 1000 and 1500: 3000 elements in vain for 2000
+def test_what_random_shards_read_and_discard():
+    # stretches of 500 begin at 0, 500, 1000 and 1500: 3000 elements discarded for 2000
     sentence = _find(_options(READ, STRETCHES, REPEAT, PARSE, BATCH, PREFETCH), "read-in-vain").sentence
-    assert "1.5 elements in vain for each that it hands on, and up to 1,500 examples (4.01 MB)" in sentence
+    assert "discards 1.5 elements for each one it passes on, and up to 1,500 examples (4.01 MB)" in sentence
 
 
 def test_stretches_in_a_random_order_leave_nothing_out_where_they_are_all_of_the_data():

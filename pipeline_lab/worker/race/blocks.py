@@ -20,8 +20,6 @@ from typing import Any, Protocol
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.order import ShuffleStage
-from pipeline_lab.stages.stores import CacheStage, SnapshotStage
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory
@@ -260,12 +258,12 @@ def count_epoch_batches(options: RunOptions, records: int | None) -> int:
         records: Records in its files, None if unknown.
     """
     stages = options.pipeline.stages
-    if records is None or not any(isinstance(stage, CacheStage | SnapshotStage) for stage in stages):
+    if records is None or not any(stage.fills for stage in stages):
         return 0
     size = options.pipeline.batch_size
     held_back = sum(
-        min(records, stage.buffer_size * (batch or 1))
+        min(records, stage.buffered * (batch or 1))
         for stage, batch in zip(stages, options.pipeline.batch_sizes, strict=True)
-        if isinstance(stage, ShuffleStage)
+        if stage.buffered
     )
     return math.ceil((records + held_back) / size) + 1
