@@ -25,7 +25,6 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
-from pipeline_lab.workloads.generator import GeneratorWorkload
 
 
 def ragged(case: Case) -> Iterator[Proposal]:
@@ -139,7 +138,7 @@ def whole_batches(case: Case) -> Iterator[Proposal]:
 def batches_from_python(case: Case) -> Iterator[Proposal]:
     """Let a Python generator yield whole batches."""
     workload, size = case.options.workload, case.options.pipeline.batch_size
-    if not isinstance(workload, GeneratorWorkload) or workload.examples_at_once >= size:
+    if not workload.made_by_python or workload.examples_per_call("read") >= size:
         return
     yield Proposal(
         f"Let the generator yield {size} examples at once.",
