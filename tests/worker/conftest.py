@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ def ask_tensorflow(_own_folders: None, tmp_path_factory: pytest.TempPathFactory)
         subprocess.Popen(
             [sys.executable, "-m", "tests.worker.tensorflow_tasks"],
             cwd=ROOT,
+            env=os.environ | {"TF_ENABLE_ONEDNN_OPTS": "1"},  # its allocator tells of itself; old processors do without
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
