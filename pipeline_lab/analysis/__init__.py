@@ -1,4 +1,6 @@
-"""From traces and run folders to typed results. Every analysis is a fold: ``analyse`` a part, ``merge`` the parts.
+"""From traces and run folders to typed results, one room per question.
 
-No TensorFlow and no pandas here; tables are Arrow tables with the columns that each module writes down.
+From the ground up: ``activity``, ``idle``, ``steps``, ``tf_data``, ``input`` / ``sampling`` / ``machine``, ``results``,
+``verdict``, ``diagnosis``, ``timeline`` / ``xprof``. Each analysis declares itself in its module (see ``declaration``). No
+TensorFlow and no pandas here; tables are Arrow tables with the columns that each module writes down.
 """

@@ -1,0 +1,1 @@
+"""From traces and a job's notes to a diagnosis: the fold over all analyses, kept on disk."""

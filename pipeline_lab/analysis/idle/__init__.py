@@ -1,0 +1,1 @@
+"""When the device had no work, and why."""

@@ -1,0 +1,1 @@
+"""Which examples the model saw: files, epochs, labels, padding, evaluation passes."""

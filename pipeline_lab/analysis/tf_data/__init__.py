@@ -1,1 +1,1 @@
-"""The tf.data pipeline that ran, read from a trace: its stages, what the job waited for, buffers over time."""
+"""What a trace says about the tf.data pipeline that ran: stages, who made which element, what each wait was spent on."""

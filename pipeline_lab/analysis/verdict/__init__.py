@@ -1,0 +1,1 @@
+"""What holds the job back, in one sentence with its evidence, and what else is worth knowing."""

@@ -1,0 +1,1 @@
+"""What XProf says about the same traces, and why its numbers differ."""
