@@ -76,7 +76,7 @@ def _gain(percent: float) -> float | Unavailable:
 
 
 _WAITING_GENERATOR = Cure(
-    "Let more processes or threads make the examples behind the generator, let it yield whole batches, or interleave several "
+    "Let more processes or threads produce the generator's examples, let it yield whole batches, or interleave several "
     "generators with num_parallel_calls.",
     "The step waits for the Python generator, which itself waits for something else.",
 )

@@ -55,19 +55,19 @@ def cache(case: Case) -> Iterator[Proposal]:
     memory = case.memory_of(in_memory)
     fits = case.ram_bytes is not None and memory is not None and memory <= FITS_SHARE * case.ram_bytes
     why = (
-        f"Every epoch reads and makes the same {format_bytes(held_bytes)} again, "
-        f"{_ms(sum(time.work_ms for time in saved))} of thread time a batch; nothing up to there is random."
+        f"Every epoch reads and processes the same {format_bytes(held_bytes)} again, "
+        f"{_ms(sum(time.work_ms for time in saved))} of thread time per batch; nothing before the cache is random."
     )
-    effects = ["The first epoch takes as long as before."]
+    effects = ["The first epoch is no faster."]
     if any(stage.buffered for stage in stages):
-        effects.append("The shuffle buffer stands behind the cache and holds what the cache does.")
+        effects.append("The shuffle buffer comes after the cache and holds a second copy.")
     room = "" if case.ram_bytes is None else f" of {format_bytes(case.ram_bytes)} for buffers"
     if fits:
         effects.append(f"The cache takes {format_bytes(held_bytes)} of memory{room}.")
-        yield Proposal(f"Cache in memory behind {behind}.", why, in_memory, tuple(effects), CAREFUL)
+        yield Proposal(f"Cache in memory after {behind}.", why, in_memory, tuple(effects), CAREFUL)
     else:
         effects.append(f"The cache takes {format_bytes(held_bytes)} on disk; memory{room} is too small.")
-        yield Proposal(f"Cache on disk behind {behind}.", why, on_disk, tuple(effects), CAREFUL)
+        yield Proposal(f"Cache on disk after {behind}.", why, on_disk, tuple(effects), CAREFUL)
 
 
 def smaller_shuffle_elements(case: Case) -> Iterator[Proposal]:

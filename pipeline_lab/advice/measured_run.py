@@ -18,7 +18,9 @@ from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.statistics.effective_sample import estimate_mean
 from pipeline_lab.units import NS_PER_MS
 
-ELSEWHERE = "Workers of tf.data service did the work, and what they took was not measured; record a run without the service stage."
+ELSEWHERE = (
+    "Workers of tf.data service did the work, and their time was not measured; record a run without the service stage."
+)
 OWN_PIPELINE = (
     "The pipeline is made by your own module, and what a change of its code would bring cannot be told from options; race "
     "the module's arguments against each other."

@@ -36,10 +36,10 @@ def ragged(case: Case) -> Iterator[Proposal]:
         if isinstance(stage, BatchStage) and stage.mode == "padded_batch":
             yield Proposal(
                 "Set mode = ragged_batch on batch.",
-                f"{format_percent(padding.percent)} of what a step is sent is padding.",
+                f"{format_percent(padding.percent)} of each batch is padding.",
                 set_stage(case.options, index, mode="ragged_batch"),
                 (
-                    "The model has to take ragged tensors; batches sorted by length, which any model takes, keep some padding.",
+                    "The model must accept ragged tensors; batches sorted by length work with any model but keep some padding.",
                 ),
                 CAREFUL,
             )
@@ -61,10 +61,10 @@ def overlap(case: Case) -> Iterator[Proposal]:
         return
     yield Proposal(
         "Add prefetch as the last stage.",
-        f"Step and input take turns: {_ms(case.own.ceiling_ms)} of training, then {_ms(case.own.step_ms - case.own.ceiling_ms)} "
+        f"Input and compute do not overlap: {_ms(case.own.ceiling_ms)} of training, then {_ms(case.own.step_ms - case.own.ceiling_ms)} "
         "of waiting for the next batch.",
         edit_stages(case.options, lambda stages: [*stages, {"stage": "prefetch", "buffer_size": "autotune"}]),
-        ("A few batches more are held in memory.",),
+        ("A few more batches are held in memory.",),
     )
 
 
@@ -95,7 +95,7 @@ def more_threads(case: Case) -> Iterator[Proposal]:
     yield Proposal(
         f"Set private_threadpool_size to {size}.",
         f"The pool has {case.pool_threads} threads, and {_names(pooled)} would run more calls at once; AUTOTUNE does not "
-        "raise it.",
+        "raise the number.",
         found,
         (f"{size} threads instead of {case.pool_threads}.",),
     )
@@ -130,7 +130,7 @@ def whole_batches(case: Case) -> Iterator[Proposal]:
         f"{' and '.join(names)}: {called} calls for each batch, {_ms(sum(_work_ms(case, stage) for stage in single))} of "
         "thread time.",
         with_whole_batches(case.options, names),
-        ("Buffers behind batch hold records instead of decoded examples.",),
+        ("Buffers after batch hold records instead of decoded examples.",),
         CAREFUL,
     )
 
@@ -161,7 +161,7 @@ def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) 
         effects.append(f"{threads} threads in the pool instead of {case.pool_threads}.")
     is_read = not stage.index
     if is_read and changed != stage.stage:
-        effects.append("The examples of several files come in turns.")
+        effects.append("Examples of several files are interleaved.")
     what = f"Read {calls} files at a time" if is_read else f"Give {name} {calls} parallel calls"
     yield Proposal(
         f"{what}{f' and the pool {threads} threads' if effects and threads and threads != case.pool_threads else ''}.",

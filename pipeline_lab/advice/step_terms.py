@@ -75,11 +75,9 @@ def _assumed_ms(stage: RunningStage, measured: Measured) -> float:
     return stage.stage.assumed_ms(max(sizes, default=0.0))
 
 
-NO_SIZE = "The size of an example is not known where {stage} stands; record a run to have it measured."
-NO_RECORDS = (
-    "The records of an epoch were not counted, so the size of the cache is not known; let a run count its samples."
-)
-ENDLESS = "The cache stands behind an endless repeat: it is never full and takes all memory that there is."
+NO_SIZE = "The size of an example at {stage} is not known; record a run to measure it."
+NO_RECORDS = "The records of an epoch were not counted, so the size of the cache is not known; record a run that counts its samples."
+ENDLESS = "The cache comes after an endless repeat: it never fills and grows until memory runs out."
 
 
 def memory_bytes(options: RunOptions, measured: Measured) -> int | Unavailable:
@@ -132,7 +130,7 @@ def amount_behind(options: RunOptions, measured: Measured, index: int) -> Amount
     return None if amounts is None else amounts[index]
 
 
-STEP, TURNS, POOL, PROCESSOR = "training step", "training step and input in turns", "thread pool", "processor"
+STEP, TURNS, POOL, PROCESSOR = "training step", "compute and input, not overlapped", "thread pool", "processor"
 ORDER = "order of "
 """Comes before the name of the stage whose order it is."""
 PYTHON = "Python, one thread at a time"
@@ -221,7 +219,7 @@ def held_batches(times: Sequence[StageTime], options: RunOptions) -> float:
     return ahead[-1].held_examples / options.pipeline.batch_size if ahead else 0.0
 
 
-REFILL = "shuffle, filled again each epoch"
+REFILL = "shuffle buffer, refilled each epoch"
 LEAST_SHARE = 0.01
 """Part of the step that refilling has to add before it is worth a term."""
 

@@ -39,7 +39,7 @@ def sample_by_size(case: Case) -> Iterator[Proposal]:
         "Read with mode = sample, which draws each record from a file by the file's size.",
         found.sentence,
         set_stage(case.options, 0, **plain),
-        ("All files are open at once.", "Records of a file still come in their order; keep a shuffle stage."),
+        ("All files are open at once.", "Records of each file keep their order; keep a shuffle stage."),
         CAREFUL,
         serves_sampling=True,
     )
@@ -84,10 +84,10 @@ def smaller_shuffle(case: Case) -> Iterator[Proposal]:
         fewer = max(1, int(stage.buffer_size * MUCH_OF_MEMORY * case.ram_bytes / held_bytes))
         yield Proposal(
             f"Shrink the shuffle buffer to {format_count(fewer)} elements.",
-            f"It takes {format_bytes(held_bytes)} of the {format_bytes(case.ram_bytes)} that buffers may take; reading the "
+            f"It takes {format_bytes(held_bytes)} of the {format_bytes(case.ram_bytes)} available to buffers; reading the "
             "files in a new order each epoch makes up for a smaller one.",
             set_stage(case.options, index, buffer_size=fewer),
-            ("Examples that lie near each other in the files come closer together.",),
+            ("Examples that are close in the files stay closer together.",),
             BOLD,
             serves_sampling=True,
         )
@@ -105,11 +105,11 @@ def smaller_types(case: Case) -> Iterator[Proposal]:
         return
     whole = size * case.options.pipeline.batch_size
     yield Proposal(
-        "Keep images uint8 up to the batch, and turn them into floats in the training step.",
+        "Keep images as uint8 up to the batch, and convert them to float in the training step.",
         f"A batch is {format_bytes(whole)} of float32, and putting it together takes {100 * batch.work_ms / case.measured.step_ms:.0f} % "
         f"of a step; as bytes it would be {format_bytes(whole / FLOAT_BYTES)}.",
         None,
-        ("Rotations and scaling have to be done in the training step or rounded to bytes.",),
+        ("Rotations and scaling must be done in the training step or rounded to bytes.",),
         SAFE,
         in_words=True,
     )
@@ -125,7 +125,7 @@ def _new_shuffle(case: Case, found: Finding, records: int) -> Iterator[Proposal]
         return
     new = {"stage": "shuffle", "buffer_size": records}
     yield Proposal(
-        f"Add a shuffle stage behind the reader, with room for all {format_count(records)} examples.",
+        f"Add a shuffle stage after the reader, with room for all {format_count(records)} examples.",
         found.sentence,
         edit_stages(case.options, lambda stages: [stages[0], new, *stages[1:]]),
         (f"Its buffer takes {format_bytes(records * size)} of memory, and the first batch waits until it is full.",),
@@ -141,7 +141,7 @@ def _finding(case: Case, kind: str) -> Finding | None:
 RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES, *PADDING_RULES)
 MOST = 8
 """Suggestions that are handed out; a tired person reads no more."""
-NO_OPTION = Unavailable("No option of the lab does this, so it cannot be predicted; measure it in your own code.")
+NO_OPTION = Unavailable("No option does this, so the gain is not predicted; measure it in your own code.")
 
 
 def suggest(results: Results, measured: Measured, run: str) -> tuple[Suggestion, ...]:

@@ -75,18 +75,18 @@ def _doubts(measured: Measured) -> Iterator[str]:
 def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
     old, new = before.pipeline, after.pipeline
     if old.batch_size != new.batch_size and before.workload.computes:
-        yield "The training step is taken to grow with the batch."
+        yield "The training step is assumed to grow with the batch."
     elif examples_sent(before) != examples_sent(after):
-        yield "The training step is taken to grow with what it is sent, padding included."
+        yield "The training step is assumed to grow with its input, padding included."
     for stage in sorted({stage.stage for stage in new.stages if stage.is_function}):
         if _sees_batches(old, stage) != _sees_batches(new, stage) and not after.workload.set_ms(stage):
-            yield f"What {stage} gains by seeing whole batches is a guess from small images; race it to be sure."
+            yield f"The gain of {stage} from whole batches is estimated from small images; race it to be sure."
     if full_cache(after) is not None and full_cache(before) is None:
-        yield "The first epoch fills the cache and takes as long as before; the prediction is for those after it."
+        yield "The first epoch fills the cache and is no faster; the prediction is for later epochs."
     if _tuned(new) - _tuned(old):
-        yield "AUTOTUNE is taken to use all threads of the pool where they are needed."
+        yield "AUTOTUNE is assumed to use all threads of the pool where needed."
     if _read_mode(old) != _read_mode(new):
-        yield "Reading is taken to cost as much for each record as it did."
+        yield "Reading is assumed to cost the same per record."
 
 
 def _sees_batches(pipeline: PipelineOptions, stage: str) -> bool | None:
@@ -218,7 +218,7 @@ def _explain_turns(measured: Measured, found: Prediction) -> Measured | Unavaila
 
 def _not_understood(ran_ms: float, said_ms: float) -> Unavailable:
     ran, said = (format_duration(ms * NS_PER_MS) for ms in (ran_ms, said_ms))
-    why = "something else holds it up" if ran_ms > said_ms else "the machine was slower while they were measured"
+    why = "something else slows it down" if ran_ms > said_ms else "the machine was slower while they were measured"
     return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said, why=why))
 
 

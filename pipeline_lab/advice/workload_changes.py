@@ -38,7 +38,7 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     if old.kind != new.kind:
         return f"The run trained on the {old.kind} workload; record one with {new.kind} to predict for it."
     if any(stage.is_elsewhere for options in (before, after) for stage in options.pipeline.stages):
-        return "With tf.data service other processes prepare the data, and what they can do was not measured; race it."
+        return "With tf.data service other processes prepare the data, and their throughput was not measured; race it."
     if new.has_varied_lengths and new.file_sizes is None and _batches(before) != _batches(after):
         return "How long your clips are is not known, so neither is what other batches of them hold; record a run with those."
     changed = _changed(old.model_dump(), new.model_dump())
@@ -119,7 +119,7 @@ def _batches(options: RunOptions) -> list[Stage]:
 
 def _not_from(place: str, names: list[str]) -> str:
     changed = " and ".join(f"{place}.{name}" for name in names)
-    return f"What {changed} costs cannot be told from a run with another value; record a run with the new one."
+    return f"The cost of {changed} cannot be predicted from a run with another value; record a run with the new one."
 
 
 def _changed(old: dict[str, object], new: dict[str, object]) -> list[str]:

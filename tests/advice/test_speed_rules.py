@@ -41,7 +41,7 @@ def test_what_clips_of_ones_own_would_be_padded_to_is_not_known() -> None:
 def test_much_padding_is_a_reason_for_ragged_batches() -> None:
     much = results.diagnosis(padding=results.padding(percent=70))
     (found,) = (each for each in suggest(much, run(), "some-run") if "ragged" in each.change)
-    assert found.why.startswith("70 % of what a step is sent is padding")
+    assert found.why.startswith("70 % of each batch is padding")
     assert not [each for each in suggest(results.diagnosis(), run(), "some-run") if "ragged" in each.change]
 
 

@@ -48,8 +48,8 @@ def test_a_serial_map_gets_calls_and_a_cache():
     assert calls.settings == ("pipeline.map.num_parallel_calls=4",)
     assert "+    dataset = dataset.map(work, num_parallel_calls=4)" in calls.source_diff.splitlines()
     assert read_options(calls.options or {}).pipeline.stages[2] == options(mapped(4)).pipeline.stages[2]
-    assert found["Cache in memory behind map."].predicted_gain_percent == 75.0
-    assert list(found) == ["Give map 4 parallel calls.", "Cache in memory behind map."]
+    assert found["Cache in memory after map."].predicted_gain_percent == 75.0
+    assert list(found) == ["Give map 4 parallel calls.", "Cache in memory after map."]
     assert [each.risk for each in found.values()] == ["low risk", "some risk"], (
         "of equal gain the safer one comes first"
     )
@@ -63,7 +63,7 @@ def test_full_cores_get_no_more_calls_but_a_cache():
     run = measured(other_cores=2.0)
     stages = tuple(replace(cost, cpu_ms_per_example=cost.ms_per_example) for cost in run.stages)
     run = replace(run, stages=stages, options=with_workload(run.options, work="spin"), step_cpu_ms=20.0)
-    assert list(suggested(run)) == ["Cache in memory behind map."]
+    assert list(suggested(run)) == ["Cache in memory after map."]
 
 
 def test_a_pool_that_is_too_small_is_widened():

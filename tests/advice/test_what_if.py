@@ -67,7 +67,7 @@ def test_a_shuffle_before_the_repeat_takes_turns_with_the_step_for_what_it_holds
 
     assert predicted(shuffled(500, behind=True), run).step_ms == pytest.approx(10.0, rel=0.01)
     whole = predicted(shuffled(1000), run)
-    assert whole.terms[0].name == "shuffle, filled again each epoch"
+    assert whole.terms[0].name == "shuffle buffer, refilled each epoch"
     # 1,000 ms to fill and 500 ms to train on them, less two batches of 5 ms, in a hundred steps
     assert whole.step_ms == pytest.approx(14.9, rel=0.01)
     half = predicted(shuffled(500), run)
@@ -94,7 +94,7 @@ def test_only_what_is_held_behind_a_shuffle_is_ready_while_it_fills(
 def test_without_prefetch_step_and_input_take_turns():
     found = predicted(options(prefetch=None))
     assert found.step_ms == STEP_MS + SERIAL_MS
-    assert found.terms[0].name == "training step and input in turns"
+    assert found.terms[0].name == "compute and input, not overlapped"
 
 
 def test_a_parallel_map_without_prefetch_works_ahead_as_far_as_its_slots_go():
@@ -253,7 +253,7 @@ def test_a_shuffle_before_a_repeat_is_filled_again_each_epoch():
     run = replace(run, stages=stages, step_cpu_ms=None)
     shuffle = {"stage": "shuffle", "buffer_size": 500}
     found = predicted(options(shuffle, REPEAT, mapped(4)), run)
-    assert found.terms[0].name == "shuffle, filled again each epoch"
+    assert found.terms[0].name == "shuffle buffer, refilled each epoch"
     assert found.step_ms == pytest.approx(10.0 + 0.5 * 5.0 - 2.4 * 5.0 / 100, rel=0.02)
     assert predicted(options(REPEAT, shuffle, mapped(4)), run).step_ms == pytest.approx(10.0, rel=0.02)
 
