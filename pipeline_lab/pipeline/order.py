@@ -78,7 +78,7 @@ def predict_order(
 def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
     """Count the records that the stages ever let through; None where they leave out none for good.
 
-    What stands behind a stage that hands on another order each time sees other records each time, in the end all.
+    What comes after a stage that changes the order each time sees other records each time, in the end all.
 
     Args:
         steps: The stages that change the order.

@@ -186,7 +186,7 @@ class PrefetchToDeviceStage(PrefetchingStage):
     at_end: ClassVar[int] = 2
 
     def lines(self, writing: Writing) -> Iterable[str]:
-        return []  # written behind the pipeline's options
+        return []  # written after the pipeline's options
 
     def closing_lines(self) -> Iterable[str]:
         to_device = f'tf.data.experimental.prefetch_to_device("/GPU:0", {self.buffer_size})'

@@ -78,7 +78,7 @@ class StageSequence:
         return Epoch(max(1, round(examples)), any(stage.is_part and stage.mixes for stage in self.stages))
 
     def elements(self, workload: WorkloadTraits) -> tuple[Element, ...]:
-        """Describe the elements behind each stage."""
+        """Describe the elements after each stage."""
         return tuple(self._elements(workload))
 
     def examples_for_batch(self, amounts: Sequence[Amount] | None) -> tuple[float, ...]:

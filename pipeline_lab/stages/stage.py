@@ -35,7 +35,7 @@ class Amount:
     """What comes out of a stage.
 
     Attributes:
-        elements: Examples, or batches behind ``batch``; infinite behind an endless repeat.
+        elements: Examples, or batches after ``batch``; infinite after an endless repeat.
         examples: Examples in all of them.
     """
 
@@ -49,10 +49,10 @@ class Amount:
 
 @dataclass(frozen=True)
 class Element:
-    """One element behind a stage.
+    """One element after a stage.
 
     Attributes:
-        examples: Examples in it: 1, or the batch size behind ``batch``.
+        examples: Examples in it: 1, or the batch size after ``batch``.
         example_bytes: Bytes of one example; None for a user's records, whose size is not known before they are read.
         is_decoded: Images are pixels, not JPEG.
         image_size: Height and width of an image, pixels; 0 where there is none.
@@ -82,7 +82,7 @@ class Running:
     Attributes:
         calls: Calls that really run at once, 1 where it is serial.
         slots: Calls that are begun at once. Each holds its slot while the stage's own thread fetches its input.
-        works_ahead: It has threads of its own, so that it works while the stage behind it does something else.
+        works_ahead: It has threads of its own, so that it works while the next stage does something else.
         held_examples: What its buffer holds, examples; 0 where it has none.
         uses_pool: Its calls run on the threads of the pool.
         keeps_order: Several of its calls run at once, and finished ones wait for slower ones before them.
@@ -158,7 +158,7 @@ class Host:
     Attributes:
         threads: Q, of the pool.
         cores: N, that the job may use.
-        size: Examples in an element behind the stage.
+        size: Examples in an element after the stage.
         rewrites: TensorFlow may change the pipeline.
         deterministic: What the pipeline says of keeping the order.
         fused_batch: Size of the batches that TensorFlow fuses the stage with; None where it does not.
@@ -235,7 +235,7 @@ class Position:
     Attributes:
         index: Its place.
         stages: All stages.
-        sizes: Examples in an element behind each of them; None where these are single ones.
+        sizes: Examples in an element after each of them; None for single ones.
         elements: What each hands on.
         amounts: How much each hands on in one pass over the data; None where nobody knows.
         file_sizes: Examples in each file; None where nobody knows.
@@ -355,7 +355,7 @@ class Stage(Options):
 
     @abstractmethod
     def batch_size(self, before: int | None) -> int | None:
-        """Return the examples in an element behind it, about so many behind buckets; None for single ones."""
+        """Return the examples in an element after it, on average after buckets; None for single ones."""
 
     @abstractmethod
     def amount(self, before: Amount, size: int, file_sizes: Sequence[int]) -> Amount:

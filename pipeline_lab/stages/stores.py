@@ -126,7 +126,7 @@ class CacheStage(StoreStage):
             )
 
     def _cut_by(self, place: Position) -> str | None:
-        """Name the stage that leaves the data before its end; behind a repeat it leaves a later epoch."""
+        """Name the stage that leaves the data before its end; after a repeat it leaves a later epoch."""
         for index, stage in enumerate(place.after, place.index + 1):
             if stage.repeats:
                 return None

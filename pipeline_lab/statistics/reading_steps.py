@@ -29,7 +29,7 @@ class Epoch:
 
 
 class Step(ABC):
-    """One step behind the reading."""
+    """One step after the reading."""
 
     @abstractmethod
     def stream(self, upstream: "Stream", rng: "np.random.Generator") -> "Stream":
@@ -282,7 +282,7 @@ class Unbatch(Step):
 
 @dataclass(frozen=True)
 class Views(Step):
-    """Make several examples of each, one behind the other; they are numbered through, as if each were a record."""
+    """Make several examples of each, one after the other; they are numbered through, as if each were a record."""
 
     count: int
 
