@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
@@ -51,21 +51,24 @@ def decide_gate(comparison: Comparison, limit_percent: float, *, allow_drift: bo
     answer = _worst(answers)
     at_fault = ", ".join(run.name for run, each in zip(comparison.candidates, answers, strict=True) if each is answer)
     limit = f"{limit_percent:g} %"
-    if answer is GateAnswer.PASSED:
-        return Gate(
-            limit_percent, answer, f"No candidate is slower than {comparison.baseline.name} by more than {limit}."
-        )
-    if answer is GateAnswer.UNDECIDED:
-        sentence = f"Whether {at_fault} is slower by more than {limit} cannot be told; record more steps, or race them."
-        return Gate(limit_percent, answer, sentence)
-    if allow_drift:
-        return Gate(limit_percent, answer, f"Slower than {comparison.baseline.name} by more than {limit}: {at_fault}.")
-    return Gate(
-        limit_percent,
-        GateAnswer.UNDECIDED,
-        f"Slower by more than {limit}, but recorded separately, so that drift may be the cause: {at_fault}; "
-        "race them, or accept drift with --allow-drift.",
-    )
+    match answer:
+        case GateAnswer.PASSED:
+            sentence = f"No candidate is slower than {comparison.baseline.name} by more than {limit}."
+        case GateAnswer.UNDECIDED:
+            sentence = (
+                f"Whether {at_fault} is slower by more than {limit} cannot be told; record more steps, or race them."
+            )
+        case GateAnswer.CROSSED if allow_drift:
+            sentence = f"Slower than {comparison.baseline.name} by more than {limit}: {at_fault}."
+        case GateAnswer.CROSSED:
+            answer = GateAnswer.UNDECIDED
+            sentence = (
+                f"Slower by more than {limit}, but recorded separately, so that drift may be the cause: {at_fault}; "
+                "race them, or accept drift with --allow-drift."
+            )
+        case _:
+            assert_never(answer)
+    return Gate(limit_percent, answer, sentence)
 
 
 def _answer(ratio: StepTimeRatio | Unavailable, limit: float) -> GateAnswer:

@@ -6,7 +6,7 @@ sizes differ.
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -48,9 +48,11 @@ def describe_answer(
             return (
                 f"{name} takes as long as {baseline}{_each(per)}: the difference is too small to matter ({interval})."
             )
-        case _:
+        case Outcome.UNDECIDED:
             found = "" if smallest_effect is None else f"; a difference of {_percent(smallest_effect)} would have shown"
             return f"{name} and {baseline} cannot be told apart{_each(per)} ({interval}){found}."
+        case _:
+            assert_never(outcome)
 
 
 def describe_too_few(name: str, baseline: str, rounds: Rounds, kept: int) -> str:

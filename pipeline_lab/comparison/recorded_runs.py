@@ -8,7 +8,7 @@ A recorded run is a diagnosis with what the run was told and ran on.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePath
-from typing import Any
+from typing import Any, assert_never
 
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.comparison.compared_stages import ComparedStages, compare_stages
@@ -216,13 +216,17 @@ def describe_ratio(name: str, baseline: str, ratio: StepTimeRatio | Unavailable)
         return f"{name} cannot be compared with {baseline}: {ratio.reason}"
     interval = f"({ratio.confidence * 100:.4g} % interval {_range(ratio)})"
     size = format_percent(abs(ratio.percent))
-    if ratio.outcome is Outcome.FASTER:
-        return f"{name} took {size} less time per {ratio.per} than {baseline} {interval}."
-    if ratio.outcome is Outcome.SLOWER:
-        return f"{name} took {size} more time per {ratio.per} than {baseline} {interval}."
-    if ratio.outcome is Outcome.EQUIVALENT:
-        return f"{name} and {baseline} took practically the same time per {ratio.per} {interval}."
-    return f"Whether {name} or {baseline} took less time per {ratio.per} cannot be told {interval}."
+    match ratio.outcome:
+        case Outcome.FASTER:
+            return f"{name} took {size} less time per {ratio.per} than {baseline} {interval}."
+        case Outcome.SLOWER:
+            return f"{name} took {size} more time per {ratio.per} than {baseline} {interval}."
+        case Outcome.EQUIVALENT:
+            return f"{name} and {baseline} took practically the same time per {ratio.per} {interval}."
+        case Outcome.UNDECIDED:
+            return f"Whether {name} or {baseline} took less time per {ratio.per} cannot be told {interval}."
+        case _:
+            assert_never(ratio.outcome)
 
 
 def _range(ratio: StepTimeRatio) -> str:

@@ -25,7 +25,7 @@ PRACTICAL_PERCENT = 3.0
 
 
 @dataclass(frozen=True)
-class StepTimes:
+class ComparedSteps:
     """The steps of one run that are compared.
 
     Attributes:
@@ -81,7 +81,7 @@ class StepTimeRatio:
         return 100 * (self.low - 1), 100 * (self.high - 1)
 
 
-def step_times(diagnosis: Diagnosis, basis: str) -> StepTimes | Unavailable:
+def step_times(diagnosis: Diagnosis, basis: str) -> ComparedSteps | Unavailable:
     """Return a run's steps, warm-up left out.
 
     Args:
@@ -90,9 +90,11 @@ def step_times(diagnosis: Diagnosis, basis: str) -> StepTimes | Unavailable:
     """
     if basis == "trace":
         steps = diagnosis.steps
-        return steps if isinstance(steps, Unavailable) else StepTimes(basis, steps.training_step_ns)
+        return steps if isinstance(steps, Unavailable) else ComparedSteps(basis, steps.training_step_ns)
     job = diagnosis.job_steps
-    return job if isinstance(job, Unavailable) else StepTimes(basis, _job_times(job, unprofiled=basis == "unprofiled"))
+    return (
+        job if isinstance(job, Unavailable) else ComparedSteps(basis, _job_times(job, unprofiled=basis == "unprofiled"))
+    )
 
 
 def common_basis(diagnoses: tuple[Diagnosis, ...]) -> str:
@@ -100,13 +102,13 @@ def common_basis(diagnoses: tuple[Diagnosis, ...]) -> str:
     if any(isinstance(diagnosis.job_steps, Unavailable) for diagnosis in diagnoses):
         return "trace"
     unprofiled = [step_times(diagnosis, "unprofiled") for diagnosis in diagnoses]
-    enough = all(isinstance(times, StepTimes) and len(times.times_ns) >= MIN_STEPS for times in unprofiled)
+    enough = all(isinstance(times, ComparedSteps) and len(times.times_ns) >= MIN_STEPS for times in unprofiled)
     return "unprofiled" if enough else "all"
 
 
 def compare_step_times(
-    baseline: StepTimes | Unavailable,
-    candidate: StepTimes | Unavailable,
+    baseline: ComparedSteps | Unavailable,
+    candidate: ComparedSteps | Unavailable,
     confidence: float,
     batch_sizes: tuple[float, float] | None = None,
 ) -> StepTimeRatio | Unavailable:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import pyarrow as pa
 
@@ -132,22 +132,30 @@ def _chart_blocks(section: Topic, diagnosis: Diagnosis) -> tuple[Block, ...]:
     return (*pictures, *section_tables(section, diagnosis))
 
 
-def section_tables(section: Topic, diagnosis: Diagnosis) -> list[Table]:
-    """Return the tables that stand below a section's charts."""
-    if section is Topic.PIPELINE:
-        stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
-        return [] if isinstance(stages, Unavailable) else [run_tables.stages(stages)]
-    if section is Topic.STALLS and not isinstance(diagnosis.input_stalls, Unavailable):
-        return [run_tables.longest_waits(diagnosis.input_stalls)]
-    if section is Topic.GAPS and not isinstance(diagnosis.idle_gaps, Unavailable):
-        return [run_tables.idle_causes(diagnosis.idle_gaps), run_tables.longest_gaps(diagnosis.idle_gaps)]
-    if section is Topic.SAMPLING and not isinstance(diagnosis.file_sampling, Unavailable):
-        return [run_tables.files(diagnosis.file_sampling)]
-    if section is Topic.STEPS and not isinstance(diagnosis.kept_outputs, Unavailable):
-        return [run_tables.outputs(diagnosis.kept_outputs)]
-    if section is Topic.MEMORY:
-        stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
-        held = [] if isinstance(stages, Unavailable) else [run_tables.buffers(stages)]
-        cost = diagnosis.profiler_cost
-        return held if isinstance(cost, Unavailable) else [*held, run_tables.windows(cost)]
-    return []
+def section_tables(topic: Topic, diagnosis: Diagnosis) -> list[Table]:
+    """Return the tables that stand below the charts of a topic."""
+    match topic:
+        case Topic.STALLS:
+            stalls = diagnosis.input_stalls
+            return [] if isinstance(stalls, Unavailable) else [run_tables.longest_waits(stalls)]
+        case Topic.PIPELINE:
+            stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
+            return [] if isinstance(stages, Unavailable) else [run_tables.stages(stages)]
+        case Topic.GAPS:
+            gaps = diagnosis.idle_gaps
+            return (
+                [] if isinstance(gaps, Unavailable) else [run_tables.idle_causes(gaps), run_tables.longest_gaps(gaps)]
+            )
+        case Topic.SAMPLING:
+            sampling = diagnosis.file_sampling
+            return [] if isinstance(sampling, Unavailable) else [run_tables.files(sampling)]
+        case Topic.MEMORY:
+            stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
+            held = [] if isinstance(stages, Unavailable) else [run_tables.buffers(stages)]
+            cost = diagnosis.profiler_cost
+            return held if isinstance(cost, Unavailable) else [*held, run_tables.windows(cost)]
+        case Topic.STEPS:
+            kept = diagnosis.kept_outputs
+            return [] if isinstance(kept, Unavailable) else [run_tables.outputs(kept)]
+        case _:
+            assert_never(topic)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lab.comparison.step_time import StepTimeRatio, StepTimes, common_basis, compare_step_times, step_times
+from pipeline_lab.comparison.step_time import ComparedSteps, StepTimeRatio, common_basis, compare_step_times, step_times
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.outcome import Outcome
 from tests.support import results
@@ -9,12 +9,12 @@ from tests.support import results
 MS = 1e6
 
 
-def times(mean_ms: float, count: int = 300, noise: float = 0.1, seed: int = 0) -> StepTimes:
+def times(mean_ms: float, count: int = 300, noise: float = 0.1, seed: int = 0) -> ComparedSteps:
     scatter = np.exp(noise * np.random.default_rng(seed).standard_normal(count))
-    return StepTimes("all", mean_ms * MS * scatter)
+    return ComparedSteps("all", mean_ms * MS * scatter)
 
 
-def compared(first: StepTimes, second: StepTimes, **more) -> StepTimeRatio:
+def compared(first: ComparedSteps, second: ComparedSteps, **more) -> StepTimeRatio:
     ratio = compare_step_times(first, second, 0.95, **more)
     assert isinstance(ratio, StepTimeRatio)
     return ratio
@@ -60,7 +60,7 @@ def test_few_steps_give_a_reason_instead_of_an_interval() -> None:
 
 
 def test_drifting_steps_give_a_reason_instead_of_an_interval() -> None:
-    drifting = StepTimes("all", np.exp(np.linspace(17, 18, 300)))
+    drifting = ComparedSteps("all", np.exp(np.linspace(17, 18, 300)))
     answer = compare_step_times(drifting, times(50), 0.95)
     assert isinstance(answer, Unavailable)
     assert "fewer than 5 independent steps" in answer.reason
@@ -75,7 +75,7 @@ def test_profiled_steps_and_the_warm_up_are_left_out_where_enough_remain() -> No
     diagnosis = results.diagnosis()
     assert common_basis((diagnosis, diagnosis)) == "unprofiled"
     found = step_times(diagnosis, "unprofiled")
-    assert isinstance(found, StepTimes)
+    assert isinstance(found, ComparedSteps)
     assert len(found.times_ns) == 200 - 5 - 40
 
 

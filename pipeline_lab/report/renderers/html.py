@@ -99,7 +99,7 @@ class HtmlReport(ReportFormat):
 
 
 @dataclass(frozen=True)
-class Chart:
+class PageChart:
     """A picture as the page holds it.
 
     Attributes:
@@ -137,13 +137,13 @@ def render_template(name: str, **values: Any) -> str:
     return text
 
 
-def draw(picture: Picture) -> Chart | Text:
+def draw(picture: Picture) -> PageChart | Text:
     """Draw a picture in both modes, or say why there is none."""
     light, dark = picture.draw("light"), picture.draw("dark")
     if isinstance(light, Unavailable) or isinstance(dark, Unavailable):
         return Text(light.reason if isinstance(light, Unavailable) else picture.description, missing=True)
     figure = figure_json(light)
-    return Chart(
+    return PageChart(
         picture.name,
         plain_line(chart_title(light)),
         picture.description,
@@ -153,12 +153,12 @@ def draw(picture: Picture) -> Chart | Text:
     )
 
 
-def arrange(blocks: tuple[Block, ...]) -> list[list[Chart] | Block]:
+def arrange(blocks: tuple[Block, ...]) -> list[list[PageChart] | Block]:
     """Draw a section's pictures, and put neighbouring ones into one grid of two columns.
 
     A reason why pictures are missing is given once, however many lack the same thing.
     """
-    arranged: list[list[Chart] | Block] = []
+    arranged: list[list[PageChart] | Block] = []
     reasons: set[str] = set()
     for block in blocks:
         shown = draw(block) if isinstance(block, Picture) else block
@@ -166,7 +166,7 @@ def arrange(blocks: tuple[Block, ...]) -> list[list[Chart] | Block]:
             if shown.sentence in reasons:
                 continue
             reasons.add(shown.sentence)
-        if not isinstance(shown, Chart):
+        if not isinstance(shown, PageChart):
             arranged.append(shown)
         elif arranged and isinstance(arranged[-1], list):
             arranged[-1].append(shown)
@@ -175,7 +175,7 @@ def arrange(blocks: tuple[Block, ...]) -> list[list[Chart] | Block]:
     return [_without_lone_halves(each) if isinstance(each, list) else each for each in arranged]
 
 
-def _without_lone_halves(charts: list[Chart]) -> list[Chart]:
+def _without_lone_halves(charts: list[PageChart]) -> list[PageChart]:
     """Widen each chart that would stand alone in its row."""
     rows = [list(run) for _, run in groupby(charts, lambda chart: chart.wide)]
     for row in rows:

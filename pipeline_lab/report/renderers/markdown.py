@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Subject, Table, Text
+from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.chart_images import draw_images, figures_of, image_support
 from pipeline_lab.report.renderers.format import ReportFormat
@@ -111,17 +111,21 @@ def _section(title: str, blocks: tuple[Block, ...], images: dict[str, str]) -> l
 
 
 def _block(block: Block, images: dict[str, str], *, above: str) -> list[str]:
-    if isinstance(block, Text):
-        return [f"_{escape_line(block.sentence, 2000)}_" if block.missing else escape_line(block.sentence, 2000)]
-    if isinstance(block, Table):
-        if block.folded:
+    match block:
+        case Text():
+            sentence = escape_line(block.sentence, 2000)
+            return [f"_{sentence}_" if block.missing else sentence]
+        case Table() if block.folded:
             return _folded(block.title, _table(block))
-        return [*([] if block.title == above else [f"### {escape_line(block.title)}"]), _table(block)]
-    if isinstance(block, Code):
-        return _folded(block.title, _fenced(block.text, block.language))
-    if block.name in images:
-        return [f"![{escape_line(block.description, 400)}]({images[block.name]})"]
-    return []
+        case Table():
+            return [*([] if block.title == above else [f"### {escape_line(block.title)}"]), _table(block)]
+        case Code():
+            return _folded(block.title, _fenced(block.text, block.language))
+        case Picture():
+            shown = images.get(block.name)
+            return [] if shown is None else [f"![{escape_line(block.description, 400)}]({shown})"]
+        case _:
+            assert_never(block)
 
 
 def _table(table: Table) -> str:

@@ -1,6 +1,7 @@
 """The parts of a report on a page: the answer, tables, sources and charts, in the same words as in every export."""
 
 from collections.abc import Iterable
+from typing import assert_never
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -84,6 +85,8 @@ def show_block(block: Block, key: str) -> None:
         case Table():
             st.markdown(f"**{escape(block.title)}**")
             _show_table(block, key)
+        case _:
+            assert_never(block)
 
 
 def _show_picture(picture: Picture) -> None:
