@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types unit docs screenshots wheel lock samples samples-analysis clean
+.PHONY: run test check lint types unit quick docs screenshots wheel lock samples samples-analysis clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
@@ -20,6 +20,13 @@ types: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadgroup --durations=10
+
+# What needs neither TensorFlow nor a browser and takes no time: for every change, within a minute.
+check: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory --jobs=2 lint types quick
+
+quick: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q --numprocesses=logical --maxprocesses=4 -m "not slow and not tensorflow and not server and not browser"
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/mkdocs build --strict

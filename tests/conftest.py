@@ -1,6 +1,9 @@
 """What every test relies on: no traces outside the test's folders, and tools that are there or named."""
 
 import os
+import subprocess
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,15 +27,19 @@ class Costly(NamedTuple):
     """
 
     marker: str
-    group: str
+    group: str | None = None
 
 
 COSTLY = {
+    "lab": Costly("slow"),
+    "open_page": Costly("slow"),
     "ask_tensorflow": Costly("tensorflow", "tensorflow"),
     "server": Costly("server", "app"),
     "browser": Costly("browser", "app"),
 }
 pytest_plugins = ["pytester"]
+ROOT = Path(__file__).resolve().parents[1]
+SMALL_TRACE = ROOT / "tests" / "data" / "small_pipeline.xplane.pb"
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """How many tests were left out, by the marker of what they need."""
 
@@ -59,12 +66,24 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(config.rootpath / ".pytest_cache" / "compiled"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Let one process compile what several would otherwise compile side by side."""
+    if any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi")):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pipeline_lab", "analyze", str(SMALL_TRACE)]
+        environment = {**os.environ, "PIPELINE_LAB_CACHE": folder}
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         for found in {COSTLY[name] for name in COSTLY if name in item.fixturenames}:
             item.add_marker(found.marker)
-            item.add_marker(pytest.mark.xdist_group(found.group))
+            if found.group:
+                item.add_marker(pytest.mark.xdist_group(found.group))
     yield  # -m chooses, and pytest-xdist looks for the groups
     if not is_required():
         _leave_out(config, items)

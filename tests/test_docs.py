@@ -112,6 +112,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert sorted(listed) == [page.name for page in PAGES]
 
 
+@pytest.mark.slow
 def test_the_site_builds_and_the_python_interface_is_described(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -127,6 +128,7 @@ def test_every_preset_is_run_in_the_questions_from_the_field() -> None:
     assert {preset.name for preset in PRESETS} <= named
 
 
+@pytest.mark.slow
 def test_output_that_pages_quote_is_what_the_commands_print(tmp_path: Path) -> None:
     samples = ("sample-baseline", "sample-optimised")
     commands = [("analyze", samples[0]), ("analyze", samples[1]), ("compare", *samples, "--fail-if-slower", "5%")]

@@ -25,7 +25,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     """Return a session of three tests with a browser and one without, on a machine that has none."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("PATH", str(pytester.path))
-    pytester.makeini("[pytest]\nmarkers = browser:\n server:\n")
+    pytester.makeini("[pytest]\nmarkers = browser:\n server:\n slow:\n")
     pytester.makeconftest("from tests.conftest import *")
     pytester.makepyfile(SESSION)
     return pytester

@@ -2,6 +2,7 @@
 
 import shlex
 
+import pytest
 from hypothesis import given, settings
 
 from pipeline_lab.advice.option_changes import find_settings, write_command
@@ -37,6 +38,7 @@ def test_the_command_is_one_for_a_shell():
 
 @settings(max_examples=40)
 @given(RUN_OPTIONS, RUN_OPTIONS)
+@pytest.mark.slow
 def test_a_pasted_command_gives_the_options_that_were_meant(before: RunOptions, after: RunOptions):
     found = pasted(before, write_command("run", find_settings(before, after)))
     assert found.model_copy(update={"name": after.name}) == after

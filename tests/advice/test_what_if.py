@@ -340,6 +340,7 @@ def test_a_step_never_takes_less_than_the_step_alone(
 
 
 @given(RUNS, st.integers(1, 16), st.integers(1, 16), st.sampled_from([None, 2]), st.integers(1, 16))
+@pytest.mark.slow
 def test_more_parallel_calls_or_threads_are_never_slower(
     run: Measured, calls: int, more: int, prefetch: int | None, pool: int
 ):
@@ -351,6 +352,7 @@ def test_more_parallel_calls_or_threads_are_never_slower(
 
 
 @given(RUNS, MAPS)
+@pytest.mark.slow
 def test_a_prefetch_is_never_slower(run: Measured, stage: dict[str, Any]):
     assert (
         predicted(options(stage, prefetch=2), run).step_ms

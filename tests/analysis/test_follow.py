@@ -124,6 +124,7 @@ def test_a_second_process_leaves_the_work_to_the_first(tmp_path: Path):
     assert SavedDiagnosis(folder.path).load_latest() is None
 
 
+@pytest.mark.slow
 def test_following_runs_at_the_lowest_priority(tmp_path: Path):
     folder = write_run(tmp_path / "run")
     script = (
@@ -136,6 +137,7 @@ def test_following_runs_at_the_lowest_priority(tmp_path: Path):
     assert SavedDiagnosis(folder.path).is_fresh
 
 
+@pytest.mark.slow
 def test_a_whole_diagnosis_loads_neither_tensorflow_nor_pandas(tmp_path: Path):
     folder = write_run(tmp_path / "run")
     script = (

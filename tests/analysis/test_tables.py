@@ -1,5 +1,6 @@
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def make(values: list[tuple[str | None, int, int, float, bool]]) -> pa.Table:
 
 
 @given(rows, st.integers(0, 5))
+@pytest.mark.slow
 def test_what_goes_in_comes_out_and_pyarrow_agrees(values: list[tuple[str | None, int, int, float, bool]], skip: int):
     table = make(values)
     table.validate(full=True)

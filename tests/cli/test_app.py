@@ -27,6 +27,7 @@ def healthy(port: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_the_app_is_served_from_any_folder(tmp_path: Path, port: int) -> None:
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root)}

@@ -41,17 +41,20 @@ def written(report_format, output: Path, *arguments: object) -> bytes:
 
 
 @every_format
+@pytest.mark.slow
 def test_the_command_line_writes_the_bytes_that_python_gets(report_format, tmp_path, store, run) -> None:
     expected = report_format.render(report_on([open_recorded(run.path)]))
     assert written(report_format, tmp_path / "out", run.id, "--store", store.root) == expected
 
 
 @every_format
+@pytest.mark.slow
 def test_several_runs_become_a_comparison_with_the_same_bytes(report_format, tmp_path, run) -> None:
     expected = report_format.render(ComparisonReport(pipeline_lab.compare(run.path, run.path)))
     assert written(report_format, tmp_path / "out", run.path, run.path) == expected
 
 
+@pytest.mark.slow
 def test_analyze_and_compare_write_the_same_page(tmp_path: Path, run: RunFolder) -> None:
     call("analyze", run.path, "--html", tmp_path / "a.html")
     call("report", run.path, "--output", tmp_path / "b.html")
@@ -85,6 +88,7 @@ def test_an_unknown_format_is_wrong_usage(tmp_path: Path, run: RunFolder) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_ending_of_the_file_names_the_format(tmp_path: Path, run: RunFolder) -> None:
     for name, begin in (("a.md", "# "), ("a.json", "{"), ("a.html", "<!doctype html>"), ("a", "<!doctype html>")):
         assert call("report", run.path, "--output", tmp_path / name).exit_code == 0

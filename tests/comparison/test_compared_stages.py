@@ -108,6 +108,7 @@ def test_the_document_holds_rows_and_their_sources(runs: int):
 
 
 @pytest.mark.parametrize("runs", [2, 3, 20])
+@pytest.mark.slow
 def test_charts_hold_the_same_numbers(runs: int):
     comparison = compare_runs(*(replace(recorded(), diagnosis=traced("Map", self_ms=1 + n)) for n in range(runs)))
     by_run, difference = stages_by_run(comparison), stage_difference(comparison)

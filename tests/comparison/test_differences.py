@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_long_values_are_cut_where_that_hides_no_difference() -> None:
 
 
 @given(st.lists(st.text("ab", min_size=195, max_size=420), min_size=2, max_size=4))
+@pytest.mark.slow
 def test_no_difference_of_long_values_is_hidden(values: list[str]) -> None:
     found = options_of(*({"a": value} for value in values)).get("a", tuple(values))
     for one, shown in zip(values, found, strict=True):
@@ -83,6 +85,7 @@ def test_a_document_does_not_differ_from_itself(document: dict) -> None:
 
 
 @given(DOCUMENTS, DOCUMENTS)
+@pytest.mark.slow
 def test_differences_do_not_depend_on_which_run_is_the_baseline(first: dict, second: dict) -> None:
     one, other = options_of(first, second), options_of(second, first)
     assert one == {path: values[::-1] for path, values in other.items()}

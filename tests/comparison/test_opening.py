@@ -31,6 +31,7 @@ def test_an_id_is_looked_up_in_the_store(tmp_path: Path) -> None:
     assert open_recorded(folder.id, tmp_path).id == folder.id
 
 
+@pytest.mark.slow
 def test_a_lone_trace_is_a_run_of_which_little_is_known() -> None:
     run = open_recorded(TRACE)
     assert (run.name, run.id, run.options, run.environment, run.source) == (TRACE.name, "", None, {}, None)

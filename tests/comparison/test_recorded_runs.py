@@ -67,6 +67,7 @@ def test_options_of_another_version_hold_no_batch_size() -> None:
     assert replace(BASELINE, options={**BASELINE.options, "schema_version": 99}).batch_size is None
 
 
+@pytest.mark.slow
 def test_many_candidates_share_the_error_so_that_all_intervals_hold_together() -> None:
     candidates = [recorded("optimised", 1.0, name=f"run {index}") for index in range(19)]
     ratio = compare_runs(BASELINE, *candidates).step_time[0]

@@ -102,6 +102,7 @@ def colours_by_name(figure: go.Figure) -> dict[str, str]:
 
 
 @both_modes
+@pytest.mark.slow
 def test_a_cause_has_one_colour_in_all_charts(mode):
     by_name = {chart.name: draw(chart, mode=mode) for chart in CHARTS}
     timeline = colours_by_name(by_name["device-timeline"])

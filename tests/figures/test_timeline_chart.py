@@ -64,6 +64,7 @@ def test_many_intervals_become_what_fills_most_of_each_bin():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 1000)), min_size=1, max_size=200), st.integers(1, 50))
+@pytest.mark.slow
 def test_segments_are_bounded_and_fill_the_window(lengths, cap):
     segments = row_segments(gaps_of(lengths), ROW, cap)
     assert len(segments.start_ns) <= cap

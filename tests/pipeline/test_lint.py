@@ -135,6 +135,7 @@ def test_too_little_data_counts_the_warm_up() -> None:
 
 
 @given(RUN_OPTIONS)
+@pytest.mark.slow
 def test_advice_is_a_sentence_about_a_stage_that_is_there(options: RunOptions) -> None:
     for finding in lint_pipeline(options):
         assert finding.sentence.endswith(".")

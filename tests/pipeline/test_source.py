@@ -130,6 +130,7 @@ def test_probed_source_of_records_is_the_golden_file(compare_golden: Callable[[P
 
 
 @given(RUN_OPTIONS)
+@pytest.mark.slow
 def test_every_valid_pipeline_renders_to_code_that_compiles_and_needs_only_tensorflow(options: RunOptions) -> None:
     for probe in (False, True):
         tree = ast.parse(render_source(options, probe=probe))
@@ -152,6 +153,7 @@ def test_every_valid_pipeline_renders_to_code_that_compiles_and_needs_only_tenso
 
 
 @given(RUN_OPTIONS)
+@pytest.mark.slow
 def test_what_a_user_typed_never_becomes_code(options: RunOptions) -> None:
     harmless = options.model_copy(
         update={"workload": options.workload.model_copy(update={"pattern": "/x"} if needs_probe(options) else {})}
@@ -160,12 +162,14 @@ def test_what_a_user_typed_never_becomes_code(options: RunOptions) -> None:
 
 
 @given(RUN_OPTIONS)
+@pytest.mark.slow
 def test_equal_options_give_equal_text(options: RunOptions) -> None:
     again = read_options(options.to_json())
     assert _digest(render_source(options)) == _digest(render_source(again))
 
 
 @given(RUN_OPTIONS)
+@pytest.mark.slow
 def test_the_probe_changes_only_pipelines_over_a_users_files(options: RunOptions) -> None:
     assert (render_source(options) != render_source(options, probe=True)) == needs_probe(options)
 

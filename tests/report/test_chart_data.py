@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import plotly.graph_objects as go
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def test_equal_documents_need_no_patch(document) -> None:
     assert patch_between(document, document) == []
 
 
+@pytest.mark.slow
 def test_dark_charts_are_light_ones_with_other_colours() -> None:
     """The patch must stay small, or reports would carry every chart twice."""
     comparison = compare_runs(recorded(), recorded("optimised", 0.6))
@@ -50,6 +52,7 @@ def test_dark_charts_are_light_ones_with_other_colours() -> None:
         assert len(script_json(patch)) < 5000, chart.name
 
 
+@pytest.mark.slow
 def test_tags_of_the_charts_own_are_kept() -> None:
     for chart in CHARTS:
         figure = chart.draw(results.diagnosis(), "light")

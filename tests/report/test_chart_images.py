@@ -53,6 +53,7 @@ def kaleido(monkeypatch: pytest.MonkeyPatch) -> type[FakeKaleido]:
     return FakeKaleido
 
 
+@pytest.mark.slow
 def test_without_kaleido_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert image_support() is MISSING
@@ -90,6 +91,7 @@ def test_a_report_without_charts_is_one_sentence(kaleido: type[FakeKaleido]) -> 
     assert not kaleido.started
 
 
+@pytest.mark.slow
 def test_every_chart_of_a_report_becomes_a_file_called_after_it(kaleido: type[FakeKaleido]) -> None:
     files = find_format("svg").files(run_report())
     assert {"step-time.svg", "pipeline-stages.svg"} <= set(files)

@@ -56,18 +56,21 @@ def test_an_unknown_format_is_one_sentence() -> None:
 
 @every_format
 @pytest.mark.parametrize("make", [run_report, comparison_report, race_report], ids=["run", "comparison", "race"])
+@pytest.mark.slow
 def test_every_format_writes_every_subject(report_format: ReportFormat, make: Callable[[], Subject]) -> None:
     assert len(rendered(report_format.name, make)) > 200
     assert report_format.file_name(make()).endswith(report_format.suffix)
 
 
 @every_format
+@pytest.mark.slow
 def test_every_format_survives_hostile_names(report_format: ReportFormat) -> None:
     for subject in (RunReport(hostile_run()), ComparisonReport(compare_runs(hostile_run(), hostile_run(3)))):
         assert report_format.render(subject)
         assert report_format.file_name(subject).isascii()
 
 
+@pytest.mark.slow
 def test_bytes_depend_on_neither_place_nor_time_zone_nor_hash_seed(tmp_path: Path) -> None:
     here = [
         hashlib.sha256(rendered(each.name, make)).hexdigest()
@@ -96,6 +99,7 @@ def test_the_json_of_a_run_is_the_document_of_analyze() -> None:
 REPORT = run_report()
 
 
+@pytest.mark.slow
 def test_one_file_is_written_with_the_bytes_of_the_format(tmp_path: Path) -> None:
     output = tmp_path / "new" / "report.html"
     assert write_report(REPORT, find_format("html"), output) == output
@@ -110,6 +114,7 @@ def test_tables_become_a_zip_or_a_folder_as_the_output_is_named(tmp_path: Path) 
     assert (tmp_path / "tables" / "steps.csv").is_file()
 
 
+@pytest.mark.slow
 def test_images_go_beside_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markdown, "image_support", lambda: None)
     monkeypatch.setattr(markdown, "draw_images", draw_letters)
@@ -127,6 +132,7 @@ def test_an_older_report_is_replaced(tmp_path: Path) -> None:
     assert output.read_bytes() == find_format("json").render(REPORT)
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"Cannot write the report to .*file/report.html: "):

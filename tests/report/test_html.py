@@ -102,6 +102,7 @@ def test_the_skeleton_is_the_golden_file(compare_golden: Callable[[Path, str], N
 
 
 @pytest.mark.parametrize("make", [run_report, bare_report, comparison_report, many_report])
+@pytest.mark.slow
 def test_a_report_is_one_well_formed_file_of_at_most_5_mb(make: Callable[[], Subject]) -> None:
     text = page_of(make)
     page = Page(text)
@@ -111,6 +112,7 @@ def test_a_report_is_one_well_formed_file_of_at_most_5_mb(make: Callable[[], Sub
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 def test_a_run_of_100_000_steps_is_bounded_and_its_charts_say_so() -> None:
     long = results.diagnosis(
         job_steps=results.job_steps(100_000),
@@ -127,6 +129,7 @@ def test_a_run_of_100_000_steps_is_bounded_and_its_charts_say_so() -> None:
     assert "of 20,000 waits; the CSV and Parquet exports hold all of them." in text
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_before_everything_else() -> None:
     text = page_of(run_report)
     places = [
@@ -136,6 +139,7 @@ def test_the_verdict_comes_before_everything_else() -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing_and_its_policy_allows_only_its_own_scripts() -> None:
     page = Page(page_of(run_report))
     for tag, attributes in page.elements:
@@ -151,6 +155,7 @@ def test_the_page_loads_nothing_and_its_policy_allows_only_its_own_scripts() -> 
 
 
 @pytest.mark.parametrize("long", [1, 100])
+@pytest.mark.slow
 def test_hostile_names_and_notes_add_no_element_and_no_script(long: int) -> None:
     page, calm = (
         Page(HtmlReport().render(RunReport(hostile_run(long))).decode() if long > 1 else page_of(hostile_report)),
@@ -162,6 +167,7 @@ def test_hostile_names_and_notes_add_no_element_and_no_script(long: int) -> None
     assert not any("onerror" in attributes for _, attributes in page.elements)
 
 
+@pytest.mark.slow
 def test_hostile_direction_marks_are_spelt_out_and_letters_are_kept() -> None:
     text = page_of(hostile_report)
     assert "\u202e" not in text
@@ -169,6 +175,7 @@ def test_hostile_direction_marks_are_spelt_out_and_letters_are_kept() -> None:
     assert "שלום مرحبا" in text
 
 
+@pytest.mark.slow
 def test_long_notes_are_shown_whole_and_long_names_cut() -> None:
     run = replace(run_report().run, name="n" * 10_000, notes="w" * 10_000)
     text = HtmlReport().render(RunReport(run)).decode()
@@ -176,10 +183,12 @@ def test_long_notes_are_shown_whole_and_long_names_cut() -> None:
     assert "n" * 1000 not in text
 
 
+@pytest.mark.slow
 def test_the_source_is_the_one_that_ran() -> None:
     assert "def make_dataset(files" in page_of(run_report)
 
 
+@pytest.mark.slow
 def test_equal_reports_are_equal_bytes() -> None:
     assert HtmlReport().render(run_report()) == rendered("html", run_report)
 

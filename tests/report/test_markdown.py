@@ -46,6 +46,7 @@ def test_without_images_a_sentence_says_what_is_missing() -> None:
     assert text_of(run_report()).rstrip().endswith("_No kaleido here._")
 
 
+@pytest.mark.slow
 def test_images_come_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markdown, "image_support", lambda: None)
     monkeypatch.setattr(markdown, "draw_images", draw_letters)

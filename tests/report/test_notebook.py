@@ -88,6 +88,7 @@ def test_what_has_no_report_is_refused() -> None:
         describe(7)
 
 
+@pytest.mark.slow
 def test_results_load_no_drawing_before_they_are_shown() -> None:
     code = "import sys, pipeline_lab.comparison.recorded_runs; sys.exit('plotly' in sys.modules or 'jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

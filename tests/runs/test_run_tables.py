@@ -94,6 +94,7 @@ def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
     assert table.column("rss_bytes").to_pylist() == [2]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_costs_rows_and_no_more(tmp_path: Path) -> None:
     path = tmp_path / "model"
     writer = TableWriter(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))

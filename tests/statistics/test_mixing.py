@@ -37,6 +37,7 @@ def mix(*steps: Step, seed: int = 0) -> Mixing:
     ],
     ids=["sequential+1000", "interleave", "interleave+1000", "interleave+6000", "by size", "by size, repeated inside"],
 )
+@pytest.mark.slow
 def test_the_measured_pipelines_come_out_of_the_simulation(
     steps: tuple[Step, ...], entropy: float, variation: float, chi_square: float, worst: float, correlation: float
 ):
@@ -72,6 +73,7 @@ def test_interleaving_equally_gives_thirds_then_halves_then_the_last_file_alone(
     ],
     ids=["sampled by size", "rewritten to equal size", "a buffer that covers the data"],
 )
+@pytest.mark.slow
 def test_each_fix_keeps_the_shares_all_the_time(files: np.ndarray, steps: tuple[Step, ...]):
     found = simulate(files, (*steps, Batch(32)), 10**6)
     fixed = measure_mixing(found.batch, found.file, found.record, files)

@@ -46,6 +46,7 @@ def test_swapping_the_arms_gives_the_reciprocal(pairs: list[tuple[float, float]]
 
 
 @given(blocks, st.floats(0.01, 100))
+@pytest.mark.slow
 def test_a_slower_clock_changes_nothing(pairs: list[tuple[float, float]], factor: float) -> None:
     baseline, candidate = np.array(pairs).T
     plain = paired_ratio(log_ratios(baseline, candidate))

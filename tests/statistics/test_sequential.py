@@ -55,6 +55,7 @@ def test_one_disturbed_pair_does_not_hide_a_difference() -> None:
     assert _at_the_end(np.append(steady[:-1], -3.0), plan).low > 1.1
 
 
+@pytest.mark.slow
 def test_of_all_orders_that_the_coins_can_give_at_most_alpha_are_called_different() -> None:
     plan = SequentialPlan(max_pairs=8, first_look=4, look_every=2, alpha=0.2, paths=1000)
     sizes = np.array([0.3, 0.01, 0.2, 0.05, 1.5, 0.4, 0.02, 0.6])

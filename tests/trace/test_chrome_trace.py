@@ -182,6 +182,7 @@ ALL = spans(read(SOUND))
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
+@pytest.mark.slow
 def test_any_damage_leaves_a_consistent_trace_or_a_sentence(seed: int) -> None:
     try:
         trace = read(mutate(SOUND, seed))

@@ -32,6 +32,7 @@ def count_with_cache(folder: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_the_code_of_the_first(tmp_path: Path) -> None:
     assert count_with_cache(tmp_path) == "3 False True"
     assert count_with_cache(tmp_path) == "3 True True"

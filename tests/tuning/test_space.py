@@ -47,6 +47,7 @@ def test_a_space_holds_every_combination_and_its_start() -> None:
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
+@pytest.mark.slow
 def test_a_knob_leaves_alone_what_is_trained_on(preset: object, data: st.DataObject) -> None:
     start = find_preset(preset.name).options  # type: ignore[attr-defined]  # parametrised by presets
     space = make_space(start)

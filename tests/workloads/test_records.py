@@ -32,6 +32,7 @@ def test_features_are_read_as_people_write_them() -> None:
 
 
 @given(st.lists(FEATURES, max_size=8, unique_by=lambda feature: feature.name))
+@pytest.mark.slow
 def test_features_that_are_written_come_back(features: list[RecordFeature]) -> None:
     assert parse_features(format_features(features)) == tuple(features)
 

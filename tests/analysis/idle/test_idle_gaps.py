@@ -313,6 +313,7 @@ def test_windows_without_a_common_clock_have_no_capture_gap():
 
 
 @given(st.permutations(range(4)), st.booleans())
+@pytest.mark.slow
 def test_merge_does_not_mind_the_order(order: list[int], capture_gaps: bool):
     parts = [window(number, 100 * number) for number in range(4)]
     straight = merge(parts, capture_gaps=capture_gaps)
@@ -343,6 +344,7 @@ def captures(draw: st.DrawFn) -> Trace:
 
 @settings(max_examples=60)
 @given(captures())
+@pytest.mark.slow
 def test_busy_and_idle_fill_the_window_and_shares_add_up(captured: Trace):
     activity = Activity(captured)
     if not len(activity.busy):
@@ -367,6 +369,7 @@ def test_busy_and_idle_fill_the_window_and_shares_add_up(captured: Trace):
 
 @settings(max_examples=60)
 @given(captures())
+@pytest.mark.slow
 def test_the_breakdown_adds_up_to_the_steps(captured: Trace):
     activity = Activity(captured)
     try:

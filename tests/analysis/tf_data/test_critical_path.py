@@ -160,6 +160,7 @@ def scattered(name: str, events: list[tuple[str, int, int, int]]) -> LineSpec:
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=4))
+@pytest.mark.slow
 def test_shares_add_up_to_the_waits_whatever_was_recorded(threads: list[list[tuple[str, int, int, int]]]) -> None:
     lines = [scattered(POOL if number == 2 else f"thread {number}", events) for number, events in enumerate(threads)]
     activity = Activity(built(line("python", call("", 0, 100)), *lines))

@@ -37,6 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return asked
 
 
+@pytest.mark.slow
 def test_xprof_answers_and_the_answer_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     diagnosis = diagnose(TRACE)
     check = cross_check_saved(TRACE, diagnosis)

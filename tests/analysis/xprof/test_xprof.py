@@ -77,6 +77,7 @@ def test_nothing_is_left_beside_the_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.reference_traces
+@pytest.mark.slow
 def test_xprof_reports_no_input_where_there_is_a_gpu(reference_traces: Path) -> None:
     (path,) = (reference_traces / "P1-gpu-multiworker-8gpu").rglob("*.xplane.pb")
     answer = answer_of(path)

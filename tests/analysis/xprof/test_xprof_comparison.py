@@ -301,6 +301,7 @@ def test_a_loop_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.reference_traces
+@pytest.mark.slow
 def test_a_real_gpu_capture_side_by_side(reference_traces: Path) -> None:
     (path,) = (reference_traces / "P1-gpu-multiworker-8gpu").rglob("*.xplane.pb")
     found = side_by_side(path)

@@ -56,6 +56,7 @@ def rows(*numbers: int) -> np.ndarray:
     return np.array(numbers, np.int64)
 
 
+@pytest.mark.slow
 def test_a_wait_on_the_python_thread() -> None:
     trace = read(device(HOST, "/host:CPU", python=1) + event("IteratorGetNextSync", 100, 40) + event("MatMul", 140, 5))
     line = only_line(trace, "/host:CPU")

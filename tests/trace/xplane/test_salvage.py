@@ -41,6 +41,7 @@ def assert_same_by_shape(path: Path) -> None:
     assert space.hostnames == ((sound.host,) if sound.host else ())
 
 
+@pytest.mark.slow
 def test_reading_by_shape_finds_what_reading_by_structure_finds() -> None:
     assert_same_by_shape(SMALL)
 
@@ -122,6 +123,7 @@ def test_lengths_are_never_trusted() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
+@pytest.mark.slow
 def test_any_damage_leaves_a_consistent_trace_or_a_sentence(seed: int) -> None:
     try:
         trace = read(mutate(SOUND, seed))

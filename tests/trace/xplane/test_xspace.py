@@ -30,6 +30,7 @@ def test_a_recorded_capture_reads_like_protobuf_reads_it() -> None:
 
 @pytest.mark.reference_traces
 @pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.slow
 def test_reference_captures_read_like_protobuf_reads_them(reference_traces: Path, name: str) -> None:
     path = reference_traces / name
     trace = read_xplane(path)

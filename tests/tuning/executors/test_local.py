@@ -58,6 +58,7 @@ def test_the_order_in_which_traces_come_back_changes_nothing(tmp_path: Path):
     assert told_progress == [(done, 2 * HOSTS + 1) for done in range(2 * HOSTS + 1)]
 
 
+@pytest.mark.slow
 def test_processes_read_the_traces_of_many_hosts_to_the_same_diagnosis(tmp_path: Path):
     log = write_hosts(tmp_path)
     executor = LocalExecutor(RunStore(tmp_path / "store"), workers=2)

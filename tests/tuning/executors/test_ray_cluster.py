@@ -97,6 +97,7 @@ def test_a_machine_says_whether_it_has_the_folder_of_the_data(tmp_path: Path) ->
     assert describe_machine(options).missing == ""
 
 
+@pytest.mark.slow
 def test_no_cluster_at_an_address_is_one_sentence(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path\n"

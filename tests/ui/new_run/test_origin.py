@@ -21,6 +21,7 @@ DOCUMENTS = st.dictionaries(st.text(max_size=20), st.recursive(VALUES, st.lists,
 
 
 @given(DOCUMENTS)
+@pytest.mark.slow
 def test_what_is_packed_comes_back_and_fits_a_link(document):
     word = pack(document)
     assert unpack(word) == document

@@ -36,6 +36,7 @@ def test_a_race_comes_with_the_bytes_of_the_command_line(run_store, report_forma
 
 
 @pytest.mark.parametrize("report_format", FORMATS, ids=lambda each: each.name)
+@pytest.mark.slow
 def test_a_run_comes_with_the_bytes_of_the_command_line(run_store, report_format):
     folder = make_run(run_store)
     diagnose_saved(folder.path)
@@ -52,6 +53,7 @@ def test_runs_side_by_side_come_with_the_baseline_first(run_store):
     assert "step_time.csv" in tables.namelist()
 
 
+@pytest.mark.slow
 def test_a_report_with_images_travels_as_a_zip(run_store, monkeypatch):
     monkeypatch.setattr(markdown, "image_support", lambda: None)
     monkeypatch.setattr(markdown, "draw_images", draw_letters)
@@ -62,6 +64,7 @@ def test_a_report_with_images_travels_as_a_zip(run_store, monkeypatch):
     assert all(name.endswith(".png") for name in names[1:])
 
 
+@pytest.mark.slow
 def test_notes_are_in_the_report(run_store):
     folder = make_saved_run(run_store)
     run_store.update(folder.id, lambda record: replace(record, notes="</script><b>mine</b>"))

@@ -35,6 +35,7 @@ def open_log(open_page):
 
 
 @pytest.mark.usefixtures("diagnosis")
+@pytest.mark.slow
 def test_a_path_becomes_an_unkept_run_and_its_page_opens(open_log, run_store, log):
     app = open_log(log)
     assert not app.exception
@@ -91,6 +92,7 @@ def test_a_log_that_cannot_be_read_says_so_on_the_page(open_log, run_store, log,
     assert run_store.runs() == []
 
 
+@pytest.mark.slow
 def test_a_run_of_the_store_is_not_opened_twice(open_log, run_store, log, monkeypatch):
     monkeypatch.setattr(analyses, "wait_for", lambda *_, **__: results.diagnosis())
     open_log(log)
@@ -118,6 +120,7 @@ def test_paths_are_off_where_others_can_reach_the_app(open_page, monkeypatch):
 
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.usefixtures("diagnosis")
+@pytest.mark.slow
 def test_only_named_folders_may_be_opened(open_log, run_store, log, monkeypatch, local):
     monkeypatch.setattr(access, "is_local", lambda: local)
     monkeypatch.setenv(access.CHANGES_VARIABLE, "1")
