@@ -42,7 +42,7 @@ def parse_file_sizes(value: Any) -> Any:
     for part in value.split(","):
         match = re.fullmatch(r"\s*(?:(\d{1,9})\s*[x×]\s*)?(\d{1,12})\s*", part)
         if not match:
-            raise ValueError(f"{part.strip()!r} is no size; write numbers like 1000,2000,3000 or 8x512")
+            raise ValueError(f"{part.strip()!r} is not a size; write numbers like 1000,2000,3000 or 8x512")
         count = int(match[1] or 1)
         if len(sizes) + count > MAX_FILES:
             raise ValueError(f"more than {MAX_FILES} files")
@@ -65,4 +65,4 @@ def parse_numbers(value: Any) -> Any:
     try:
         return tuple(float(part) for part in value.split(","))
     except ValueError:
-        raise ValueError(f"{value!r} is no list of numbers; write them like 10,20,40") from None
+        raise ValueError(f"{value!r} is not a list of numbers; write them like 10,20,40") from None

@@ -137,7 +137,7 @@ def _join(words: list[str]) -> str:
 MOST_PROBLEMS = 5
 SHOWN_CHARACTERS = 60
 SURE = 0.85
-"""How alike whole paths must be: most of two is alike where they begin alike."""
+"""How similar whole paths must be; paths with the same start are similar anyway."""
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
@@ -176,7 +176,7 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
     message = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
     match problem["type"]:
         case "json_invalid":
-            return f"The options are no valid JSON: {message.removeprefix('Invalid JSON: ')}."
+            return f"The options are not valid JSON: {message.removeprefix('Invalid JSON: ')}."
         case "value_error":
             return f"{place.path + ': ' if place.path else ''}{message}{'' if message.endswith('?') else '.'}"
         case "missing":
@@ -205,7 +205,7 @@ def unknown_option(path: str, known: list[str]) -> str:
 
 
 def _meant_path(path: str, known: list[str]) -> str | None:
-    """Find an option by its own name where that is known, then beside where it was looked for, then anywhere."""
+    """Find an option by its own name, then next to where it was looked for, then anywhere."""
     holder, _, name = path.rpartition(".")
     same_name = [one for one in known if one.rpartition(".")[2] == name]
     if same_name:

@@ -56,7 +56,7 @@ def _of_lengths(workload: Workload, pipeline: PipelineOptions) -> Iterator[str]:
 def _of_varied_lengths(workload: Workload, pipeline: PipelineOptions, modes: Sequence[str]) -> Iterator[str]:
     for stage, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True):
         if stage.stage in ("parse", "map") and size is not None:
-            yield f"records of different lengths are taken apart one by one; put {stage.stage} before batch"
+            yield f"records of different lengths are parsed one by one; put {stage.stage} before batch"
         if stage.stage == "rebatch":
             yield "batches of different lengths cannot be cut and joined; use unbatch and batch, not rebatch"
     if "ragged_batch" in modes and pipeline.find("unbatch") is not None:

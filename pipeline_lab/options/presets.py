@@ -77,7 +77,7 @@ def find_by_name(presets: Sequence[Preset], name: str) -> Preset:
         if preset.name == name:
             return preset
     meant = did_you_mean(name, [preset.name for preset in presets])
-    raise OptionsError(f"There is no preset {name[:80]!r}; `pipeline-lab presets` lists those that there are.{meant}")
+    raise OptionsError(f"{name[:80]!r} is not a preset; `pipeline-lab presets` lists them.{meant}")
 
 
 def find_preset(name: str) -> Preset:

@@ -1,4 +1,4 @@
-"""When the TensorFlow profiler is on, and which probes run beside it."""
+"""When the TensorFlow profiler is on, and which probes run with it."""
 
 from typing import ClassVar
 

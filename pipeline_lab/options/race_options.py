@@ -1,6 +1,6 @@
-"""Everything that a race is told: its arms, and when it may stop.
+"""The options of a race: its arms, and when it may stop.
 
-``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` tells the two apart.
+``SCHEMA_VERSION`` of the document is that of a run's options; ``kind`` distinguishes the two.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -35,9 +35,9 @@ class RaceOptions(Options):
     max_seconds: float = Field(600.0, gt=0, le=86_400)
     """The race ends after this time, warm-up not counted, s."""
     warmup_seconds: float = Field(60.0, gt=0, le=86_400)
-    """An arm whose caches are not full and whose parallelism has not settled by then races as it is, s."""
+    """Time for caches to fill and parallelism to settle, s; after it the arm races in the state it has reached."""
     max_extra_load_percent: float = Field(25.0, gt=0, le=100)
-    """A round in which other programs used so much more of the cores than was usual does not count."""
+    """A round in which other programs used this much more of the cores than usual does not count."""
     alpha: float = Field(0.05, ge=0.001, le=0.5)
     """Largest chance that any of the intervals, at any moment of the race, misses the truth."""
     seed: int = Field(0, ge=0, le=2**31 - 1)
@@ -75,7 +75,7 @@ class RaceOptions(Options):
                     f"{arm_name(arm, number)} trains by Model.fit, which cannot take turns with other arms; race with "
                     "loop = custom or in_graph, or compare recorded runs"
                 )
-            if not arm.is_assembled:  # only the race itself will tell
+            if not arm.is_assembled:  # known only when the race runs
                 continue
             if arm.training.page_cache == "cold":
                 raise ValueError(
@@ -101,7 +101,7 @@ class RaceOptions(Options):
 
     @property
     def examples_per_step(self) -> tuple[int, ...] | None:
-        """Examples in a step of each arm where they differ; None where they are alike, or a dataset of your own hides them."""
+        """Examples in a step of each arm where they differ; None where they are equal, or where a custom dataset hides them."""
         if not all(arm.is_assembled for arm in self.arms):
             return None
         sizes = tuple(arm.pipeline.batch_size for arm in self.arms)
@@ -109,7 +109,7 @@ class RaceOptions(Options):
 
     @property
     def per(self) -> Literal["step", "example"]:
-        """What the arms' times are compared for; of another batch size only the time per example tells anything."""
+        """What the arms' times are compared for: arms with different batch sizes are compared per example."""
         return "step" if self.examples_per_step is None else "example"
 
     @property
@@ -119,7 +119,7 @@ class RaceOptions(Options):
 
     @property
     def arm_names(self) -> tuple[str, ...]:
-        """Names of the arms, told apart by their letter where two are called alike."""
+        """Names of the arms, with a letter where two have the same name."""
         names = [arm_name(arm, number) for number, arm in enumerate(self.arms)]
         return tuple(
             name if names.count(name) == 1 else f"{name} ({_letter(number)})" for number, name in enumerate(names)
@@ -143,7 +143,7 @@ def read_race_options(document: dict[str, Any]) -> RaceOptions:
 
 
 def read_recorded_race(document: dict[str, Any]) -> RaceOptions:
-    """Validate the same of a race that lies in a store, maybe from before its like was refused.
+    """Validate the options of a recorded race, which today may be refused.
 
     Raises:
         OptionsError: It holds something that was never allowed; the text names each place.
@@ -168,7 +168,7 @@ def _check_replicas(arms: tuple[RunOptions, ...]) -> None:
         if arm.training.replicas > 1:
             raise ValueError(
                 f"{arm_name(arm, number)} divides its batches among {arm.training.replicas} replicas, and tf.data does "
-                "not tell what such a pipeline holds ready, which a race must know; set training.replicas to 1, or "
+                "not report what such a pipeline has buffered, which a race must know; set training.replicas to 1, or "
                 "compare recorded runs"
             )
 

@@ -24,7 +24,7 @@ from pipeline_lab.workloads.registry import AnyWorkload
 
 
 def renew(document: Any) -> Any:
-    """Return a document with every field where it is now; what is none of ours stays for the validator to refuse.
+    """Return a document with every field where it is now; unknown fields stay for the validator to refuse.
 
     - ``workload.replicas`` of the sparse workload is ``training.replicas``.
     - A synthetic workload's ``varied_lengths`` was batched by a ``batch`` stage without a mode; it is padded now.
@@ -117,7 +117,7 @@ class RunOptions(Options):
 
     @property
     def elements(self) -> tuple[Element, ...]:
-        """What one element is behind each stage."""
+        """What one element is after each stage."""
         return self.pipeline.elements(self.workload)
 
     def to_json(self) -> str:
@@ -129,7 +129,7 @@ def read_options(document: str | bytes | dict[str, Any]) -> RunOptions:
     """Validate an options document.
 
     Raises:
-        OptionsError: The document is no JSON, or holds something that is not allowed; the text names each place.
+        OptionsError: The document is not JSON, or holds something that is not allowed; the text names each place.
     """
     try:
         if isinstance(document, dict):
@@ -185,15 +185,15 @@ def _check_amount(options: RunOptions) -> None:
     if read.num_shards > len(sizes):
         raise ValueError(f"{read.num_shards} shards of {len(sizes)} files leave some empty; lower read.num_shards")
     before = amounts[0]
-    for stage, behind in zip(options.pipeline.stages, amounts, strict=True):
-        if not behind.elements:
+    for stage, after in zip(options.pipeline.stages, amounts, strict=True):
+        if not after.elements:
             if isinstance(stage, BatchStage | RebatchStage):
                 raise ValueError(
                     f"{before.examples:.0f} examples never fill a batch of {stage.size} with drop_remainder; "
                     "use a smaller batch, more data or a repeat stage"
                 )
             raise ValueError(f"{stage.stage} leaves nothing of {before.elements:.0f} elements; let more through")
-        before = behind
+        before = after
 
 
 def own_options(target: str, folder: str, preset: str | None = None) -> RunOptions:

@@ -15,7 +15,7 @@ class TrainingOptions(Options):
     seconds: float | None = Field(None, gt=0, le=7 * 86_400)
     """Train for this long after the warm-up, instead of a number of steps."""
     warmup_steps: int = Field(5, ge=1, le=100_000)
-    """First steps, kept apart from every average: compilation, buffer filling."""
+    """First steps, left out of every average: compilation, buffer filling."""
     loop: Literal["custom", "in_graph", "keras_fit"] = "custom"
     """Who calls the steps: a Python loop, one by one; a loop inside a `tf.function`; or Keras' `Model.fit`."""
     steps_per_call: int = Field(1, ge=1, le=100_000)
@@ -23,15 +23,15 @@ class TrainingOptions(Options):
     calibrate: bool = True
     """Before the steps, time the step on a held batch (G) and the pipeline alone (D)."""
     page_cache: Literal["warm", "cold"] = "warm"
-    """`cold`: the data files are dropped from the system's page cache before they are read; `warm`: read as they lie."""
+    """`cold`: the data files are dropped from the system's page cache before they are read; `warm`: read as they are."""
     checkpoint_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     """Steps between two checkpoints of the model, written while training stands still; None writes none."""
     evaluate_every: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     """Steps between two evaluations of the model, the warm-up counted too; None evaluates never."""
     evaluate_steps: int = Field(10, ge=1, le=100_000)
-    """Batches of an evaluation; each begins anew with the first of them."""
+    """Batches of an evaluation; each evaluation starts with the first of them."""
     evaluation: Literal["rebuild", "keep"] = "rebuild"
-    """After an evaluation the training pipeline is built anew, as train-and-evaluate loops do, or goes on."""
+    """After an evaluation the training pipeline is rebuilt, as train-and-evaluate loops do, or continues."""
     held_out_files: int = Field(0, ge=0, le=10_000)
     """Files, the last ones, that only evaluations read; with 0 they read those that train."""
     keep_outputs_of_step: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
@@ -43,7 +43,7 @@ class TrainingOptions(Options):
     accumulate: int = Field(1, ge=1, le=64)
     """Micro-batches that each batch is cut into: gradients add up, weights change once; of the images workload."""
     replicas: int = Field(1, ge=1, le=64)
-    """Devices that share each batch (MirroredStrategy); a machine that has fewer is divided into so many logical ones."""
+    """Devices that share each batch (MirroredStrategy); a machine with fewer is divided into logical ones."""
     learning_rate: float = Field(0.05, gt=0, le=100)
     seed: int = Field(0, ge=0, le=2**31 - 1)
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)

@@ -1,4 +1,4 @@
-"""Everything that a search for a better pipeline is told: where it starts, what it may spend, what it must respect."""
+"""The options of a search for a better pipeline: where it starts, what it may spend, what it must respect."""
 
 from typing import Any, ClassVar, Literal
 

@@ -29,9 +29,9 @@ class AudioWorkload(Workload):
 
     kind: Literal["audio"] = "audio"
     data: Literal["tones", "folder"] = "tones"
-    """``tones``: a tone in noise whose pitch tells the class; ``folder``: your own WAV files."""
+    """``tones``: a tone in noise whose pitch encodes the class; ``folder``: your own WAV files."""
     folder: str | None = Field(None, max_length=4096)
-    """For ``data = folder``: where the subfolders lie, each with the WAV files of one class."""
+    """For ``data = folder``: the folder of the subfolders, each with the WAV files of one class."""
     clips_per_class: FileSizes = (40,) * 8
     """Clips of each class, written 100,200 or 8x40; `read` visits the classes as it would visit files."""
     shortest_s: float = Field(5.0, gt=0, le=3600)
@@ -77,7 +77,7 @@ class AudioWorkload(Workload):
             if stage is not None and frames[number] == frames[number - 1]:
                 raise ValueError(
                     f"the boundaries {stage.boundaries_s[number - 1]:g} and {stage.boundaries_s[number]:g} s lie in one "
-                    f"frame ({self.frame_samples} samples); put them further apart, or make frames shorter"
+                    f"frame ({self.frame_samples} samples); set them further apart, or make frames shorter"
                 )
 
     @model_validator(mode="after")

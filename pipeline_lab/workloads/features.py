@@ -1,6 +1,6 @@
 """Captions of images, and the vector of each image: stored with every caption, or once in a table.
 
-The tables lie beside the files: ``vectors.npy``, or ``vectors-00000-of-00004.npy`` and so on, rows by image.
+The tables are next to the files: ``vectors.npy``, or ``vectors-00000-of-00004.npy`` and so on, rows by image.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class FeaturesWorkload(Workload):
     kind: Literal["features"] = "features"
     examples_per_file: FileSizes = (1000,) * 4
     captions_per_image: int = Field(20, ge=1, le=10_000)
-    """Captions that share one image, and so one vector; they lie far apart in the data."""
+    """Captions that share one image, and so one vector; they are far apart in the data."""
     vector_size: int = Field(4096, ge=1, le=1_000_000)
     """Numbers in an image's vector, four bytes each."""
     layout: Literal["replicated", "lookup", "constant", "variable", "sharded"] = "lookup"
@@ -205,7 +205,7 @@ def parse(records: tf.Tensor) -> dict[str, tf.Tensor]:
 
 _MAPPED = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Map the table that lies beside the files into memory; Python reads the rows that are asked for from disk."""
+    """Map the table next to the files into memory; Python reads the requested rows from disk."""
     table = np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy"), mmap_mode="r")
 
     def read_rows(image: np.ndarray) -> np.ndarray:
@@ -220,7 +220,7 @@ def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, t
 
 _CONSTANT = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Open the table that lies beside the files; it becomes a constant in the graph of the pipeline."""
+    """Open the table next to the files; it becomes a constant in the graph of the pipeline."""
     table = np.load(os.path.join(os.path.dirname(files[0]), "vectors.npy"), mmap_mode="r")
 
     def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -239,7 +239,7 @@ def load_table(path: str) -> tf.Variable:
 
 _VARIABLE = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Look up in the table that lies beside the files."""
+    """Look up in the table next to the files."""
     table = load_table(os.path.join(os.path.dirname(files[0]), "vectors.npy"))
 
     def look_up(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -250,7 +250,7 @@ def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, t
 
 _SHARDED = '''
 def look_up_in(files: list[str]) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Look up in the parts of the table that lie beside the files; the rows go on from part to part."""
+    """Look up in the parts of the table next to the files; rows continue from part to part."""
     names = sorted(tf.io.gfile.glob(os.path.join(os.path.dirname(files[0]), "vectors-*.npy")))
     parts = [load_table(name) for name in names]
 

@@ -84,7 +84,7 @@ class GeneratorWorkload(Workload):
             if stage.is_part:
                 raise ValueError(
                     f"{stage.stage} before batch would count what a generator yields at once, {self.examples_at_once} "
-                    "examples; put it behind batch"
+                    "examples; put it after batch"
                 )
 
     @property
@@ -208,7 +208,7 @@ def generate(generator: int = 0) -> Iterator[dict[str, Any]]:
 
 _PROCESSES = '''
 def prepare_process() -> None:
-    """Let a process of the pool end when it is told to, whatever its parent does then, and when its parent is killed."""
+    """End a process of the pool on SIGTERM, and when its parent is killed."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def watch(parent: int) -> None:

@@ -42,7 +42,7 @@ class ImagesWorkload(Workload):
     pattern: str | None = Field(None, max_length=4096)
     """For ``data = files``: a glob of TFRecord files that hold `image` (encoded) and `label` (int64)."""
     folder: str | None = Field(None, max_length=4096)
-    """For ``data = folder``: where the subfolders lie."""
+    """For ``data = folder``: the folder of the subfolders."""
     image_feature: str = Field("image", min_length=1, max_length=200)
     label_feature: str = Field("label", min_length=1, max_length=200)
     classes: int = Field(10, ge=2, le=100_000)

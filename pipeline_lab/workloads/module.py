@@ -25,7 +25,7 @@ def parse_arguments(value: Any) -> Any:
     for match in _PART.finditer(value):
         name, text = match["name"].strip(), match["text"]
         if text is None and name:
-            raise ValueError(f"{name[:80]!r} is no argument; write name=value, such as batch=64, shuffle=false")
+            raise ValueError(f"{name[:80]!r} is not an argument; write name=value, such as batch=64, shuffle=false")
         if not name:
             continue
         text = text.strip()
@@ -39,7 +39,7 @@ def parse_arguments(value: Any) -> Any:
 def _checked(value: Any) -> Any:
     for name, argument in value.items() if isinstance(value, dict) else ():
         if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"{str(name)[:80]!r} is no name of an argument")
+            raise ValueError(f"{str(name)[:80]!r} is not a valid argument name")
         if argument is not None and not isinstance(argument, bool | int | float | str):
             raise ValueError(f"{name} should be a number, a text, true, false or null")
     return value
@@ -119,7 +119,7 @@ class ModuleWorkload(Workload):
         return self.target.partition(":")[2]
 
 
-_DOCSTRING = '"""Build the dataset anew; which files it reads, and where it caches, is its own affair."""'
+_DOCSTRING = '"""Build the dataset; it decides itself which files it reads and where it caches."""'
 
 
 def _literal(value: object) -> str:

@@ -66,7 +66,9 @@ def format_features(features: Iterable[RecordFeature]) -> str:
 def _parse(part: str) -> RecordFeature:
     match = _FEATURE.fullmatch(part)
     if not match:
-        raise ValueError(f"{part!r} is no feature; write them like label:int64, vector:float32[128], tokens:int64[*]")
+        raise ValueError(
+            f"{part!r} is not a feature; write them like label:int64, vector:float32[128], tokens:int64[*]"
+        )
     kind: Kind = "int64" if match["kind"] == "int64" else "float32" if match["kind"] == "float32" else "bytes"
     length = None if match["length"] == "*" else int(match["length"] or 1)
     return RecordFeature(match["name"].strip(), kind, length)
@@ -82,7 +84,7 @@ class RecordsWorkload(Workload):
     """What each record holds, such as label:int64, vector:float32[128], tokens:int64[*], image:bytes; features that are
     not named are not parsed."""
     label: str | None = Field(None, max_length=200)
-    """The feature, one int64, that the step learns to tell; without one it learns to copy its input."""
+    """The feature, one int64, that the step learns to predict; without one it learns to copy its input."""
     classes: int = Field(10, ge=2, le=100_000)
     """More than the largest label."""
 
@@ -121,7 +123,7 @@ class RecordsWorkload(Workload):
         if self.label is None:
             return
         if self.label not in features:
-            raise ValueError(f"label is {self.label!r}, which is none of the features: {', '.join(features)}")
+            raise ValueError(f"label is {self.label!r}, which is not one of the features: {', '.join(features)}")
         if features[self.label] != RecordFeature(self.label, "int64", 1):
             raise ValueError(
                 f"a label is one int64 per record, and {features[self.label]} is not; choose another, or none"
@@ -178,7 +180,7 @@ def _parse_function(workload: RecordsWorkload, *, is_vectorised: bool, has_probe
     return "\n".join(
         [
             f"def parse({argument}) -> dict[str, object]:",
-            f'{INDENT}"""Take {"a batch of Examples" if is_vectorised else "an Example"} apart."""',
+            f'{INDENT}"""Parse {"a batch of Examples" if is_vectorised else "an Example"}."""',
             f"{INDENT}features = tf.io.{function}({given}, FEATURES)",
             f"{INDENT}return {{{', '.join(wanted(fields))}}}",
         ]

@@ -28,7 +28,7 @@ class SyntheticWorkload(Workload):
     jitter_percent: float = Field(0.0, ge=0, le=100)
     """How far a record's time in the `map` stage may be off either way, percent."""
     tail_every: int = Field(0, ge=0, le=1_000_000)
-    """One record in so many takes `tail_ms` in the `map` stage; 0 for none."""
+    """Every n-th record takes `tail_ms` in the `map` stage; 0 for none."""
     tail_ms: float = Field(20.0, ge=0, le=60_000)
     """Time of the `map` stage for each of those records, ms."""
     varied_lengths: bool = False
@@ -90,7 +90,7 @@ class SyntheticWorkload(Workload):
         return self.read_ms if stage == "read" else 0.0
 
     def order_ms(self, stage: str, examples: float, held_examples: float) -> float:
-        """One slow record in ``tail_every`` keeps the others waiting until it is done, unless that many may wait beside it."""
+        """One slow record in ``tail_every`` keeps the others waiting until it is done, unless that many may wait for it."""
         if stage != "map" or not self.tail_every:
             return 0.0
         return examples / self.tail_every * self.tail_ms * min(1.0, self.tail_every / held_examples)
@@ -119,14 +119,14 @@ _IMPORT_SLEEP = "from tensorflow.python.data.experimental.ops.testing import sle
 
 _UNPACK = '''
 def unpack(record: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Take a record, or a batch of them, apart: its first eight bytes are its id."""
+    """Unpack a record, or a batch of them: its first eight bytes are its id."""
     payload = tf.ensure_shape(tf.io.decode_raw(record, tf.uint8), [*record.shape, ELEMENT_BYTES])
     return {"payload": payload, "id": tf.bitcast(payload[..., :8], tf.int64)}
 '''
 
 _UNPACK_VARIED = '''
 def unpack(record: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Take a record apart: its first eight bytes are its id, and its length is its own."""
+    """Unpack a record: its first eight bytes are its id; lengths differ."""
     payload = tf.io.decode_raw(record, tf.uint8)
     return {"payload": payload, "id": tf.bitcast(tf.ensure_shape(payload[:8], [8]), tf.int64)}
 '''

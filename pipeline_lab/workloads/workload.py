@@ -69,7 +69,7 @@ class Workload(Options):
     sorts_by_length: ClassVar[bool] = False
     """Its examples have a length that `bucket_by_sequence_length` can sort by."""
     parses_batches: ClassVar[bool] = False
-    """Its records are best parsed in whole batches, so forms put its own stages behind `batch`."""
+    """Its records are best parsed in whole batches, so forms put its own stages after `batch`."""
     finds_features: ClassVar[bool] = False
     """What its records hold can be read from the files; forms offer to."""
 
@@ -86,7 +86,7 @@ class Workload(Options):
         """Write the whole module where the user's code builds the dataset; None where stages do.
 
         Args:
-            ending: Lines for what the pipeline sets beside its stages.
+            ending: Lines for what the pipeline sets besides its stages.
         """
         return None
 
@@ -122,7 +122,7 @@ class Workload(Options):
 
     @property
     def has_names(self) -> bool:
-        """Say whether each example carries a name beside its id."""
+        """Say whether each example carries a name besides its id."""
         return False
 
     @property
@@ -165,7 +165,7 @@ class Workload(Options):
         Args:
             stage: Whose calls run at the same time.
             examples: To be handed on.
-            held_examples: That may wait beside a slow one.
+            held_examples: That may wait while a slow one is processed.
         """
         return 0.0
 

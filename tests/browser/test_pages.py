@@ -100,7 +100,7 @@ def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recor
     for link, words in {
         "/run?run=nosuch": "There is no run",
         "/compare?runs=nosuch,other": "There is no run",
-        "/new?from=preset:nosuch": "There is no preset",
+        "/new?from=preset:nosuch": "is not a preset",
         "/race?arms=preset:nosuch": "The link names what is not here: preset:nosuch.",
         "/tune?start=nosuch": "The link names what is not here: nosuch.",
         f"/run?run={recorded.done.id}&section=nosuch&view=1-x&pick=gap@y": recorded.done.id,

@@ -30,7 +30,7 @@ def audio(*stages: dict[str, Any], **workload: Any) -> dict[str, Any]:
         (audio(READ, PARSE, {**BUCKETS, "batch_sizes": "32,16"}), "4 boundaries make 5 buckets, but batch_sizes has 2"),
         (
             audio(READ, PARSE, {**BUCKETS, "boundaries_s": "ten"}),
-            "'ten' is no list of numbers; write them like 10,20,40",
+            "'ten' is not a list of numbers; write them like 10,20,40",
         ),
         (
             audio(READ, PARSE, {**BUCKETS, "boundaries_s": "10,10.01,20,40"}),

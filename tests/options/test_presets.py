@@ -35,6 +35,6 @@ def test_every_preset_has_a_question_of_one_line() -> None:
 
 @pytest.mark.parametrize(("name", "meant"), [("basline", " Did you mean baseline?"), ("zzz", "")])
 def test_an_unknown_preset_is_answered_with_the_closest_one(name: str, meant: str) -> None:
-    sentence = f"There is no preset '{name}'; `pipeline-lab presets` lists those that there are.{meant}"
+    sentence = f"'{name}' is not a preset; `pipeline-lab presets` lists them.{meant}"
     with pytest.raises(OptionsError, match=f"^{re.escape(sentence)}$"):
         find_preset(name)

@@ -120,7 +120,7 @@ def test_the_document_names_its_schema() -> None:
         (varied(READ, BATCH), "batch stacks examples of one length, and those of the synthetic workload differ"),
         (
             varied(READ, RAGGED, {"stage": "map"}),
-            "records of different lengths are taken apart one by one; put map before",
+            "records of different lengths are parsed one by one; put map before",
         ),
         (varied(READ, RAGGED, {"stage": "rebatch"}), "use unbatch and batch, not rebatch"),
         (varied(READ, {**RAGGED, "num_parallel_calls": 2}), "mode = ragged_batch has no num_parallel_calls"),

@@ -151,7 +151,7 @@ def test_an_argument_is_written_so_that_it_is_read_as_the_same(value: object) ->
     [
         ({"path": ("/a,b",)}, "path cannot be '/a,b'"),
         ({"path": ("/a,b=3",)}, "in double quotes"),
-        ({"two words": ("1",)}, "is no name of an argument"),
+        ({"two words": ("1",)}, "is not a valid argument name"),
         ({"path": ("[1]",)}, "should be a number"),
     ],
 )

@@ -179,7 +179,7 @@ def test_a_run_can_be_the_start_of_another(open_page, run_store):
 def test_a_start_that_does_not_exist_is_one_sentence(open_page, start):
     app = open_page("new_run", **start)
     assert not app.exception
-    assert "There is no preset" in app.error[0].value
+    assert "is not a preset" in app.error[0].value
 
 
 def test_a_link_may_name_its_preset_in_short(open_page):

@@ -40,12 +40,12 @@ def test_features_that_are_written_come_back(features: list[RecordFeature]) -> N
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        (records(PARSE, BATCH, features="label"), "'label' is no feature; write them like label:int64"),
-        (records(PARSE, BATCH, features="a:int32"), "'a:int32' is no feature"),
+        (records(PARSE, BATCH, features="label"), "'label' is not a feature; write them like label:int64"),
+        (records(PARSE, BATCH, features="a:int32"), "'a:int32' is not a feature"),
         (records(PARSE, BATCH, features="a:int64, a:bytes"), "the feature 'a' is there twice"),
         (records(PARSE, BATCH, features=""), "features is empty; read them from the files"),
         (records(PARSE, BATCH, pattern=""), "pattern is empty; give the path of your files"),
-        (records(BATCH, PARSE, label="class"), "label is 'class', which is none of the features: label, tokens"),
+        (records(BATCH, PARSE, label="class"), "label is 'class', which is not one of the features: label, tokens"),
         (records(BATCH, PARSE, label="tokens"), r"a label is one int64 per record, and tokens:int64\[\*\] is not"),
         (records(BATCH, PARSE, label="label", features="label:int64"), "there is nothing but the label to train on"),
         (records(PARSE, BATCH), "set mode = padded_batch or ragged_batch"),

@@ -47,7 +47,7 @@ def check_wav(path: Path, rate_hz: int | None = None) -> None:
             left_bytes = path.stat().st_size - raw.tell()
     except (wave.Error, EOFError) as error:
         why = str(error) or "it ends inside its header"
-        raise DataError(f"{path} is no WAV file that can be read ({why}); write it again as 16-bit PCM.") from None
+        raise DataError(f"{path} is not a readable WAV file ({why}); write it again as 16-bit PCM.") from None
     except OSError as error:
         raise DataError(f"Cannot read the data file {path}: {error.strerror}.") from None
     if parameters.sampwidth != SAMPLE_BYTES:
@@ -68,7 +68,7 @@ def check_wav(path: Path, rate_hz: int | None = None) -> None:
 
 
 LOWEST_PITCH, HIGHEST_PITCH = 0.05, 0.45
-"""Of the classes' tones, in cycles per sample; from half a cycle on they could not be told apart."""
+"""Of the classes' tones, in cycles per sample; from half a cycle on they could not be distinguished."""
 TONE, NOISE = 4000, 4000
 """Amplitude of the tone and standard deviation of the noise, of 32,767."""
 HEADER_BYTES = 44

@@ -25,7 +25,7 @@ from pipeline_lab.worker.workloads.data_files import Recipe, cached_files
 from pipeline_lab.workloads.workload import Workload
 
 SEARCH_S = 60.0
-"""The search for the record behind an error ends after this time; then TensorFlow's own words have to do."""
+"""The search for the record behind an error ends after this time; then TensorFlow's own message is shown."""
 MOMENTUM = 0.9
 
 WorkloadT = TypeVar("WorkloadT", bound=Workload)
@@ -57,7 +57,7 @@ class DataAndStep(Generic[WorkloadT]):
         raise NotImplementedError
 
     def find_tables(self, folder: Path) -> list[DataFile]:
-        """Return the tables that lie beside the files."""
+        """Return the tables next to the files."""
         del folder
         return []
 
@@ -88,7 +88,7 @@ def count_views(files: Sequence[DataFile], views: int) -> list[DataFile]:
 
 
 def find_tables(workload: Workload, files: Sequence[DataFile]) -> list[DataFile]:
-    """Return the tables that lie beside the files."""
+    """Return the tables next to the files."""
     return data_and_step_of(workload).find_tables(Path(files[0].path).parent) if files else []
 
 
@@ -100,7 +100,7 @@ def make_trainer(
     Args:
         options: Of the run.
         is_gpu: It trains on a GPU.
-        tables: What lies beside its files.
+        tables: The tables next to its files.
         pipeline: Of a module of the user's, which brings its own step.
     """
     half = data_and_step_of(options.workload)

@@ -75,7 +75,7 @@ class Recipe:
 
 
 def data_folder() -> Path:
-    """Return where made data lies: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
+    """Return the folder of generated data: ``PIPELINE_LAB_CACHE``, or the user's cache folder."""
     named = os.environ.get("PIPELINE_LAB_CACHE")
     return (Path(named) if named else platformdirs.user_cache_path("pipeline-lab")) / "data"
 
@@ -164,7 +164,7 @@ def find_class_folders(folder: str, endings: Sequence[str], classes: int, stop: 
     Args:
         folder: Where they lie.
         endings: Of the names of the files that count, such as ``.wav``.
-        classes: How many classes the network tells apart.
+        classes: How many classes the network distinguishes.
         stop: Looked at between subfolders.
 
     Raises:

@@ -63,7 +63,7 @@ def features_recipe(workload: FeaturesWorkload) -> Recipe:
 
 
 def table_names(workload: FeaturesWorkload) -> tuple[str, ...]:
-    """Return the names of the tables that lie beside the files."""
+    """Return the names of the tables next to the files."""
     if workload.layout == "replicated":
         return ()
     if workload.layout != "sharded":
@@ -76,7 +76,7 @@ def table_paths(workload: FeaturesWorkload, folder: Path) -> list[Path]:
 
 
 def find_tables(workload: FeaturesWorkload, folder: Path) -> list[DataFile]:
-    """Return the tables beside the files, their rows as records."""
+    """Return the tables next to the files, their rows as records."""
     pairs = zip(table_paths(workload, folder), _rows_of_tables(workload), strict=True)
     return [DataFile(str(path), len(images), path.stat().st_size) for path, images in pairs]
 
@@ -106,7 +106,7 @@ def _write_table(path: Path, images: range, size: int, stop: StopRequest) -> Non
 
 
 def _example(workload: FeaturesWorkload, caption: int, identity: int) -> bytes:
-    """Write one caption; its image follows from its number, so that captions of one image lie far apart."""
+    """Write one caption; its image follows from its number, so that captions of one image are far apart."""
     image = caption % workload.images
     rng = np.random.default_rng([_CAPTION, caption])
     fits = bool(rng.integers(2)) or workload.images == 1

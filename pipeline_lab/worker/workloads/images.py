@@ -248,10 +248,10 @@ class ImageTrainer(PlacedTrainer):
         loss, accuracy, gradients = tf.zeros([]), tf.zeros([]), [tf.zeros([]) for _ in weights]
         logits = []
         for part in range(many):
-            first, behind = part * examples // many, (part + 1) * examples // many
-            share = tf.cast(behind - first, tf.float32) / tf.cast(examples, tf.float32)
+            first, end = part * examples // many, (part + 1) * examples // many
+            share = tf.cast(end - first, tf.float32) / tf.cast(examples, tf.float32)
             with tf.control_dependencies([loss, *gradients]):  # one after another: memory for one at a time
-                some_images, some_labels = images[first:behind], labels[first:behind]
+                some_images, some_labels = images[first:end], labels[first:end]
             with tf.GradientTape() as tape:
                 part_loss, part_accuracy, part_logits = self._look_at(some_images, some_labels, training=True)
                 scaled_loss = self._optimizer.scale_loss(part_loss * share / self._placement.replicas)

@@ -50,7 +50,7 @@ class UserTrainer(OneDeviceTrainer):
         """Read loss and accuracy out of what the step returned.
 
         Raises:
-            UserCodeError: They are no numbers.
+            UserCodeError: They are not numbers.
         """
         self._first_batch.came()
         if isinstance(result, Mapping):

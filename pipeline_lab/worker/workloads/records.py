@@ -1,6 +1,6 @@
 """Data and step of the records workload: a small network on whatever numbers the records hold.
 
-With a label it learns to tell it; without one it learns to copy its input through a narrow layer. Numbers can be of
+With a label it learns to predict it; without one it learns to copy its input through a narrow layer. Numbers can be of
 any size, so their signed logarithm is taken; of strings, their length. A feature of many values, or of a number of
 values that differs, enters by its mean.
 """

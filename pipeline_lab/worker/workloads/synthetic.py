@@ -46,7 +46,7 @@ def synthetic_recipe(workload: SyntheticWorkload) -> Recipe:
 
 
 def _filler_lengths(workload: SyntheticWorkload, file_index: int, count: int) -> list[int]:
-    """Return the bytes behind each record's id: all alike, or from half of them to all."""
+    """Return the bytes after each record's id: always the same, or from half of them to all."""
     longest = workload.element_bytes - ID_BYTES
     if not workload.varied_lengths:
         return [longest] * count
@@ -67,7 +67,7 @@ class StepTimes:
     Attributes:
         compute_ms: Time that its computation takes.
         spins: The computation keeps a core busy (on a GPU it works in any case).
-        tiny_ops: Operations on single numbers that it calls from Python besides.
+        tiny_ops: Operations on single numbers that it also calls from Python.
         weights_mb: Size of the weights.
     """
 

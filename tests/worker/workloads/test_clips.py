@@ -51,10 +51,10 @@ def test_a_clip_that_cannot_be_decoded_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a.wav was cut short: its header promises 1 s, but it ends after 0.25 s"):
         check_wav(path)
     path.write_bytes(whole[:20])
-    with pytest.raises(DataError, match=r"a.wav is no WAV file that can be read"):
+    with pytest.raises(DataError, match=r"a.wav is not a readable WAV file"):
         check_wav(path)
     path.write_bytes(b"no sound")
-    with pytest.raises(DataError, match=r"a.wav is no WAV file that can be read"):
+    with pytest.raises(DataError, match=r"a.wav is not a readable WAV file"):
         check_wav(path)
     write_wav(path, SILENCE[:0], 1000)
     with pytest.raises(DataError, match=r"a.wav holds no samples; record it again, or leave it out"):
@@ -78,7 +78,7 @@ def test_another_rate_than_the_options_name_is_told(clips: Path) -> None:
 def test_the_damaged_clip_of_a_class_is_found(clips: Path) -> None:
     (clips / "dog" / "a.wav").write_bytes(b"RIFF")
     assert find_damaged_clip(clips / "cat") is None
-    assert "dog/a.wav is no WAV file" in str(find_damaged_clip(clips / "dog"))
+    assert "dog/a.wav is not a readable WAV file" in str(find_damaged_clip(clips / "dog"))
 
 
 def test_subfolders_are_classes_in_the_order_of_their_names(clips: Path) -> None:
