@@ -1,7 +1,6 @@
 """From results to the verdict: what holds the job back, how sure that is, the sentence and its evidence.
 
 The rules look at measured times only, never at options or preset names.
-
 """
 
 import numpy as np
