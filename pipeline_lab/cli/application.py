@@ -34,7 +34,7 @@ COMMANDS = (
 
 
 class OneSentence(TyperGroup):
-    """Commands whose errors are told in one sentence."""
+    """Commands whose errors become one sentence."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -57,7 +57,7 @@ def _print_version(wanted: bool) -> None:
 
 def _options_of_all(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Why is the accelerator waiting for its input, what should change, and did the change work?"""

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what the words on the command line stand for."""
+"""Options that several commands share, and the run options that they stand for."""
 
 import contextlib
 from pathlib import Path
@@ -32,7 +32,7 @@ WorkloadOption = Annotated[
     typer.Option(
         "--workload",
         metavar="MODULE:FUNCTION",
-        help="A function of yours that makes dataset and step; presets are then its own.",
+        help="A function that returns a dataset, or a class with its own step; presets are then its own.",
         show_default=False,
     ),
 ]
@@ -48,7 +48,7 @@ SetOption = Annotated[
 
 
 def choose_options(preset: str | None, file: Path | None, workload: str | None, store: Path | None) -> "RunOptions":
-    """Return the options of a preset, of a JSON file or a run, or of a workload of the user's own, whose presets are its own.
+    """Return the options of a preset, a JSON file, a run, or a custom workload, which has its own presets.
 
     Presets are the bundled ones and those of the store.
 
@@ -70,12 +70,12 @@ def choose_options(preset: str | None, file: Path | None, workload: str | None, 
     if file is not None:
         return _options_of(file, store)
     raise OptionsError(
-        "Say what to run: --preset NAME (`pipeline-lab presets` lists them), --options FILE or --workload MODULE:FUNCTION."
+        "Specify what to run: --preset NAME (`pipeline-lab presets` lists them), --options FILE or --workload MODULE:FUNCTION."
     )
 
 
 def _options_of(source: Path, store: Path | None) -> "RunOptions":
-    """Return the options that a JSON file holds, or that a run was told.
+    """Return the options in a JSON file or of a run.
 
     Raises:
         OptionsError: It is neither, or its options are not valid.
@@ -85,13 +85,13 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
     from pipeline_lab.options.run_options import read_options_file
     from pipeline_lab.runs.store import RunFolder, find_path
 
-    with contextlib.suppress(TraceReadError):  # no run of that name: then it is to be a file
+    with contextlib.suppress(TraceReadError):  # no such run, so it must be a file
         found = find_path(source, store)
         if found.is_dir():
-            told = options_of(RunFolder(found))
-            if isinstance(told, Unavailable):
-                raise OptionsError(told.reason)
-            return told
+            recorded = options_of(RunFolder(found))
+            if isinstance(recorded, Unavailable):
+                raise OptionsError(recorded.reason)
+            return recorded
     return read_options_file(source)
 
 
@@ -113,7 +113,7 @@ def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOpt
 
 
 def limit_length(options: "RunOptions", steps: int | None, seconds: float | None) -> "RunOptions":
-    """Return options that train for so many steps or seconds; unchanged if neither is given.
+    """Return options that train for that many steps or seconds; unchanged if neither is given.
 
     Raises:
         OptionsError: Both are given, or the number is out of range.

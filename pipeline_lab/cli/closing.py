@@ -1,7 +1,7 @@
-"""What a recording ends with: where the run is, the commands that come next, and the verdict in one sentence.
+"""The last output of a recording: where the run is, which commands come next, and the verdict in one sentence.
 
-``python -m pipeline_lab.cli.closing RUN_FOLDER`` says it on standard error. ``watch`` starts it when the script is over:
-a process of its own, so that nothing is loaded into the script's.
+``python -m pipeline_lab.cli.closing RUN_FOLDER`` prints it to standard error. ``watch`` starts it when the script has ended,
+as a separate process, so that nothing is loaded into the script's.
 """
 
 import shlex
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def close(folder: RunFolder) -> None:
-    """Say what to do with a run that has just been recorded, and what was found in it; that comes last, as it takes longest."""
+    """Say what to do with a new run, and then what was found in it, because that takes longest."""
     reason = read_record(folder).status.reason
     if reason:
         say("{}", reason)
@@ -38,8 +38,8 @@ def tell_next(folder: RunFolder) -> None:
     store = folder.path.parent
     elsewhere = "" if store == open_store().root else f" --store {shlex.quote(str(store))}"
     say("Run {} is in {}. Next:", folder.id, str(store))
-    say("  all numbers, and what to try: [bold]{}[/]", f"pipeline-lab analyze {shlex.quote(str(folder.path))}")
-    say("  its charts (at /run?run={}): [bold]{}[/]", folder.id, f"pipeline-lab app{elsewhere}")
+    say("  numbers and suggestions: [bold]{}[/]", f"pipeline-lab analyze {shlex.quote(str(folder.path))}")
+    say("  charts (at /run?run={}): [bold]{}[/]", folder.id, f"pipeline-lab app{elsewhere}")
 
 
 def _judge(folder: RunFolder) -> "Verdict":
@@ -49,7 +49,7 @@ def _judge(folder: RunFolder) -> "Verdict":
 
 
 def main() -> None:
-    """Close the run whose folder the command line names; that it is gone is one sentence."""
+    """Report on the run whose folder the command line names, or say that it no longer exists."""
     try:
         close(RunFolder(Path(sys.argv[1])))
     except PipelineLabError as error:

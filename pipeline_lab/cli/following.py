@@ -1,4 +1,4 @@
-"""Stay with a run, a race or a search to its end, show how far it is, and hand a request to stop on to it."""
+"""Follow a run, a race or a search to its end: show progress, and pass on requests to stop."""
 
 import contextlib
 import signal
@@ -39,13 +39,13 @@ class StopRequests:
 
     def add(self, _number: int, _frame: FrameType | None) -> None:
         self.count += 1
-        if self.count > 1:  # the run ends without us
+        if self.count > 1:  # the run ends without this process
             raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[StopRequests]:
-    """Count Ctrl-C and its like instead of dying from it: the run is told to stop, and we stay to its end."""
+    """Count Ctrl-C and similar signals instead of exiting: the run is asked to stop, and is followed to its end."""
     requests = StopRequests()
     before = {number: signal.signal(number, requests.add) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -59,15 +59,15 @@ def follow_run(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     """Show a run's progress to its end; the first request to stop cancels it."""
     from pipeline_lab.runs.launch.launcher import cancel, follow
 
-    told = False
+    is_cancelling = False
     with RunProgress(messages()) as progress:
         progress.note(f"Run {folder.id}")
         for update in follow(folder):
             progress.show(update)
-            if requests.count and not told:
+            if requests.count and not is_cancelling:
                 cancel(folder)
-                progress.note("Cancelling; what was recorded is kept.")
-                told = True
+                progress.note("Canceling; what was recorded is kept.")
+                is_cancelling = True
     return update.record
 
 
@@ -103,12 +103,12 @@ class RunProgress:
         """Show what is new."""
         if update.record.status.state is RunState.QUEUED and update.runs_before:
             others = "one other run" if update.runs_before == 1 else f"{update.runs_before} other runs"
-            self._enter(f"queued behind {others}")
+            self._enter(f"queued after {others}")
         for event in update.events:
             self._show_event(event)
 
     def note(self, sentence: str) -> None:
-        """Write a sentence above the bar."""
+        """Print a sentence above the bar."""
         self._console.print(sentence, markup=False)
 
     def _show_event(self, event: Event) -> None:
@@ -165,7 +165,7 @@ def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
     from pipeline_lab.runs.launch.launcher import cancel
     from pipeline_lab.tuning.search_result import describe, read_tuning
 
-    console, told, shown = messages(), False, 0
+    console, is_cancelling, shown = messages(), False, 0
     console.print(f"Search {folder.id}", markup=False)
     with console.status("starting") as status:
         while True:
@@ -175,10 +175,10 @@ def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
             shown = max(shown, len(found.steps))
             if not found.state.is_live:
                 return found.record
-            if requests.count and not told:
+            if requests.count and not is_cancelling:
                 cancel(folder)
-                console.print("Cancelling; the best so far is kept.", markup=False)
-                told = True
+                console.print("Canceling; the best so far is kept.", markup=False)
+                is_cancelling = True
             status.update(_now(found))
             time.sleep(POLL_S)
 
@@ -186,5 +186,5 @@ def follow_tune(folder: "RunFolder", requests: StopRequests) -> "RunRecord":
 def _now(found: "Tuning") -> str:
     spent = sum(trial.seconds or 0.0 for trial in found.trials)
     running = [trial.run for trial in found.trials if trial.seconds is None]
-    what = f"measuring {running[-1]}" if running else "thinking"
+    what = f"measuring {running[-1]}" if running else "choosing"
     return f"{what} · {format_duration(spent * NS_PER_S)} of {format_duration(found.options.budget_s * NS_PER_S)} spent"

@@ -1,4 +1,4 @@
-"""Where the command line writes: results to standard output, everything else to standard error; and how a gate ends it."""
+"""Output of the command line: results to standard output, everything else to standard error; and a gate's exit code."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _WIDE = 160
 
 
 class _Trimmed(StringIO):
-    """Standard output without the blanks that fill lines up to the width of a screen."""
+    """Standard output without trailing spaces."""
 
     def write(self, text: str) -> int:
         sys.stdout.write(re.sub(r" +(?=\n)", "", text))
@@ -38,13 +38,13 @@ def messages() -> Console:
 
 
 def results() -> Console:
-    """Return the console for results that people read; what goes into a file or a pipe is not cut to 80 columns."""
+    """Return the console for results; output to a file or a pipe is not cut to 80 columns."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_WIDE, file=_Trimmed())
 
 
 def say(markup: str, *texts: str) -> None:
-    """Write a message; ``{}`` in the markup stands for a text that is printed as it is."""
+    """Write a message; ``{}`` in the markup stands for text that is printed literally."""
     messages().print(markup.format(*map(escape, texts)))
 
 
@@ -67,14 +67,14 @@ def show_report(result: object) -> None:
     from pipeline_lab.report.report_on import report_result
 
     content = report_result(result).content()
-    results().print(render_terminal(content), crop=False)  # a command goes on to its end
+    results().print(render_terminal(content), crop=False)  # keep commands on one line
 
 
 THRESHOLD_CROSSED, UNDECIDED = 3, 4
 
 
 def leave_through(gate: "Gate") -> NoReturn:
-    """Say the answer and end the command: 0 passed, 3 crossed, 4 undecided."""
+    """Print the answer and exit: 0 passed, 3 crossed, 4 undecided."""
     from pipeline_lab.statistics.outcome import GateAnswer
 
     codes = {GateAnswer.PASSED: 0, GateAnswer.CROSSED: THRESHOLD_CROSSED, GateAnswer.UNDECIDED: UNDECIDED}
@@ -83,14 +83,14 @@ def leave_through(gate: "Gate") -> NoReturn:
 
 
 def read_diagnosis(path: Path, spread: "Spread | None" = None) -> "Diagnosis":
-    """Return the diagnosis of a run or log: a saved one at once, without loading what reads traces.
+    """Return the diagnosis of a run or log; a saved one without loading what reads traces.
 
     Args:
         path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
         spread: Who reads the traces; None for this process.
 
     Raises:
-        TraceReadError: There is nothing that can be read as a trace, and no run either.
+        TraceReadError: There is neither a readable trace nor a run.
     """
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
 
@@ -102,7 +102,7 @@ def read_diagnosis(path: Path, spread: "Spread | None" = None) -> "Diagnosis":
 
 
 def reading(name: str) -> AbstractContextManager[Status]:
-    """Show that a log is being read, and why the first time on a machine takes some seconds longer."""
+    """Show that a log is being read, and that the first time on a machine takes some seconds longer."""
     from pipeline_lab.trace.compiled import is_compiled, leave_out_linear_algebra
 
     leave_out_linear_algebra()

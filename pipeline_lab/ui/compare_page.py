@@ -42,7 +42,7 @@ def show_choice(store: RunStore, folders: list[RunFolder]) -> None:
             None,
             format_func=labels.__getitem__,
             key=f"compare-baseline-{key}",
-            placeholder="the first of them",
+            placeholder="the first run",
         )
         if st.form_submit_button("Compare", type="primary", key="compare"):
             st.query_params[links.RUNS_PARAMETER] = ",".join(with_baseline(ids, baseline))
@@ -50,7 +50,7 @@ def show_choice(store: RunStore, folders: list[RunFolder]) -> None:
 
 
 def with_baseline(ids: list[str], baseline: str | None) -> list[str]:
-    """Return the ids with the baseline first."""
+    """Return the ids, the baseline first."""
     return ids if baseline is None else [baseline, *(each for each in ids if each != baseline)]
 
 
@@ -62,7 +62,7 @@ def offer_race(store: RunStore, folders: list[RunFolder]) -> None:
 
 
 def show_page() -> None:
-    st.title("What differs between runs?", anchor=False)
+    st.title("How do runs differ?", anchor=False)
     store = cache.store()
     folders = chosen(store)
     show_choice(store, folders)
@@ -72,10 +72,10 @@ def show_page() -> None:
         )
         st.stop()
 
-    unanalysed = reports.find_unanalysed(store, folders)
-    if unanalysed is not None:
-        st.caption(f"{escape(store.read(unanalysed.id).name)} is not analysed yet.")
-        if analyses.wait_for(unanalysed, is_sample=store.is_sample(unanalysed.id)) is not None:
+    unanalyzed = reports.find_unanalyzed(store, folders)
+    if unanalyzed is not None:
+        st.caption(f"{escape(store.read(unanalyzed.id).name)} is not analyzed yet.")
+        if analyses.wait_for(unanalyzed, is_sample=store.is_sample(unanalyzed.id)) is not None:
             st.rerun()
         st.stop()
 
@@ -92,5 +92,5 @@ def show_page() -> None:
     reports.show_exports([folder.id for folder in folders])
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

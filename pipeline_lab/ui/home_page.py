@@ -28,15 +28,15 @@ def show_run(store: RunStore, record: RunRecord) -> None:
 
 
 _WITHOUT_STEPS = {
-    RunKind.LOG: "Recorded elsewhere; open it to see what it says.",
+    RunKind.LOG: "Recorded elsewhere; open it for its verdict.",
     RunKind.RUN: "No measured steps yet.",
-    RunKind.RACE: "A race: its arms took turns.",
+    RunKind.RACE: "A race between pipelines.",
     RunKind.TUNE: "A search for a faster pipeline.",
 }
 
 
 def show_ways_in() -> None:
-    """Show where to go with a pipeline, a log or a training script of one's own."""
+    """Show where to start with a custom pipeline, a log or a training script."""
     with st.grid(3, min_column_width=300):
         with st.container(border=True, height="stretch"):
             st.markdown("**Assemble a pipeline**  \nStage by stage, with advice and a prediction before it runs.")
@@ -44,12 +44,12 @@ def show_ways_in() -> None:
             if st.button("New run", key="way-new"):
                 st.switch_page(links.NEW_RUN.path)
         with st.container(border=True, height="stretch"):
-            st.markdown("**Open a log**  \nA profile that any TensorFlow, Keras or JAX job recorded, as it is.")
+            st.markdown("**Open a log**  \nA profile of any TensorFlow, Keras or JAX job.")
             st.space("stretch")
             if st.button("Open a log", key="way-log"):
                 st.switch_page(links.UPLOAD.path)
         with st.container(border=True, height="stretch"):
-            st.markdown("**Watch your own training**  \nNo line of the script changes; its run appears here.")
+            st.markdown("**Watch your own training**  \nThe script stays unchanged; its run appears here.")
             st.space("stretch")
             st.code("pipeline-lab watch train.py", language="shell")
 
@@ -72,8 +72,8 @@ def show_preset(store: RunStore, preset: Preset) -> None:
 def show_page() -> None:
     st.title("Why is your accelerator waiting?", anchor=False)
     st.markdown(
-        "Pipeline Lab trains a small TensorFlow job with the input pipeline that you assemble, records it with the "
-        "profiler, and tells you **what the device waits for, what to change, and whether the change worked**."
+        "Pipeline Lab trains a small TensorFlow job with the input pipeline that you assemble, profiles it, and "
+        "tells you **what the device waits for, what to change, and whether the change worked**."
     )
 
     store = cache.store()
@@ -87,7 +87,7 @@ def show_page() -> None:
         if len(samples) > 1 and st.button("Compare the two", key="compare-samples"):
             links.open_comparison([record.id for record in samples])
 
-    st.header("Start with your own", anchor=False)
+    st.header("Analyze your own job", anchor=False)
     show_ways_in()
 
     recent = [record for record in runs if not store.is_sample(record.id)][:4]
@@ -105,5 +105,5 @@ def show_page() -> None:
                 show_preset(store, preset)
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

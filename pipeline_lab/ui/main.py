@@ -1,4 +1,4 @@
-"""The script that Streamlit runs: page settings, navigation, and the one edge where errors become sentences."""
+"""The script that Streamlit runs: page settings, navigation, and the one place where errors become sentences."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ except PipelineLabError as error:
     st.error(prose(sentence(str(error))))
     with st.container(horizontal=True):
         st.page_link(links.RUNS.path, label="All runs", icon=":material/list:")
-        st.page_link(links.HOME.path, label="First page", icon=":material/home:")
+        st.page_link(links.HOME.path, label="Home", icon=":material/home:")
 if problem := state.take_problem():
     st.error(prose(sentence(problem)))
 focus.keep_on_tab()

@@ -1,4 +1,4 @@
-"""Start a race: two or more option sets that take turns until it is known which is faster."""
+"""Start a race: two or more pipelines take turns until one is known to be faster."""
 
 from collections.abc import Sequence
 
@@ -32,13 +32,13 @@ def show_arms(store: RunStore) -> list[str]:
         format_func=lambda arm: offered.get(arm, arm),
         max_selections=MAX_ARMS,
         key=f"race-arms-{named[:300]}",
-        placeholder="presets, runs, or what New run shows",
-        help="Each takes its turn in one process. The others are compared with the first.",
+        placeholder="presets, runs, or the form of New run",
+        help="The others are compared with the first.",
     )
 
 
 def show_budget() -> Document:
-    """Show when the race may end and what matters, and return it as options hold it."""
+    """Show the race's limits and margins and return them as options."""
     values = edit_settings(RaceOptions, "race", _BUDGET, _FINE)
     return {"name": st.text_input("Name", "", max_chars=200, key="race.name", placeholder="the arms' names"), **values}
 
@@ -58,7 +58,7 @@ def read_race(store: RunStore, arms: Sequence[str], settings: Document) -> RaceO
 def show_page() -> None:
     st.title("Which pipeline is faster?", anchor=False)
     st.caption(
-        "Pipelines take turns in one process, in random order, until it is known which is faster or the budget is used up."
+        "Pipelines take turns in one process, in random order, until one is known to be faster or the budget is used up."
     )
     store = cache.store()
     arms = show_arms(store)
@@ -76,5 +76,5 @@ def show_page() -> None:
         links.open_run(launch(store, options).id)
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

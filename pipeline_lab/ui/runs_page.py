@@ -25,16 +25,20 @@ COLUMNS = pa.schema(
 
 COLUMN_CONFIG = {
     "Name": st.column_config.TextColumn(width="medium"),
-    "Step time": st.column_config.NumberColumn("Median step (ms)", format="%.2f", help="Warm-up left out."),
+    "Step time": st.column_config.NumberColumn("Median step (ms)", format="%.2f", help="Without warm-up."),
     "Input wait": st.column_config.ProgressColumn(
-        "Input wait (%)", min_value=0, max_value=100, format="%.1f %%", help="Share of the steps spent waiting."
+        "Input wait (%)",
+        min_value=0,
+        max_value=100,
+        format="%.1f %%",
+        help="Share of step time spent waiting for input.",
     ),
     "Created": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm"),
 }
 
 
 def find_runs(store: RunStore, words: str) -> list[RunRecord]:
-    """Return the runs of which every word occurs in the name, id, state, preset or tags; case does not matter."""
+    """Return the runs whose name, id, state, preset or tags contain every word, ignoring case."""
     wanted = words.lower().split()
     return [record for record in store.runs() if all(word in _searchable(record) for word in wanted)]
 
@@ -57,7 +61,7 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
 
 
 def preset_of(record: RunRecord) -> str:
-    """Return the name that the run's options carry, a preset's when it came from one; a race says that it is one."""
+    """Return the name of the run's options (a preset's, if it came from one), or its kind for a race or search."""
     return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", ""))
 
 
@@ -66,7 +70,7 @@ def _searchable(record: RunRecord) -> str:
 
 
 def show_page() -> None:
-    st.title("What has run so far?", anchor=False)
+    st.title("Which runs are there?", anchor=False)
     store = cache.store()
     words = st.text_input(
         "Search",
@@ -77,7 +81,7 @@ def show_page() -> None:
     )
     records = find_runs(store, words or "")
     if not records:
-        st.info("No run fits the search." if words else "There are no runs yet; launch one from the page New run.")
+        st.info("No run matches the search." if words else "There are no runs yet; launch one on the page New run.")
         st.stop()
     with st.spinner("Reading the numbers of the runs"):  # once for each run
         table = runs_table(store, records)
@@ -106,5 +110,5 @@ def show_page() -> None:
         )
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

@@ -28,12 +28,12 @@ def show_start(store: RunStore) -> str | None:
         places.index(named) if named in offered else None,
         format_func=lambda arm: offered.get(arm, arm),
         key=f"tune-start-{named[:300]}",
-        placeholder="a preset, a run, or what New run shows",
+        placeholder="a preset, a run, or the form of New run",
     )
 
 
 def show_limits() -> Document:
-    """Show what the search may spend and must respect, and return it as options hold it."""
+    """Show the search's budget and constraints and return them as options."""
     return edit_settings(TuneOptions, "tune", _MAIN, _FINE)
 
 
@@ -55,8 +55,7 @@ def read_tune(store: RunStore, start: str, settings: Document) -> TuneOptions:
 def show_page() -> None:
     st.title("Is there a faster pipeline?", anchor=False)
     st.caption(
-        "A profile tells what binds, a model proposes what else to try, and races decide. What the winner gains is measured "
-        "against the start."
+        "A profile shows the bottleneck, a model proposes changes, and races decide. The gain is measured against the start."
     )
     store = cache.store()
     start = show_start(store)
@@ -77,5 +76,5 @@ def show_page() -> None:
         links.open_run(launch_tune(store, options).id)
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

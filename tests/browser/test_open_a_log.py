@@ -50,8 +50,8 @@ def test_a_dropped_archive_is_opened_and_thrown_away(server, page, tmp_path):
     page.locator(".zone").dispatch_event("drop", {"dataTransfer": data})
     expect(page.get_by_role("heading", name="my log.zip", level=1)).to_be_visible()
     settle(page)
-    page.get_by_role("button", name="Throw away").click()
-    expect(page.get_by_role("heading", name="What does a log say?", level=1)).to_be_visible()
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_role("heading", name="What is in a log?", level=1)).to_be_visible()
     assert "my log.zip" not in runs(server)
 
 
@@ -76,10 +76,10 @@ def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_pat
     page.locator("input.files").set_input_files(log)
     expect(page.get_by_text("PyTorch")).to_be_visible()
     expect(page.get_by_text("Received")).to_have_count(0)
-    expect(page.get_by_role("heading", name="What does a log say?", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="What is in a log?", level=1)).to_be_visible()
     settle(page)
     shoot(page, shots, "open-bad.png")
-    page.get_by_role("button", name="Throw away").click()
+    page.get_by_role("button", name="Discard").click()
     expect(page.get_by_text("PyTorch")).to_have_count(0)
     assert log.name not in runs(server)
 
@@ -97,7 +97,7 @@ def test_a_cancelled_upload_leaves_nothing_and_the_next_one_opens(server, page, 
     wait_until(page, lambda: bytes_arrived(server) > 0)
     shoot(page, shots, "open-sending.png")
     page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("Cancelled; nothing was kept.")).to_be_visible()
+    expect(page.get_by_text("Canceled; nothing was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel")).to_be_hidden()
     wait_until(page, lambda: not list(server.store.arrivals.iterdir()))
     assert {run.id for run in server.store.runs()} == before
@@ -116,7 +116,7 @@ def test_cancelling_before_the_first_byte_leaves_nothing(server, page, tmp_path)
     page.get_by_role("button", name="Cancel").click()
     ((route, answer),) = held
     route.fulfill(response=answer)
-    expect(page.get_by_text("Cancelled; nothing was kept.")).to_be_visible()
+    expect(page.get_by_text("Canceled; nothing was saved.")).to_be_visible()
     wait_until(page, lambda: not list(server.store.arrivals.iterdir()))
 
 
@@ -138,8 +138,8 @@ def test_xprof_is_asked_on_request(server, page, tmp_path, shots):
     page.get_by_label("Or a path on this machine").fill(str(log))
     page.get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_role("heading", name="for-xprof.xplane.pb", level=1)).to_be_visible()
-    open_tab(page, "Beside XProf")
-    page.get_by_role("button", name="Ask XProf").click()
+    open_tab(page, "XProf")
+    page.get_by_role("button", name="Run XProf").click()
     expect(page.get_by_text("Why they differ")).to_be_visible()
     settle(page)
     shoot(page, shots, "beside-xprof.png")

@@ -14,7 +14,7 @@ SECTIONS = (
     "File sampling",
     "Memory",
     "Steps and loss",
-    "Beside XProf",
+    "XProf",
     "Options and source",
 )
 
@@ -25,10 +25,10 @@ def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, wi
     pages = {
         "home": ("/", "Why is your accelerator waiting?"),
         "new": ("/new?from=preset:optimised", "Which pipeline do you want to try?"),
-        "open": ("/open", "What does a log say?"),
-        "runs": ("/runs", "What has run so far?"),
+        "open": ("/open", "What is in a log?"),
+        "runs": ("/runs", "Which runs are there?"),
         "run": (f"/run?run={recorded.done.id}", "baseline"),
-        "help": ("/help", "What does it mean, and how is it set?"),
+        "help": ("/help", "What do the terms mean, and how is the app set up?"),
         "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
     }
     for name, (path, title) in pages.items():
@@ -101,8 +101,8 @@ def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recor
         "/run?run=nosuch": "There is no run",
         "/compare?runs=nosuch,other": "There is no run",
         "/new?from=preset:nosuch": "is not a preset",
-        "/race?arms=preset:nosuch": "The link names what is not here: preset:nosuch.",
-        "/tune?start=nosuch": "The link names what is not here: nosuch.",
+        "/race?arms=preset:nosuch": "The link names items that do not exist: preset:nosuch.",
+        "/tune?start=nosuch": "The link names items that do not exist: nosuch.",
         f"/run?run={recorded.done.id}&section=nosuch&view=1-x&pick=gap@y": recorded.done.id,
     }.items():
         visit(page, server.url + link)
@@ -111,7 +111,7 @@ def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recor
         expect(page.get_by_text("For a bug report")).to_have_count(0)
     visit(page, server.url + "/run?run=nosuch")
     page.get_by_role("link", name="All runs").click()
-    expect(page.get_by_role("heading", name="What has run so far?", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Which runs are there?", level=1)).to_be_visible()
 
 
 def test_back_and_forward_work(server, page):
@@ -122,7 +122,7 @@ def test_back_and_forward_work(server, page):
     settle(page)
     page.go_back()
     settle(page)
-    expect(page.get_by_role("heading", name="What has run so far?", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Which runs are there?", level=1)).to_be_visible()
     page.go_forward()
     settle(page)
     expect(page.get_by_role("heading", name="Which pipeline do you want to try?", level=1)).to_be_visible()

@@ -38,9 +38,9 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
         "race-form": ("/race?arms=preset:baseline,preset:optimised", "Which pipeline is faster?"),
         "race": (f"/run?run={race.id}", "words"),
         "race-going": (f"/run?run={going.id}", "words"),
-        "compare": (f"/compare?runs={runs[0].id},{runs[1].id}", "What differs between runs?"),
-        "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "What differs between runs?"),
-        "compare-empty": ("/compare", "What differs between runs?"),
+        "compare": (f"/compare?runs={runs[0].id},{runs[1].id}", "How do runs differ?"),
+        "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "How do runs differ?"),
+        "compare-empty": ("/compare", "How do runs differ?"),
     }
     for name, (path, title) in pages.items():
         visit(page, server.url + path)
@@ -80,7 +80,7 @@ def test_a_report_is_saved_and_notes_are_in_it(server, made, page, shots):
     *_, runs = made
     visit(page, f"{server.url}/run?run={runs[0].id}")
     page.locator(".st-key-notes-edit").get_by_text("Notes", exact=True).click()
-    page.get_by_role("textbox", name="Your words on this run").fill("<b>mine</b>\nand $more$")
+    page.get_by_role("textbox", name="Notes on this run").fill("<b>mine</b>\nand $more$")
     page.keyboard.press("Tab")  # the form takes over what was typed
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".st-key-notes")).to_have_text(re.compile(r"<b>mine</b>\s*and \$more\$"))
@@ -100,5 +100,5 @@ def test_runs_that_are_chosen_are_compared(server, page):
         page.mouse.click(table["x"] + 18, table["y"] + 17 + 35 * row)
         settle(page)
     page.get_by_role("button", name="Compare 2 runs").click()
-    expect(page.get_by_role("heading", name="What differs between runs?", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="How do runs differ?", level=1)).to_be_visible()
     expect(page.get_by_text("What differs", exact=True)).to_be_visible()

@@ -69,7 +69,7 @@ def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, sh
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
     page.mouse.click(box["x"] + 18, box["y"] + 52)
-    details = page.get_by_role("region", name="What is chosen")
+    details = page.get_by_role("region", name="Selection")
     expect(details.get_by_role("heading")).to_have_text(re.compile("Idle gap of .* m?s: "))
     expect(details).to_contain_text("Divides into")
     expect(details.get_by_role("table")).to_be_visible()
@@ -90,7 +90,7 @@ def test_a_gap_is_reached_from_its_chart_and_left_again_with_the_browser(link, p
     gaps = [bar.bounding_box() for bar in bars if hexadecimal(bar.evaluate(FILL)) != busy]
     widest = max(gaps, key=lambda box: box["width"])
     page.mouse.click(widest["x"] + widest["width"] / 2, widest["y"] + widest["height"] / 2)
-    details = page.get_by_role("region", name="What is chosen")
+    details = page.get_by_role("region", name="Selection")
     expect(details.get_by_role("heading")).to_have_text(re.compile("Idle gap of .*s: "))
     page.go_back()
     expect(page.get_by_role("tab", name="Idle gaps")).to_have_attribute("aria-selected", "true")
@@ -108,7 +108,7 @@ def test_a_row_of_the_pipeline_opens_its_stage_however_short_its_bar_and_the_lin
     page.mouse.click(box["x"] + box["width"] + 150, box["y"] + box["height"] / 2)
     page.wait_for_url(re.compile("stage=[0-9]+"))
     number = parameters(page)["stage"]
-    chosen = page.get_by_role("combobox", name=re.compile("One stage in full"))
+    chosen = page.get_by_role("combobox", name=re.compile("Stage details"))
     expect(chosen).to_have_value(re.compile(rf"{number}\. "))
     settle(page)
     shoot(page, shots, "pipeline-stage.png")
@@ -140,12 +140,12 @@ def test_wheel_drag_and_keys_move_the_view_and_the_link_keeps_it(link, page):
         tile = wait_for_tile(page, tile)
     for key in ("ArrowDown", "ArrowDown", "."):
         page.keyboard.press(key)
-    expect(page.get_by_role("region", name="What is chosen").get_by_role("heading")).to_be_visible()
+    expect(page.get_by_role("region", name="Selection").get_by_role("heading")).to_be_visible()
     page.wait_for_url(re.compile("pick="))
     wanted = parameters(page)
     page.reload()
     wait_for_tile(page)
-    expect(page.get_by_role("region", name="What is chosen").get_by_role("heading")).to_be_visible()
+    expect(page.get_by_role("region", name="Selection").get_by_role("heading")).to_be_visible()
     assert parameters(page) == wanted
     assert page.evaluate(TILE) == wanted["view"]
 
@@ -155,7 +155,7 @@ def test_the_timeline_is_reached_with_the_keyboard_alone(link, page):
     tab_to(page, "Input stalls")
     page.keyboard.press("End")
     page.wait_for_function(f"({FOCUSED})() === 'Options and source'")
-    for name in ("Beside XProf", "What if", "Timeline"):
+    for name in ("XProf", "What if", "Timeline"):
         settle(page)
         page.keyboard.press("ArrowLeft")
         page.wait_for_function(f"({FOCUSED})() === '{name}'")
@@ -171,7 +171,7 @@ def test_an_event_is_found_by_its_name(link, page, shots):
     page.get_by_label("Find an event by its name").fill("parallelmap")
     expect(page.get_by_role("list", name="Event names found")).to_contain_text("ParallelMap")
     page.get_by_role("button", name="Next match").click()
-    chosen = page.get_by_role("region", name="What is chosen")
+    chosen = page.get_by_role("region", name="Selection")
     expect(chosen.get_by_role("heading")).to_contain_text("ParallelMap")
     first = parameters(page).get("pick")
     page.get_by_role("button", name="Next match").click()

@@ -51,7 +51,7 @@ def test_a_log_file_gets_a_line_per_phase_and_note() -> None:
 def test_the_place_in_the_queue_is_told_once() -> None:
     waiting = [update(state=RunState.QUEUED, runs_before=before) for before in (2, 2, 1, 0)]
     text = shown(*waiting, terminal=False)
-    assert text == "queued behind 2 other runs\nqueued behind one other run\n"
+    assert text == "queued after 2 other runs\nqueued after one other run\n"
 
 
 def test_a_phase_has_the_words_that_the_app_has() -> None:

@@ -60,4 +60,4 @@ def test_code_of_nothing_is_one_sentence(lab: Lab, tmp_path: Path) -> None:
     folder.source.unlink()
     ended = call("code", folder.id, "--store", lab.store.root)
     assert (ended.exit_code, ended.stdout) == (1, "")
-    assert "holds no pipeline source" in ended.stderr
+    assert "has no pipeline source" in ended.stderr

@@ -76,7 +76,7 @@ def test_seconds_take_the_place_of_steps(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Say what to run: --preset NAME (`pipeline-lab presets` lists them)"),
+        ([], "Specify what to run: --preset NAME (`pipeline-lab presets` lists them)"),
         (["--preset", "optimized"], "Did you mean optimised?"),
         (["--preset", "synthetic", "--options", "x.json"], "--preset and --options exclude each other"),
         (["--options", "missing.json"], "Cannot read the options file missing.json: No such file or directory."),

@@ -78,7 +78,7 @@ def test_times_have_units(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "m", "soon", "5d"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(OptionsError, match="is no time; write 90s, 15m or 2h"):
+    with pytest.raises(OptionsError, match="is not a time; use 90s, 15m or 2h"):
         parse_time_s(text)
 
 
@@ -86,5 +86,5 @@ def test_a_choice_of_the_model_that_was_not_raced_is_printed_with_the_race_to_pa
     found = read_tuning(make_search(lab.store, RunState.CANCELLED, stops_after=1))
     printed = io.StringIO()
     Console(file=printed, width=60, color_system=None).print(render_terminal(TuneReport(found).content()), crop=False)
-    assert "is only the model's choice: it was not raced" in " ".join(printed.getvalue().split())
+    assert "is only the model's choice: it did not race" in " ".join(printed.getvalue().split())
     assert f"  {found.race_command}" in printed.getvalue().splitlines()

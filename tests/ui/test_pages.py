@@ -35,7 +35,7 @@ def test_home_of_an_empty_store_still_says_what_this_is(open_page):
 def test_an_empty_store_says_what_to_do(open_page, page):
     app = open_page(page)
     assert not app.exception
-    assert "launch one from the page New run" in app.info[0].value
+    assert "launch one on the page New run" in app.info[0].value
 
 
 def test_launching_a_preset_leads_to_its_run(open_page, run_store):
@@ -121,7 +121,7 @@ def test_options_that_contradict_each_other_cannot_be_launched(open_page):
     assert "a batch stage is missing" in app.error[0].value
     assert app.button(key="launch").disabled
     assert ".batch(" in app.code[0].value, "the source of the last form that was ready stays"
-    assert "before it stopped being ready" in texts(app)
+    assert "for the last valid form" in texts(app)
 
 
 def test_an_open_stage_stays_open_when_it_moves(open_page):
@@ -197,7 +197,7 @@ def test_runs_are_found_by_words(open_page, run_store):
     app.text_input(key="search").set_value("optimised").run()
     assert list(app.dataframe[0].value["Name"]) == ["optimised"]
     app.text_input(key="search").set_value("nothing like it").run()
-    assert "No run fits" in app.info[0].value
+    assert "No run matches" in app.info[0].value
 
 
 def test_the_recording_of_somebodys_own_job_is_stopped_and_not_the_job(open_page, run_store):
@@ -313,7 +313,7 @@ def test_a_deleted_run_is_gone_and_the_list_is_shown(open_page, run_store):
     app = open_page("run", run=folder.id)
     app.button(key=f"manage-{folder.id}-confirm").click().run()
     assert not folder.path.exists()
-    assert app.title[0].value == "What has run so far?"
+    assert app.title[0].value == "Which runs are there?"
 
 
 @pytest.mark.usefixtures("diagnosis")

@@ -46,7 +46,7 @@ def test_a_link_says_what_it_names_in_vain(open_page):
     app = open_page("race", arms="preset:baseline,run:*gone*")
     assert not app.exception
     assert app.multiselect[0].value == ["preset:baseline"]
-    assert app.warning[0].value == r"The link names what is not here\: run\:\*gone\*\."
+    assert app.warning[0].value == r"The link names items that do not exist\: run\:\*gone\*\."
 
 
 def test_arms_that_cannot_race_say_why(open_page, run_store):

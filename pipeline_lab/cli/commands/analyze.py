@@ -23,11 +23,11 @@ def analyze(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole diagnosis as one JSON object.")] = False,
-    xprof: Annotated[bool, typer.Option("--xprof", help="Also ask XProf, and say why its numbers differ.")] = False,
+    xprof: Annotated[bool, typer.Option("--xprof", help="Also run XProf, and explain differences.")] = False,
     html: HtmlOption = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Read so many traces at a time, each in a process of its own.", min=1, show_default="1"),
+        typer.Option(help="Number of processes that read traces.", min=1, show_default="1"),
     ] = None,
     ray: Annotated[
         str | None,
@@ -35,7 +35,7 @@ def analyze(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Say why the device waited: the verdict first, then the numbers behind it."""
+    """Diagnose why the device waited: the verdict, then the numbers behind it."""
     from pipeline_lab.runs.store import find_path
 
     found = find_path(path, store)
@@ -54,13 +54,13 @@ def analyze(
     from pipeline_lab.report.renderers.terminal import render_terminal
 
     beside = [] if check is None else [xprof_section(check)]
-    results().print(render_terminal(overview(diagnosis), *beside), crop=False)  # a command goes on to its end
+    results().print(render_terminal(overview(diagnosis), *beside), crop=False)  # keep commands on one line
 
 
 def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread | None":
     """Return who reads the traces: None for this process."""
     if workers is not None and ray is not None:
-        raise OptionsError("--workers are processes of this machine and --ray is a cluster; give one of them.")
+        raise OptionsError("--workers uses processes of this machine and --ray a cluster; choose one.")
     if ray is None and (workers or 1) == 1:
         return None
     from pipeline_lab.runs.store import open_store
@@ -70,7 +70,7 @@ def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread
 
 
 def _ask_xprof(path: Path, diagnosis: "Diagnosis") -> "CrossCheck":
-    with messages().status("Asking XProf …"):
+    with messages().status("Running XProf …"):
         from pipeline_lab.analysis.xprof.cross_check import cross_check_saved
 
         return cross_check_saved(path, diagnosis)

@@ -12,7 +12,7 @@ def app(
     store: StoreOption = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in your browser.")] = True,
     allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Let the app launch workloads that are Python code of your own.")
+        bool, typer.Option("--allow-code", help="Let the app launch workloads of custom Python code.")
     ] = False,
 ) -> None:
     """Start the app; it serves this machine only, until you press Ctrl-C."""

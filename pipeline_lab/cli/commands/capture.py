@@ -1,4 +1,4 @@
-"""``pipeline-lab capture``: windows from a job that runs already."""
+"""``pipeline-lab capture``: windows of a running job."""
 
 from typing import Annotated
 
@@ -13,14 +13,14 @@ def capture(
         str,
         typer.Argument(metavar="HOST:PORT", help="TensorFlow's profiler server in the job.", show_default=False),
     ],
-    seconds: Annotated[float, typer.Option(help="Length of a window, s.")] = 2.0,
-    every: Annotated[float, typer.Option(help="Seconds from the start of one window to the start of the next.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="Length of a window in seconds.")] = 2.0,
+    every: Annotated[float, typer.Option(help="Seconds between window starts.")] = 30.0,
     windows: Annotated[int, typer.Option(help="Number of windows.")] = 1,
     store: StoreOption = None,
 ) -> None:
     """Record windows from a running job and print the run's id; Ctrl-C keeps what was recorded.
 
-    The job must have started `tf.profiler.experimental.server.start(PORT)`, and see the store under the same path.
+    The job must have called `tf.profiler.experimental.server.start(PORT)` and must reach the store under the same path.
     """
     from pipeline_lab.cli.closing import close
     from pipeline_lab.cli.commands.run import check_end
@@ -33,6 +33,6 @@ def capture(
         folder = launch_capture(open_store(store), chosen)
         record = follow_run(folder, requests)
     typer.echo(folder.id)
-    if record.status.state is not RunState.FAILED:  # there it recorded nothing to judge
+    if record.status.state is not RunState.FAILED:  # there is nothing to diagnose
         close(folder)
     check_end(folder, record)

@@ -35,4 +35,4 @@ def _source(what: str, store: Path | None) -> str:
     try:
         return folder.source.read_text(encoding="utf-8")
     except OSError:
-        raise StoreError(f"Run {what} holds no pipeline source; it was not launched from options.") from None
+        raise StoreError(f"Run {what} has no pipeline source; it was not launched from options.") from None

@@ -9,17 +9,15 @@ from pipeline_lab.cli.output import leave_through, messages, print_json, show_re
 
 
 def compare(
-    baseline: Annotated[
-        str, typer.Argument(help="What the others are compared with: a run or any log.", show_default=False)
-    ],
-    candidates: Annotated[list[str], typer.Argument(help="One to nineteen runs or logs.", show_default=False)],
+    baseline: Annotated[str, typer.Argument(help="The run or log to compare with.", show_default=False)],
+    candidates: Annotated[list[str], typer.Argument(help="1 to 19 runs or logs.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole comparison as one JSON object.")] = False,
     html: HtmlOption = None,
     fail_if_slower: Annotated[
         str | None,
         typer.Option(
             metavar="PCT",
-            help="Leave with code 3 if a candidate's step is longer by more than this, 4 if that cannot be told.",
+            help="Exit with code 3 if a candidate's step is longer by more than this, 4 if undecided.",
             show_default=False,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""``pipeline-lab doctor``: what works on this machine, what does not, what to do. TensorFlow is asked in a process of its own."""
+"""``pipeline-lab doctor``: what works on this machine, what does not, what to do. TensorFlow runs in a separate process."""
 
 import importlib.util
 import json
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 PYTHON_VERSIONS = ((3, 11), (3, 13))
 LOW_DISK_BYTES = 2 * 10**9
 PROBE_TIMEOUT_S = 180
-_REINSTALL = "If other work keeps this machine busy, try again later; else reinstall it: pip install --force-reinstall tensorflow."
+_REINSTALL = (
+    "If this machine is busy, try again later; otherwise reinstall it: pip install --force-reinstall tensorflow."
+)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 _PROBE = """
@@ -61,7 +63,7 @@ class Check:
         works: Whether it does.
         needed: Whether jobs or analyses fail without it.
         found: What was found, in words.
-        advice: What to do when it does not work; empty when it does.
+        advice: What to do if it does not work; empty if it does.
     """
 
     name: str
@@ -87,11 +89,11 @@ def quick_checks(store: "RunStore") -> Iterator[Check]:
 
 
 def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]) -> Iterator[Check]:
-    """Check what only a process with TensorFlow can tell: it starts, sees the GPU, and its profiler records.
+    """Check with a TensorFlow process: it starts, sees the GPU, and its profiler records.
 
     Args:
-        probe: What asks TensorFlow, :func:`probe_tensorflow`; returns what it found, or in words why it found nothing.
-        gpus: What the driver shows, :func:`find_gpus`.
+        probe: Probes TensorFlow (:func:`probe_tensorflow`); returns what it found, or why it found nothing.
+        gpus: GPUs of the driver (:func:`find_gpus`).
     """
     found = probe()
     if isinstance(found, str):
@@ -102,7 +104,7 @@ def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]
     yield Check(
         "Profiler",
         found["host_traced"],
-        "a test recording holds host events" if found["host_traced"] else "a test recording holds nothing",
+        "a test recording contains host events" if found["host_traced"] else "a test recording is empty",
         "" if found["host_traced"] else "Another profiler may be attached to the process; end it.",
     )
     if gpus and _sees_gpu(found):
@@ -110,7 +112,7 @@ def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]
 
 
 def probe_tensorflow() -> dict[str, Any] | str:
-    """Start TensorFlow in a process of its own and record a small trace with it."""
+    """Start TensorFlow in a separate process and record a small trace."""
     from pipeline_lab.runs.launch.runtime import child_environment
 
     command = [sys.executable, "-c", _PROBE]
@@ -121,7 +123,7 @@ def probe_tensorflow() -> dict[str, Any] | str:
         )
     except subprocess.TimeoutExpired:
         return f"it did not start within {PROBE_TIMEOUT_S} s"
-    lines = (ended.stdout if ended.returncode == 0 else ended.stderr).strip().splitlines() or ["without a word"]
+    lines = (ended.stdout if ended.returncode == 0 else ended.stderr).strip().splitlines() or ["without a message"]
     if ended.returncode != 0:
         return f"it ended with exit code {ended.returncode}: {lines[-1][:300]}"
     document: dict[str, Any] = json.loads(lines[-1])
@@ -183,20 +185,20 @@ def _check_runtime() -> Check:
     from pipeline_lab.runs.launch.runtime import runtime_folder
 
     try:
-        return Check("Queue", True, f"{runtime_folder()} holds the locks that keep measurements apart")
+        return Check("Queue", True, f"{runtime_folder()} contains the locks that serialize measurements")
     except PipelineLabError as error:
-        return Check("Queue", False, str(error), "Runs cannot start until this is mended.")
+        return Check("Queue", False, str(error), "Runs cannot start until this is fixed.")
 
 
 def _check_compiled_code() -> Check:
-    beside = Path(__file__).parents[1] / "trace"
+    package = Path(__file__).parents[2] / "trace"
     named = os.environ.get("NUMBA_CACHE_DIR")
-    folders = [Path(named)] if named else [beside, platformdirs.user_cache_path("numba")]
+    folders = [Path(named)] if named else [package, platformdirs.user_cache_path("numba")]
     writable = next((folder for folder in folders if _is_writable(folder)), None)
     if writable is not None:
-        return Check("Compiled trace reader", True, f"kept in {writable}", needed=False)
-    found = "cannot be kept, so each analysis compiles it anew"
-    advice = "Set NUMBA_CACHE_DIR to a folder that you can write."
+        return Check("Compiled trace reader", True, f"saved in {writable}", needed=False)
+    found = "cannot be saved, so each analysis compiles it again"
+    advice = "Set NUMBA_CACHE_DIR to a writable folder."
     return Check("Compiled trace reader", False, found, advice, needed=False)
 
 
@@ -230,11 +232,11 @@ def _check_gpu(gpus: list[str], found: dict[str, Any]) -> Check:
 
 def _check_cupti(found: dict[str, Any]) -> Check:
     if found["gpu_traced"]:
-        return Check("CUPTI", True, "a test recording holds GPU events", needed=False)
+        return Check("CUPTI", True, "a test recording contains GPU events", needed=False)
     return Check(
         "CUPTI",
         False,
-        "a test recording holds no GPU events, so idle gaps are told from the host",
+        "a test recording contains no GPU events, so idle gaps are inferred from the host",
         "Check that libcupti loads, and that no other profiler holds the GPU; in containers the driver may restrict "
         "profiling to administrators (NVreg_RestrictProfilingToAdminUsers=0).",
         needed=False,
@@ -255,16 +257,16 @@ def _check_images() -> Check:
 
     missing = image_support()
     if missing is None:
-        return Check("Charts as PNG and SVG", True, "kaleido draws them", needed=False)
+        return Check("Charts as PNG and SVG", True, "rendered by kaleido", needed=False)
     return Check("Charts as PNG and SVG", False, "only from the HTML report", missing.reason, needed=False)
 
 
 def doctor(as_json: JsonOption = False, store: StoreOption = None) -> None:
-    """Check Python, TensorFlow, GPU, profiler, disk and store; says what to do about what does not work."""
+    """Check Python, TensorFlow, GPU, profiler, disk and store, and advise on what does not work."""
     from pipeline_lab.runs.store import open_store
 
     found = list(quick_checks(open_store(store)))
-    with messages().status("Starting TensorFlow; this takes some seconds …"):
+    with messages().status("Starting TensorFlow; this takes a few seconds …"):
         found += tensorflow_checks(probe_tensorflow, find_gpus())
     if as_json:
         print_json([check.to_json() for check in found])

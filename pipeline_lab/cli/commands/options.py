@@ -15,7 +15,9 @@ def options(
     records: Annotated[
         str | None,
         typer.Option(
-            metavar="PATTERN", help="Print options for your own TFRecord files, by what they hold.", show_default=False
+            metavar="PATTERN",
+            help="Print options for your own TFRecord files, from their contents.",
+            show_default=False,
         ),
     ] = None,
     settings: SetOption = None,
@@ -28,14 +30,14 @@ def options(
 
     if records is not None:
         if preset is not None:
-            raise typer.BadParameter("name a preset or --records, not both.")
+            raise typer.BadParameter("specify a preset or --records, not both.")
         from pipeline_lab.runs.found_features import suggest_options
 
         typer.echo(apply_settings(suggest_options(records), settings).to_json(), nl=False)
         return
     if preset is None:
         if settings:
-            raise typer.BadParameter("--set changes a preset; name one, such as `options baseline`.")
+            raise typer.BadParameter("--set changes a preset; specify one, such as `options baseline`.")
         print_json(options_schema())
         return
     typer.echo(apply_settings(find_any_preset(open_store(store), preset).options, settings).to_json(), nl=False)

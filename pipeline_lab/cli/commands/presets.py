@@ -1,4 +1,4 @@
-"""``pipeline-lab presets``: named option sets, bundled and of the user's own."""
+"""``pipeline-lab presets``: named options, bundled and saved."""
 
 from typing import Annotated
 
@@ -14,14 +14,16 @@ def presets(
     save: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="NAME OPTIONS", help="Keep a JSON file's or a run's options under a name.", show_default=False
+            metavar="NAME OPTIONS", help="Save a JSON file's or a run's options under a name.", show_default=False
         ),
     ] = None,
-    remove: Annotated[str | None, typer.Option(metavar="NAME", help="Forget a preset.", show_default=False)] = None,
+    remove: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Delete a saved preset.", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """List the presets and the question that each one answers; keep or forget presets of your own."""
+    """List the presets and the question that each one answers; save or delete presets of your own."""
     from pipeline_lab.runs.saved_presets import preset_groups, remove_preset, save_preset
     from pipeline_lab.runs.store import open_store
 
@@ -30,11 +32,11 @@ def presets(
         from pipeline_lab.comparison.racing import find_arm
 
         save_preset(runs, save[0], find_arm(save[1], runs))
-        say("Kept as preset [bold]{}[/].", save[0])
+        say("Saved as preset [bold]{}[/].", save[0])
         return
     if remove is not None:
         remove_preset(runs, remove)
-        say("Preset [bold]{}[/] is gone.", remove)
+        say("Deleted preset [bold]{}[/].", remove)
         return
     groups = preset_groups(runs)
     if as_json:
@@ -53,4 +55,4 @@ def presets(
             table.add_row(Text(preset.name, style="bold"), preset.headline)
         table.add_row()
     results().print(table)
-    say("Run one: [bold]pipeline-lab run --preset NAME[/]. What each sets: [bold]pipeline-lab options NAME[/].")
+    say("Run one: [bold]pipeline-lab run --preset NAME[/]. Show its options: [bold]pipeline-lab options NAME[/].")

@@ -20,15 +20,12 @@ def race(
         list[str],
         typer.Argument(
             metavar="OPTIONS",
-            help="Two or more: a preset (with --workload one of its own), a JSON file of options, or a run; the first is "
-            "the baseline.",
+            help="Two or more presets (with --workload its own), JSON files of options, or runs; the first is the baseline.",
             show_default=False,
         ),
     ],
     workload: WorkloadOption = None,
-    pairs: Annotated[
-        int | None, typer.Option(help="Rounds after which the race ends in any case, 6 at least.", show_default="30")
-    ] = None,
+    pairs: Annotated[int | None, typer.Option(help="Maximum number of rounds, at least 6.", show_default="30")] = None,
     block: Annotated[
         int | None, typer.Option(metavar="STEPS", help="Measured steps of an arm in a round.", show_default="10")
     ] = None,
@@ -39,19 +36,17 @@ def race(
         str | None,
         typer.Option(
             metavar="PCT",
-            help="Leave with code 3 if a candidate is slower by more than this, 4 if that cannot be told.",
+            help="Exit with code 3 if a candidate is slower by more than this, 4 if undecided.",
             show_default=False,
         ),
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="End the race after this time, warm-up not counted.", show_default="600")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="What to call the race.", show_default=False)] = None,
+    seconds: Annotated[float | None, typer.Option(help="Maximum duration without warm-up.", show_default="600")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the race.", show_default=False)] = None,
     html: HtmlOption = None,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Race option sets against the first of them: blocks in random order in one process, until the answer is known."""
+    """Race pipelines against the first one: blocks in random order in one process, until the answer is clear."""
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm

@@ -1,4 +1,4 @@
-"""``pipeline-lab report``: the same exports as in the app."""
+"""``pipeline-lab report``: the same reports as in the app."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="Where to write it, missing folders included; CSV, Parquet, PNG and SVG make a folder, or a zip if it ends in .zip.",
+            help="File to write; CSV, Parquet, PNG and SVG write a folder, or a zip if it ends in .zip. Missing folders are created.",
         ),
     ],
     format_name: Annotated[
@@ -28,14 +28,14 @@ def report(
             "--format",
             "-f",
             metavar="html|markdown|json|csv|parquet|png|svg",
-            help="How to write it; without it the file's ending says so, and html where it does not.",
+            help="Format; by default from the file's extension, else html.",
             show_default=False,
         ),
     ] = None,
-    notes: Annotated[str, typer.Option(help="Your own words, shown in the report as they are.")] = "",
+    notes: Annotated[str, typer.Option(help="Notes to show in the report.")] = "",
     store: StoreOption = None,
 ) -> None:
-    """Write a report of a run, of runs side by side, of a race, or of a search."""
+    """Write a report of a run, a comparison of runs, a race, or a search."""
     from pipeline_lab.report.formats import find_format, format_of_file, write_report
     from pipeline_lab.report.report_on import report_on
     from pipeline_lab.tuning.search_result import open_with_searches

@@ -34,12 +34,12 @@ def run(
     settings: SetOption = None,
     steps: Annotated[int | None, typer.Option(help="Training steps after the warm-up.", show_default=False)] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Train for this long instead of a number of steps.", show_default=False)
+        float | None, typer.Option(help="Train for this many seconds instead of a number of steps.", show_default=False)
     ] = None,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the id.")] = False,
 ) -> None:
-    """Run one job to its end and print its id; Ctrl-C cancels it and keeps what was recorded."""
+    """Run one job and print its id; Ctrl-C cancels it and keeps what was recorded."""
     from pipeline_lab.cli.closing import tell_next
     from pipeline_lab.cli.commands.runs import run_document
     from pipeline_lab.runs.launch.launcher import launch
@@ -60,10 +60,10 @@ def run(
 
 
 def check_end(folder: "RunFolder", record: "RunRecord") -> None:
-    """Go on only if a run ended well.
+    """Continue only if a run succeeded.
 
     Raises:
-        RunFailedError: It did not end well.
+        RunFailedError: It did not succeed.
     """
     from pipeline_lab.runs.record import RunState
 

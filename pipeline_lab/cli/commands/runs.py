@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:
-    """Return what there is to say about a run without opening its traces; times in seconds since the epoch.
+    """Return what is known of a run without opening its traces; times in seconds since the epoch.
 
-    ``steps`` is None where nobody counts them: in a race, and in a job that was watched from outside.
+    ``steps`` is None where they are not counted: in a race, and in a job recorded from outside.
     """
     status = record.status
     return {
@@ -95,7 +95,7 @@ def show(run: RunArgument, as_json: JsonOption = False, store: StoreOption = Non
 @runs.command()
 def tag(
     run: RunArgument,
-    tags: Annotated[list[str] | None, typer.Argument(help="The run's tags from now on; none clears them.")] = None,
+    tags: Annotated[list[str] | None, typer.Argument(help="The run's new tags; none clears them.")] = None,
     store: StoreOption = None,
 ) -> None:
     """Set a run's tags."""
@@ -108,10 +108,10 @@ def tag(
 @runs.command()
 def rename(
     run: RunArgument,
-    name: Annotated[str, typer.Argument(help="Its new name; the id stays.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Its new name; the id stays the same.", show_default=False)],
     store: StoreOption = None,
 ) -> None:
-    """Give a run another name."""
+    """Rename a run."""
     from pipeline_lab.runs.store import find_store
 
     record = find_store(store).rename(run, name)
@@ -123,7 +123,7 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of the runs.", show_default=False)],
     store: StoreOption = None,
 ) -> None:
-    """Delete runs with everything that they recorded."""
+    """Delete runs with all their files."""
     from pipeline_lab.runs.store import find_store
 
     opened = find_store(store)
@@ -138,7 +138,7 @@ def _row(record: "RunRecord") -> tuple[str, ...]:
 
 
 def _steps(folder: "RunFolder", counted: int | None) -> str:
-    """Say how many steps a job has taken; where nobody counted, how many of them its windows hold."""
+    """Say how many steps a job has taken, or, if not counted, how many its windows contain."""
     if counted is not None:
         return str(counted)
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
@@ -186,5 +186,5 @@ def _moment(epoch_s: float) -> str:
 
 def _took(status: "RunStatus") -> str:
     if status.started_s is None or (status.ended_s is None and not status.state.is_live):
-        return ""  # when a lost run ended is not known
+        return ""  # the end of a lost run is unknown
     return format_duration(((status.ended_s or time.time()) - status.started_s) * NS_PER_S)

@@ -36,23 +36,24 @@ def tune(
     tries: TryOption = None,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="What runs and races may take together: 90s, 15m, 2h.", show_default="15m"),
+        typer.Option(metavar="TIME", help="Total time for runs and races: 90s, 15m, 2h.", show_default="15m"),
     ] = None,
     configurations: Annotated[
-        int | None, typer.Option(help="Configurations to measure at most, the start among them.", show_default="8")
+        int | None,
+        typer.Option(help="Maximum number of measured configurations, including the start.", show_default="8"),
     ] = None,
     max_memory: Annotated[
         int | None,
         typer.Option(metavar="MB", help="Memory for buffers and caches.", show_default="half of the machine's"),
     ] = None,
     max_threads: Annotated[
-        int | None, typer.Option(help="Threads that read and map at once.", show_default="no limit")
+        int | None, typer.Option(help="Threads that read and map in parallel.", show_default="no limit")
     ] = None,
     may_reorder: Annotated[
-        bool, typer.Option("--may-reorder", help="Also try pipelines that give up the order of the elements.")
+        bool, typer.Option("--may-reorder", help="Also try pipelines that give up deterministic order.")
     ] = False,
     explore: Annotated[
-        bool, typer.Option("--explore", help="Let Optuna propose; for pipelines that the model cannot predict.")
+        bool, typer.Option("--explore", help="Let Optuna propose changes, for pipelines that the model cannot predict.")
     ] = False,
     ray: Annotated[
         str | None,
@@ -62,18 +63,18 @@ def tune(
         int | None,
         typer.Option(
             metavar="N",
-            help="With --ray: GPUs of a trial, so that a machine measures several at a time.",
+            help="With --ray: GPUs per trial, so that one machine can measure several at a time.",
             show_default="all of a machine",
         ),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Go on with a search that was stopped.", show_default=False)
+        str | None, typer.Option(metavar="RUN", help="Continue a stopped search.", show_default=False)
     ] = None,
-    name: Annotated[str | None, typer.Option(help="What to call the search.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the search.", show_default=False)] = None,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Search for a faster pipeline: profile, predict, race what is predicted best, go on from the winner."""
+    """Search for a faster pipeline: profile, predict, race the best predictions, continue from the winner."""
     from pipeline_lab.cli.following import follow_tune
     from pipeline_lab.options.tune_options import read_tune_options
     from pipeline_lab.runs.store import open_store
@@ -130,14 +131,14 @@ def tune(
 
 
 def _refuse_beside_resume(given: Mapping[str, object]) -> None:
-    """Refuse options that a resumed search would not heed.
+    """Refuse options that a resumed search would ignore.
 
     Raises:
         OptionsError: One is given.
     """
     named = [option for option, value in given.items() if value is not None]
     if named:
-        raise OptionsError(f"--resume goes on with what the search was told; leave {' and '.join(named)} out.")
+        raise OptionsError(f"--resume continues with the search's own options; leave {' and '.join(named)} out.")
 
 
 def parse_try(text: str) -> tuple[str, list[str]]:
@@ -156,13 +157,13 @@ def parse_time_s(text: str) -> float:
     """Read ``90``, ``90s``, ``15m`` or ``2h`` into seconds.
 
     Raises:
-        OptionsError: It is no such time.
+        OptionsError: It is not such a time.
     """
     number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "s")
     try:
         return float(number) * _SECONDS[unit]
     except (ValueError, KeyError):
-        raise OptionsError(f"{text!r} is no time; write 90s, 15m or 2h.") from None
+        raise OptionsError(f"{text!r} is not a time; use 90s, 15m or 2h.") from None
 
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -175,10 +176,10 @@ def _tell_end(found: "Tuning") -> None:
     if found.state is not RunState.DONE:
         raise RunFailedError(
             f"The search {found.id} {found.state.value}: {found.record.status.reason} "
-            f"Go on with: pipeline-lab tune --resume {found.id}"
+            f"Continue with: pipeline-lab tune --resume {found.id}"
         )
     if found.winner_name == START:
-        say("Done. The start stays as it is; the whole search: [bold]pipeline-lab report {}[/]", found.id)
+        say("Done. No faster pipeline was found; the whole search: [bold]pipeline-lab report {}[/]", found.id)
         return
     whose = "winner" if found.winner_was_raced else "model's choice, which was not raced"
     say("Done. The source of the {}: [bold]pipeline-lab code {}[/]", whose, found.id)

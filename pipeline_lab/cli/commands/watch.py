@@ -10,7 +10,7 @@ from pipeline_lab.cli.arguments import StoreOption
 from pipeline_lab.errors import OptionsError
 
 CONTEXT_SETTINGS = {"allow_interspersed_args": False}
-"""What follows the script is the script's."""
+"""Arguments after the script belong to the script."""
 
 
 def watch(
@@ -21,17 +21,17 @@ def watch(
         list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.", show_default=False)
     ] = None,
     module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in `python -m`.")] = False,
-    every: Annotated[
-        float, typer.Option(help="Seconds from the start of one window to the start of the next.", min=1.0)
-    ] = 20.0,
-    seconds: Annotated[float, typer.Option(help="Length of a window, s.", min=0.05)] = 1.0,
-    name: Annotated[str | None, typer.Option(help="Name of the run; else the command.", show_default=False)] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing: neither the run's id nor the verdict.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between window starts.", min=1.0)] = 20.0,
+    seconds: Annotated[float, typer.Option(help="Length of a window in seconds.", min=0.05)] = 1.0,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run; by default the command.", show_default=False)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print neither the run's id nor the verdict.")] = False,
     store: StoreOption = None,
 ) -> None:
     """Run a training script unchanged and record short windows of it; the app shows the run live.
 
-    The script keeps its process, streams, signals and exit code; when it is over, the verdict goes to standard error.
+    The script keeps its process, streams, signals and exit code; when it has ended, the verdict goes to standard error.
     """
     from pipeline_lab.runs.launch.runtime import module_command
 
@@ -40,7 +40,7 @@ def watch(
             f"Windows of {seconds:g} s every {every:g} s would profile more than half of the job; record at most half."
         )
     if not module and not Path(script).is_file():
-        raise OptionsError(f"There is no script {script}; name a Python file, or a module with -m.")
+        raise OptionsError(f"There is no script {script}; specify a Python file, or a module with -m.")
     options = ["--every", str(every), "--seconds", str(seconds)]
     options += [f"--name={name}"] if name else []
     options += [f"--store={store}"] if store else []

@@ -1,4 +1,4 @@
-"""``pipeline-lab what-if``: what changed options would bring, predicted from one run."""
+"""``pipeline-lab what-if``: the predicted effect of changed options, from one run."""
 
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -23,14 +23,13 @@ NOT_PREDICTED = 5
 def what_if(
     run: Annotated[str, typer.Argument(help="The id of a run that Pipeline Lab launched.", show_default=False)],
     settings: SetOption = None,
-    do_race: Annotated[bool, typer.Option("--race", help="Race the change, and keep the prediction with it.")] = False,
+    do_race: Annotated[bool, typer.Option("--race", help="Race the change, and save the prediction with it.")] = False,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Predict the step time of changed options from one run: what would limit it, and what comes next.
+    """Predict the step time of changed options from one run, and what would limit it.
 
-    Exit code 5 where nothing can be predicted; the reason is printed, and --race measures all the same where the options
-    of the run are known.
+    Exits with code 5 and a reason if nothing can be predicted; --race measures anyway if the run's options are known.
     """
     from pipeline_lab.runs.store import RunFolder, find_path, name_of, open_store
 
@@ -41,20 +40,20 @@ def what_if(
         from pipeline_lab.advice.what_if import measure_run, predict
         from pipeline_lab.errors import Unavailable
 
-        told = options_of(folder)
-        if not isinstance(told, Unavailable):
-            changed = apply_settings(told, settings)
+        recorded = options_of(folder)
+        if not isinstance(recorded, Unavailable):
+            changed = apply_settings(recorded, settings)
             measured = measure_run(folder)
-    if isinstance(told, Unavailable):
+    if isinstance(recorded, Unavailable):
         if do_race:
-            raise OptionsError(told.reason)
-        _leave_untold(folder, told, store, as_json=as_json)
+            raise OptionsError(recorded.reason)
+        _exit_without_options(folder, recorded, store, as_json=as_json)
     prediction = measured if isinstance(measured, Unavailable) else predict(measured, changed)
     if as_json:
         from pipeline_lab.advice.forecasts import write_forecasts, write_prediction
 
         document = write_prediction(folder.id, measured, changed, prediction)
-        raced = {"race": _race(told, changed, measured, store).to_json()} if do_race else {}
+        raced = {"race": _race(recorded, changed, measured, store).to_json()} if do_race else {}
         forecasts = read_forecasts(open_store(store))
         print_json({**document, **raced, "raced_predictions": write_forecasts(forecasts)})
     else:
@@ -63,15 +62,15 @@ def what_if(
 
         results().print(render_terminal(report_prediction(measured, changed, prediction)))
         if do_race:
-            show_report(_race(told, changed, measured, store))
+            show_report(_race(recorded, changed, measured, store))
         if forecasts := read_forecasts(open_store(store)):
             results().print(score(forecasts).sentence)
     if isinstance(prediction, Unavailable) and not do_race:
-        _leave_without(name_of(folder.path), told, changed)
+        _exit_unpredicted(name_of(folder.path), recorded, changed)
 
 
-def _leave_untold(folder: "RunFolder", why: "Unavailable", store: "Path | None", *, as_json: bool) -> NoReturn:
-    """Say why nothing can be predicted where no options are known, and leave."""
+def _exit_without_options(folder: "RunFolder", why: "Unavailable", store: "Path | None", *, as_json: bool) -> NoReturn:
+    """Say why nothing can be predicted without options, and exit."""
     if as_json:
         from pipeline_lab.advice.forecasts import read_forecasts, write_forecasts, write_unpredicted
         from pipeline_lab.runs.store import open_store
@@ -86,19 +85,19 @@ def _leave_untold(folder: "RunFolder", why: "Unavailable", store: "Path | None",
     raise typer.Exit(NOT_PREDICTED)
 
 
-def _leave_without(run: str, told: "RunOptions", changed: "RunOptions") -> NoReturn:
-    """Name the command that measures what could not be predicted, and leave."""
+def _exit_unpredicted(run: str, recorded: "RunOptions", changed: "RunOptions") -> NoReturn:
+    """Name the command that measures what could not be predicted, and exit."""
     from pipeline_lab.advice.option_changes import find_settings, write_command
 
-    if settings := find_settings(told, changed):
+    if settings := find_settings(recorded, changed):
         say("A race measures it: {}", write_command(run, settings))
     raise typer.Exit(NOT_PREDICTED)
 
 
 def _race(
-    told: "RunOptions", changed: "RunOptions", measured: "Measured | Unavailable", store: "Path | None"
+    recorded: "RunOptions", changed: "RunOptions", measured: "Measured | Unavailable", store: "Path | None"
 ) -> "Race":
-    """Race the change; where nothing was predicted, the race alone answers."""
+    """Race the change, predicted or not."""
     from pipeline_lab.advice.forecasts import plan_race_of
     from pipeline_lab.cli.commands.race import check_end
     from pipeline_lab.cli.following import follow_run, stop_requests
@@ -109,7 +108,7 @@ def _race(
 
     known = None if isinstance(measured, Unavailable) else measured
     with stop_requests() as requests:
-        folder = launch(open_store(store), plan_race_of(told, [changed], known))
+        folder = launch(open_store(store), plan_race_of(recorded, [changed], known))
         record = follow_run(folder, requests)
     check_end(folder, record)
     return read_race(folder)

@@ -1,4 +1,4 @@
-"""Beside the form, before anything runs: what its options are predicted to take, advice on its stages, and what that would bring."""
+"""Next to the form, before anything runs: the predicted step time, advice on the stages, and its predicted effect."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 SAME_PERCENT = 0.1
 MOST_RUNS = 5
-"""Runs that are asked before giving up; each that was not asked before has to be loaded."""
+"""Runs to try before giving up; each new one has to be loaded."""
 MOST_READ = 200
-"""Runs whose options are looked at before giving up."""
+"""Runs whose options are read before giving up."""
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,19 @@ def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None
     """Show a prediction of the form with a button to race it."""
     binding, *others = found.prediction.terms
     gain = found.prediction.gain_percent(found.measured)
-    than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time for each example than"
+    than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time per example than"
     where = f"{found.run.name}{'' if found.measured.from_step is None else ' after its first epoch'}"
-    against = f"{'as much time for each example as' if abs(gain) < SAME_PERCENT else than} in {where}"
-    behind = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
+    against = f"{'the same time per example as' if abs(gain) < SAME_PERCENT else than} in {where}"
+    second = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
     st.markdown(
         f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
-        f"{escape(binding.name)}{escape(behind)}."
+        f"{escape(binding.name)}{escape(second)}."
     )
-    told = found.measured.options
-    if (options.pipeline, options.workload) == (told.pipeline, told.workload):
+    recorded = found.measured.options
+    if (options.pipeline, options.workload) == (recorded.pipeline, recorded.workload):
         return
     if st.button(
-        f"Race it against {escape(found.run.name)}", key="forecast-race", help="The prediction is kept with the race."
+        f"Race it against {escape(found.run.name)}", key="forecast-race", help="The prediction is saved with the race."
     ):
         from pipeline_lab.advice.forecasts import plan_race
 
@@ -65,7 +65,7 @@ def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None
 
 
 def find_forecast(store: RunStore, options: RunOptions) -> Forecast | None:
-    """Return the prediction of the latest run of the store that can tell what these options take."""
+    """Return the prediction for these options from the latest run that allows one."""
     from pipeline_lab.advice.what_if import predict
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
@@ -84,7 +84,7 @@ def find_forecast(store: RunStore, options: RunOptions) -> Forecast | None:
 
 
 def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecord, Path]]:
-    """Yield the latest finished runs whose options lie near enough."""
+    """Yield the latest finished runs whose options are close enough."""
     from pipeline_lab.advice.workload_changes import find_unknown
 
     fitting = (
@@ -98,10 +98,10 @@ def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecor
     for run in islice(fitting, MOST_READ):
         try:
             folder = store.folder(run.id)
-            told = _told(folder.path, folder.record.stat().st_mtime_ns)
-        except (StoreError, OSError):  # somebody deleted it just now
+            recorded = _recorded_options(folder.path, folder.record.stat().st_mtime_ns)
+        except (StoreError, OSError):  # deleted just now
             continue
-        if told is not None and find_unknown(told, options) is None:
+        if recorded is not None and find_unknown(recorded, options) is None:
             yield run, folder.path
             asked += 1
             if asked == MOST_RUNS:
@@ -109,19 +109,19 @@ def _candidates(store: RunStore, options: RunOptions) -> Iterator[tuple[RunRecor
 
 
 @lru_cache(maxsize=1000)
-def _told(path: Path, _changed_ns: int) -> RunOptions | None:
-    """Return what a run was told, by its record as it was changed last; None where that is not valid any more."""
+def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
+    """Return a run's options, cached by when its record last changed; None if they are no longer valid."""
     from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.runs.store import RunFolder
 
-    told = options_of(RunFolder(path))
-    return None if isinstance(told, Unavailable) else told
+    recorded = options_of(RunFolder(path))
+    return None if isinstance(recorded, Unavailable) else recorded
 
 
 @lru_cache(maxsize=32)
 def _measured(path: Path, _saved_ns: int) -> "Measured | None":
-    """Return what a run measured, by the diagnosis that was saved at that time."""
+    """Return what a run measured, cached by when its diagnosis was saved."""
     from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.advice.what_if import measure
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
@@ -137,16 +137,16 @@ def _measured(path: Path, _saved_ns: int) -> "Measured | None":
 
 _COLOURS = {Weight.PROBLEM: "orange", Weight.ADVICE: "blue", Weight.FACT: "gray"}
 SAME_SHARE = 0.005
-"""Part of a step below which a prediction calls two steps alike."""
+"""Relative difference below which two predicted steps count as equal."""
 
 
 def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None) -> None:
-    """Show what the order and sizes of the stages are likely to cost; what they will hold, on request.
+    """Show what the order and sizes of the stages are likely to cost; and, folded, what they keep in memory.
 
     Args:
         store: Where races go.
         options: Of the form.
-        forecast: What is predicted of them; None where no run can tell.
+        forecast: Their prediction; None where no run allows one.
     """
     findings = lint_pipeline(options)
     for finding in findings:
@@ -156,12 +156,12 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
                 _show_cure(store, options, finding, forecast)
     facts = [finding for finding in findings if finding.weight is Weight.FACT]
     if facts:
-        with st.expander("What the stages will hold"):
+        with st.expander("Memory held by the stages"):
             st.markdown("  \n".join(_line(options, finding) for finding in facts))
 
 
 def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: Forecast | None) -> None:
-    """Offer what a finding advises: into the form, or into a race, with what is predicted of it."""
+    """Offer to apply or race what a finding advises, with its predicted effect."""
     from pipeline_lab.advice.cache_rules import cure
     from pipeline_lab.advice.forecasts import plan_race_of
 
@@ -170,10 +170,10 @@ def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: 
         return
     key = f"cure.{finding.kind}.{finding.stage}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Do it", key=f"{key}.apply", icon=":material/check:", help="Change the form."):
+        if st.button("Apply", key=f"{key}.apply", icon=":material/check:", help="Change the form."):
             state.change(cured)
             st.rerun()
-        against = "The form as it is against the form with this change."
+        against = "Race the form against the form with this change."
         if st.button("Race it", key=f"{key}.race", icon=":material/flag:", help=against):
             with state.show_problem():
                 measured = None if forecast is None else forecast.measured
@@ -183,7 +183,7 @@ def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: 
 
 
 def _effect(forecast: Forecast, options: RunOptions, cured: RunOptions) -> str:
-    """Say what a cure is predicted to bring."""
+    """Describe the predicted effect of a change."""
     from pipeline_lab.advice.what_if import Prediction, predict
 
     before, after = (predict(forecast.measured, each) for each in (options, cured))
@@ -191,7 +191,7 @@ def _effect(forecast: Forecast, options: RunOptions, cured: RunOptions) -> str:
         return ""
     ratio = after.ms_per_example / before.ms_per_example
     if abs(ratio - 1.0) < SAME_SHARE:
-        return "Predicted: the step takes as long as now."
+        return "Predicted: no change in step time."
     times = f"{_ms(before.step_ms)} to {_ms(after.step_ms)}"
     return (
         f"Predicted: step {format_percent(100 * abs(1 - ratio))} {'shorter' if ratio < 1 else 'longer'}, from {times}."

@@ -35,12 +35,12 @@ from pipeline_lab.workloads.records import RecordFeature, parse_features
 from pipeline_lab.workloads.registry import WORKLOADS
 
 _GREY = "#76808d"
-"""Stands out from the light and from the dark background."""
+"""Visible on the light and the dark background."""
 _PATHS = {"up": "M8 13V3M3.5 7.5 8 3l4.5 4.5", "down": "M8 3v10M3.5 8.5 8 13l4.5-4.5", "remove": "M4 4l8 8M12 4l-8 8"}
 
 
 def labelled(sign: str, name: str) -> str:
-    """Return a button's label that shows a sign (``up``, ``down``, ``remove``) and is read out as ``name``."""
+    """Return a button label that shows an icon (``up``, ``down``, ``remove``) and is read out as ``name``."""
     drawing = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16">'
         f'<path d="{_PATHS[sign]}" fill="none" stroke="{_GREY}" stroke-width="2"/></svg>'
@@ -51,7 +51,7 @@ def labelled(sign: str, name: str) -> str:
 def show_record_features(draft: Draft, workload: Document, key: str) -> None:
     """Offer to read the first records of the files; list the features, or say what is wrong with the files.
 
-    Where no path on the server may be opened, the features are typed.
+    Where no path on the server may be opened, the user types the features.
     """
     if not access.why_no_paths():
         _offer_to_read(draft, workload, key)
@@ -114,7 +114,7 @@ def _edit_workload(draft: Draft, key: str) -> Document:
 
 
 def _offered(present: str) -> list[str]:
-    """Return the workloads to choose from; code of the user's only where the app may run it."""
+    """Return the workloads to choose from; custom code only where the app may run it."""
     return [kind for kind, each in WORKLOADS.items() if not each.is_code or kind == present or access.may_run_code()]
 
 
@@ -125,7 +125,7 @@ def _edit_pipeline(draft: Draft, key: str) -> Document:
         for index, stage in enumerate(draft.stages)
     ]
     if WORKLOADS[draft.document["workload"]["kind"]].is_code:
-        st.caption("The stages are those of your own dataset. What is chosen here is applied to it.")
+        st.caption("Your code defines the stages. These options are applied to its dataset.")
         return edit_fields(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox("Stage to add", stages_to_offer(draft), key=f"{key}.kind_to_add", width=200)
@@ -142,7 +142,7 @@ def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document
         state.hold(f"{key}.open")
         body = st.expander(f"{index + 1}\\. **{stage['stage']}** {summary}", key=f"{key}.open", on_change="rerun")
         edited = stage
-        if body.open:  # the fields of a closed stage would be most of what the browser has to build
+        if body.open:  # fields of closed stages would be most of the page
             with body:
                 st.caption(escape(model.__doc__ or ""))
                 edited = edit_fields(model, stage, key)
@@ -160,7 +160,7 @@ def _stage_button(sign: str, meaning: str, key: str, disabled: bool, change: Cal
 
 
 def _edit_training(training: Document, key: str, own: tuple[str, ...]) -> Document:
-    """Ask for steps or seconds, one of them, then for the rest but what the user's ``own`` code decides."""
+    """Ask for steps or seconds, then for the rest, except what the user's ``own`` code decides."""
     by = "seconds" if training["seconds"] is not None else "steps"
     chosen = st.segmented_control("Length", ["steps", "seconds"], default=by, required=True, key=f"{key}.by") or by
     values = {**training, "steps": training["steps"] or 200, "seconds": training["seconds"] or 60.0}
@@ -170,13 +170,13 @@ def _edit_training(training: Document, key: str, own: tuple[str, ...]) -> Docume
 
 
 def _state_duty(profiling: Document, steps_per_call: int) -> None:
-    """Say how many of the steps are recorded; a window holds whole calls."""
+    """Say how many of the steps are recorded; a window covers whole calls."""
     if not profiling["enabled"]:
-        st.caption("The profiler stays off: no trace, only what the job itself notes on every step.")
+        st.caption("The profiler stays off: no trace, only per-step measurements.")
         return
     recorded = math.ceil(profiling["steps_per_window"] / steps_per_call) * steps_per_call
     duty = min(100.0, 100 * recorded / max(1, profiling["every_steps"]))
-    whole = f" A window holds whole calls: {recorded} steps." if recorded > profiling["steps_per_window"] else ""
+    whole = f" A window covers whole calls: {recorded} steps." if recorded > profiling["steps_per_window"] else ""
     st.caption(f"The profiler is on during {format_percent(duty)} of the steps.{whole}")
 
 

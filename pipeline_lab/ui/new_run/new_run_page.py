@@ -10,7 +10,7 @@ from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.saved_presets import BUNDLED, remove_preset, save_preset, saved_presets
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.new_run import advice, form, origin
-from pipeline_lab.ui.new_run.origin import start_anew
+from pipeline_lab.ui.new_run.origin import start_over
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import cache, links, state
 from pipeline_lab.ui.shared.choices import FORM
@@ -20,9 +20,9 @@ _NAME, _FILE = "preset-name", "options-file"
 
 
 def show_keeping(store: RunStore, origin: str, options: RunOptions | None) -> None:
-    """Offer to keep the options that the form holds (None while they are not ready), and to open others."""
-    with st.popover("Keep or share"):
-        st.caption("The link of this page carries all that the form holds; copy it to share it.")
+    """Offer to save the form's options (None while they are invalid) and to open others."""
+    with st.popover("Save or share"):
+        st.caption("This page's link contains the whole form; copy it to share it.")
         st.download_button(
             "Options as JSON",
             "" if options is None else options.to_json(),
@@ -33,11 +33,11 @@ def show_keeping(store: RunStore, origin: str, options: RunOptions | None) -> No
             key="save-json",
             help="For `pipeline-lab run --options FILE`.",
         )
-        st.text_input("Keep as a preset named", key=_NAME, placeholder="my-images", max_chars=64)
+        st.text_input("Save as a preset named", key=_NAME, placeholder="my-images", max_chars=64)
         st.button("Keep", key="save-preset", disabled=options is None, on_click=_keep, args=(store, options))
         own = origin.removeprefix("preset:")
         if own not in BUNDLED and own in {preset.name for preset in saved_presets(store)}:
-            st.button(f"Forget preset {escape(own)}", key="forget-preset", on_click=_forget, args=(store, own))
+            st.button(f"Delete preset {escape(own)}", key="forget-preset", on_click=_forget, args=(store, own))
         st.file_uploader("Open options from a JSON file", type="json", key=_FILE, on_change=_open)
     if problem := state.take_problem():
         st.error(escape(problem))
@@ -47,7 +47,7 @@ def _keep(store: RunStore, options: RunOptions) -> None:
     name = str(state.widget_value(_NAME) or "").strip()
     with state.keep_problem():
         save_preset(store, name, options)
-        start_anew(options.model_copy(update={"name": name}), f"preset:{name}")
+        start_over(options.model_copy(update={"name": name}), f"preset:{name}")
 
 
 def _forget(store: RunStore, name: str) -> None:
@@ -60,9 +60,9 @@ def _open() -> None:
     if file is None:
         return
     try:
-        start_anew(access.check_brought(read_options(file.getvalue())), f"file:{file.name[:200]}")
+        start_over(access.check_brought(read_options(file.getvalue())), f"file:{file.name[:200]}")
     except OptionsError as error:
-        state.set_problem(f"{file.name[:80]} holds no options that can be used. {error}")
+        state.set_problem(f"{file.name[:80]} contains no usable options. {error}")
 
 
 def show_page() -> None:
@@ -71,7 +71,7 @@ def show_page() -> None:
     origin.load(cache.store())
 
     draft = state.draft()
-    launch_place = st.container(key="launch-place")  # on a phone the form is long; the way out of it comes first
+    launch_place = st.container(key="launch-place")  # on a phone the form is long, so the buttons come first
     left, right = st.columns([6, 5], gap="large")
     with left:
         offered = origin.offer_presets(cache.store())
@@ -118,7 +118,7 @@ def show_page() -> None:
         shown = options or state.launchable()
         if shown is not None:
             if options is None:
-                st.caption("Advice and source of the form before it stopped being ready:")
+                st.caption("Advice and source for the last valid form:")
             predicted = advice.find_forecast(cache.store(), shown)
             if predicted is not None:
                 advice.show_forecast(cache.store(), predicted, shown)
@@ -127,5 +127,5 @@ def show_page() -> None:
             st.code(render_source(shown), language="python", height=640)
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

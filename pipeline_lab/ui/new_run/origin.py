@@ -1,4 +1,4 @@
-"""Where a draft comes from: a preset, the options of an earlier run, or a link that carries what somebody made of them."""
+"""Where a draft comes from: a preset, an earlier run's options, or a link that contains edited options."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import cache, links, state
 
 MAX_BYTES = 200_000
-"""Options are a few thousand bytes; a link that unfolds to more is refused unread."""
+"""Options are a few thousand bytes; a link that decompresses to more is refused."""
 DAMAGED = "The link's options cannot be read; copy the whole link again, or start from a preset."
 
 
@@ -32,7 +32,7 @@ def unpack(word: str) -> dict[str, Any]:
     """Return the document that :func:`pack` was given.
 
     Raises:
-        OptionsError: The word is damaged, or holds something else.
+        OptionsError: The word is damaged, or contains something else.
     """
     try:
         packed = base64.b64decode(word + "=" * (-len(word) % 4), altchars=b"-_", validate=True)
@@ -53,7 +53,7 @@ PRESET_PARAMETER, OPTIONS_PARAMETER = "preset", "options"
 
 
 def load(store: RunStore) -> None:
-    """Start the draft from what the link says, unless it was started from there already.
+    """Start the draft from the link, unless it was started from there already.
 
     Raises:
         OptionsError, StoreError: There is no such preset or run, the run was not launched by us, or the link is damaged.
@@ -71,7 +71,7 @@ def load(store: RunStore) -> None:
 
 
 def update_link(options: RunOptions) -> None:
-    """Let the page's link reproduce the form: it carries the options where the name of their origin is not enough."""
+    """Make the page's link reproduce the form; it contains the options where their origin's name is not enough."""
     draft, document = state.draft(), options.model_dump(mode="json")
     is_named = draft.origin.startswith(("preset:", "run:")) and not state.linked()
     is_short = (is_named and document == draft.start) or access.runs_code(options)
@@ -84,7 +84,7 @@ def update_link(options: RunOptions) -> None:
 
 
 def offer_presets(store: RunStore) -> dict[str, str]:
-    """Return the presets' names, with what each is about and the question that it answers."""
+    """Return the presets' names with topic and question."""
     return {
         preset.name: f"{group.title} · {preset.name} · {preset.headline}"
         for group in preset_groups(store)
@@ -93,13 +93,13 @@ def offer_presets(store: RunStore) -> dict[str, str]:
 
 
 def choose_preset(key: str) -> None:
-    """Start anew from the preset that the widget of that key shows (a callback)."""
+    """Start over from the preset that the widget of that key shows (a callback)."""
     if name := state.widget_value(key):
-        start_anew(find_any_preset(cache.store(), name).options, f"preset:{name}")
+        start_over(find_any_preset(cache.store(), name).options, f"preset:{name}")
 
 
-def start_anew(options: RunOptions, origin: str) -> None:
-    """Replace the draft and what the link says of it (for use in callbacks)."""
+def start_over(options: RunOptions, origin: str) -> None:
+    """Replace the draft and its part of the link (for use in callbacks)."""
     state.start(options, origin)
     state.remember_linked("")
     st.query_params.from_dict({links.FROM_PARAMETER: origin})
@@ -121,12 +121,12 @@ def read_origin(origin: str, store: RunStore) -> RunOptions:
     if kind == "preset":
         return find_any_preset(store, name).options
     if kind != "run":
-        raise OptionsError(f"{origin[:80]!r} is no start for a new run; write preset:NAME or run:ID.")
+        raise OptionsError(f"{origin[:80]!r} cannot start a new run; use preset:NAME or run:ID.")
     record = store.read(name)
     if record.kind is RunKind.TUNE:
         return read_tuning(store.folder(name)).winner
     if record.kind is RunKind.LOG:
-        raise StoreError(f"Run {name} was not launched by Pipeline Lab, so it has no options to start from.")
+        raise StoreError(f"Run {name} was not launched by Pipeline Lab, so it has no options.")
     if record.kind is not RunKind.RUN:
         raise OptionsError(f"{name} is a {record.kind.value}; start from the options of a run in it, or from a preset.")
     return read_options(record.options or {})

@@ -1,4 +1,4 @@
-"""What stands behind a run: its options, the source that ran, where it ran, its files, and XProf's numbers beside ours."""
+"""Details of a run: options, source, environment, files, and XProf's numbers next to ours."""
 
 import json
 import shlex
@@ -29,15 +29,15 @@ def show(record: RunRecord, folder: RunFolder) -> None:
     with left:
         st.subheader("Options", anchor=False)
         if record.options is None:
-            st.caption("This log was not recorded by Pipeline Lab; its job's options are unknown.")
+            st.caption("Pipeline Lab did not record this log, so the job's options are unknown.")
         else:
             st.code(json.dumps(record.options, indent=2), language="json", height=520)
     with right:
-        st.subheader("Source that ran", anchor=False)
+        st.subheader("Source", anchor=False)
         if folder.source.is_file():
             st.code(folder.source.read_text(encoding="utf-8"), language="python", height=520)
         else:
-            st.caption("The run keeps no source.")
+            st.caption("This run has no source.")
     if record.environment:
         st.subheader("Environment", anchor=False)
         rows = tuple(_words(name, value) for name, value in record.environment.items())
@@ -62,7 +62,7 @@ def show_files(folder: RunFolder) -> None:
     st.markdown("\n".join(lines))
     left_out = len(folder.windows()) - MAX_WINDOWS
     if left_out > 0:
-        st.caption(f"{left_out} more windows lie in the run's folder.")
+        st.caption(f"{left_out} more windows are in the run's folder.")
 
 
 def _opened(folder: RunFolder) -> list[tuple[str, Path, str]]:
@@ -72,7 +72,7 @@ def _opened(folder: RunFolder) -> list[tuple[str, Path, str]]:
 
 
 def _words(name: str, value: object) -> tuple[str, str]:
-    """Return name and value of one fact about the machine as people say them."""
+    """Return name and value of one fact about the machine, for display."""
     if name.endswith("_bytes") and isinstance(value, int):
         return _words(name.removesuffix("_bytes"), format_bytes(value))
     if isinstance(value, list):
@@ -82,7 +82,7 @@ def _words(name: str, value: object) -> tuple[str, str]:
 
 
 def _entry(value: object) -> str:
-    """Return one of several: a GPU by its name and memory."""
+    """Return one item of a list, such as a GPU with its memory."""
     if not isinstance(value, dict):
         return str(value)
     return " · ".join(_words(name, part)[1] for name, part in value.items() if part is not None)
@@ -93,7 +93,7 @@ _attempts = Attempts()
 
 
 def show_beside_xprof(folder: RunFolder) -> None:
-    """Show the comparison, or a button that has it made."""
+    """Show the comparison, or a button that starts it."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck
 
@@ -107,14 +107,14 @@ def show_beside_xprof(folder: RunFolder) -> None:
         _show_waiting(folder)
         return
     if attempt is not None:
-        st.info(escape((place.error if attempt.has_failed else None) or "The comparison ended without an answer."))
+        st.info(escape((place.error if attempt.has_failed else None) or "The comparison ended without a result."))
     st.markdown(
-        "What XProf says about the same traces, and why the two differ. It runs in a process of its own, for five "
-        "minutes and 8 GB at most; the result is kept with the run."
+        "Compare these numbers with XProf's for the same traces. XProf runs in a separate process, limited to five "
+        "minutes and 8 GB; the result is saved with the run."
     )
-    st.caption("To look at the traces in XProf itself (its server answers other machines too, so start it yourself):")
+    st.caption("To open the traces in XProf itself (its server also accepts other machines):")
     st.code(f"xprof --logdir {shlex.quote(str(folder.path.parent))} --port 8791", language="shell")
-    if st.button("Ask XProf", key="ask-xprof", type="primary"):
+    if st.button("Run XProf", key="ask-xprof", type="primary"):
         _attempts.forget(folder)
         _attempts.start(folder, "--xprof")
         st.rerun()
@@ -135,7 +135,7 @@ def _show_cross_check(check: "CrossCheck") -> None:
             "Quantity": [escape(row.quantity) for row in rows],
             "Pipeline Lab": [escape(row.ours) for row in rows],
             "XProf": [escape(row.xprof) for row in rows],
-            "Why they differ": [escape(" ".join(row.reasons)) if row.reasons else "they agree" for row in rows],
+            "Why they differ": [escape(" ".join(row.reasons)) if row.reasons else "–" for row in rows],
         }
     )
     if check.seconds is not None and check.peak_rss_bytes is not None:

@@ -1,4 +1,4 @@
-"""The top of a run's page: which run it is, when it ran and on what, and what somebody noted about it."""
+"""The top of a run's page: which run it is, when it ran and on what, and its notes."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ PARAMETER = "run"
 
 
 def chosen_run(store: RunStore) -> RunRecord:
-    """Return the run that the link names; without a name the newest one.
+    """Return the run that the link names, or the newest one.
 
     Raises:
         StoreError: There is no such run, or its record is damaged.
@@ -23,7 +23,7 @@ def chosen_run(store: RunStore) -> RunRecord:
     if not (run_id := st.query_params.get(PARAMETER, "")):
         newest = next(iter(store.runs()), None)
         if newest is None:
-            st.info("There are no runs yet; launch one from the page New run.")
+            st.info("There are no runs yet; launch one on the page New run.")
             st.stop()
         run_id = st.query_params[PARAMETER] = newest.id
     return store.read(run_id)
@@ -49,7 +49,7 @@ MAX_CHARACTERS = 20_000
 
 
 def show_notes(record: RunRecord) -> None:
-    """Show the notes as they were typed, line by line."""
+    """Show the notes as typed, line by line."""
     if record.notes.strip():
         with st.container(border=True, key="notes"):
             st.markdown(as_typed(record.notes))
@@ -61,17 +61,17 @@ def as_typed(text: str) -> str:
 
 
 def edit_notes(store: RunStore, record: RunRecord) -> None:
-    """Let the user change the notes; those of a sample stay as they are."""
+    """Let the user edit the notes, but not those of a sample."""
     if store.is_sample(record.id):
         return
     with st.expander("Notes", key="notes-edit"), st.form("notes-form", border=False):
         text = st.text_area(
-            "Your words on this run",
+            "Notes on this run",
             record.notes,
             max_chars=MAX_CHARACTERS,
             height=200,
             key=f"notes-{record.id}",
-            help="Kept with the run, shown on its page and in every report of it, as you type it.",
+            help="Saved with the run and shown on its page and in its reports.",
         )
         if st.form_submit_button("Save", type="primary", key="notes-save"):
             _save(store, record.id, text or "")

@@ -1,4 +1,4 @@
-"""A run while it works: progress, place in the line, charts that fill in, a way to stop it; and how it ended.
+"""A run in progress: how far it is, its place in the queue, live charts, a way to stop it; and how it ended.
 
 Everything comes from the run folder, once a second, so a reload or a second browser shows the same.
 """
@@ -47,9 +47,9 @@ POLL_S = 1.0
 REDRAW_S = 3.0
 SO_FAR = ("device-timeline", "idle-by-cause")
 """Charts of the windows of a job that is still going on."""
-"""Charts follow less often than progress: their steps are read and summed up anew each time."""
+"""Charts refresh less often than progress, because their steps are read and summarized each time."""
 _CALM = "<style>[data-testid='stStatusWidget'] { visibility: hidden }</style>"
-"""A page that looks at its run every second is always at work; Streamlit's sign for it would blink."""
+"""A page that polls its run every second would make Streamlit's status icon blink."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Progress:
     """A run's progress.
 
     Attributes:
-        text: What it does now, for people.
+        text: What it does now, for display.
         fraction: Done share of the training, 0 to 1; None before it is known.
         windows: Profile windows on disk.
-        notes: Sentences that the worker left.
+        notes: The worker's notes.
         failure: How it failed, or None.
     """
 
@@ -72,11 +72,11 @@ class Progress:
 
 
 def show_live(folder: RunFolder, shown: RunState) -> None:
-    """Show a run that is not over, and look at it again and again.
+    """Show a run in progress, and poll it.
 
     Args:
         folder: The run.
-        shown: The state in which the rest of the page shows it; the page runs again when it changes.
+        shown: The state that the rest of the page shows; the page reruns when it changes.
     """
     follow(folder, shown)
     _show_charts_so_far(folder)
@@ -85,7 +85,7 @@ def show_live(folder: RunFolder, shown: RunState) -> None:
 
 @st.fragment(run_every=POLL_S)
 def follow(folder: RunFolder, shown: RunState) -> None:
-    """Show progress and a way to stop a run; the page runs again when its state is another than ``shown``."""
+    """Show progress and a way to stop the run; rerun the page when its state is no longer ``shown``."""
     st.html(_CALM)
     record = read_record(folder)
     if not record.status.state.is_live:
@@ -116,7 +116,7 @@ def _sentence(folder: RunFolder, record: RunRecord, progress: Progress) -> str:
         before = runs_before(folder.id)
         if not before:
             return "Waiting for the device."
-        return f"Waiting for the device: {before} {'run comes' if before == 1 else 'runs come'} first."
+        return f"Waiting for the device: {before} {'run' if before == 1 else 'runs'} ahead."
     if not progress.windows:
         return progress.text
     return f"{progress.text} · {progress.windows} profile {'window' if progress.windows == 1 else 'windows'} on disk"
@@ -142,12 +142,12 @@ def _show_charts_so_far(folder: RunFolder) -> None:
 
 
 def _without_steps(folder: RunFolder) -> str:
-    """Say what will come where no step is timed yet, or ever."""
+    """Say what to expect where no step is timed yet, or ever."""
     if folder.source.exists() or folder.steps.exists():
         return "Charts appear with the first steps."
     if not folder.windows():
-        return "This job's steps are not timed one by one. What its profile windows say appears with the first of them."
-    return "This job's steps are not timed one by one. This is what its profile windows say so far."
+        return "This job's steps are not timed individually; results appear with the first profile window."
+    return "This job's steps are not timed individually; these are the results of its profile windows so far."
 
 
 def _show_steps(job: JobSteps) -> None:
@@ -160,7 +160,7 @@ def _show_steps(job: JobSteps) -> None:
 
 
 def _show_gaps(diagnosis: Diagnosis) -> None:
-    """Show what the windows that are analysed so far say about the device."""
+    """Show what the windows analyzed so far say about the device."""
     for name in SO_FAR:
         chart = find_chart(name)
         drawing = chart.draw(diagnosis, state.mode())
@@ -206,7 +206,7 @@ def show_live_picture(picture: Picture) -> None:
 
 
 def summarise(events: Sequence[Event]) -> Progress:
-    """Return the progress that all events together tell of."""
+    """Return the progress that the events describe."""
     text, fraction = "Starting", None
     for event in events:
         if isinstance(event, PhaseEvent):
@@ -252,7 +252,7 @@ def _describe_race(event: RaceEvent) -> str:
     elapsed, longest = (format_duration(seconds * NS_PER_S) for seconds in (event.elapsed_s, event.max_s))
     rounds = f"{event.rounds} {'round' if event.rounds == 1 else 'rounds'}"
     left_out = event.rounds - event.kept_rounds
-    disturbed = f" ({left_out} disturbed, left out)" if left_out else ""
+    disturbed = f" ({left_out} disturbed and left out)" if left_out else ""
     return f"Racing: {rounds}{disturbed} in {elapsed} of at most {longest}"
 
 
@@ -260,13 +260,13 @@ LOG_TAIL_BYTES = 20_000
 
 
 def show_ending(record: RunRecord, folder: RunFolder) -> None:
-    """Show why a run failed, was lost or cancelled, and what its worker wants readers to know."""
+    """Show why a run failed, was lost or canceled, and its worker's notes."""
     progress = summarise(read_events(folder.events))
     status = record.status
     if status.state is RunState.CANCELLED:
-        st.info(escape(status.reason or "The run was cancelled; what it had recorded is below."))
+        st.info(escape(status.reason or "The run was canceled; what it recorded is below."))
     elif status.state in (RunState.FAILED, RunState.LOST):
-        st.error(escape(status.reason or "The run failed and left no reason."))
+        st.error(escape(status.reason or "The run failed without giving a reason."))
         with st.expander("For a bug report"):
             st.code(progress.failure.traceback if progress.failure else _log_tail(folder), language=None)
     for note in progress.notes:

@@ -1,4 +1,4 @@
-"""A race on the run page: while it goes on, intervals that close in; then the answer and what was raced."""
+"""A race on the run page: first its narrowing intervals, then the answer and the arms."""
 
 from dataclasses import replace
 from functools import partial
@@ -46,7 +46,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
 
 
 def _unread_window(record: RunRecord, folder: RunFolder) -> RunFolder | None:
-    """Return the first arm's window that no process has analysed yet; the app itself parses no trace."""
+    """Return the first arm's window that is not analyzed yet; the app itself parses no trace."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     arms = len(read_recorded_race(record.options or {}).arms)
@@ -60,19 +60,19 @@ def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
         st.caption(escape(alike))
     events = _race_events(folder)
     if not events:
-        st.caption("The first rounds start when every arm is warm.")
+        st.caption("The first round starts when every arm has warmed up.")
         return
     st.markdown(contents.write_table(standing_table(events[-1], options)))
     live.show_live_picture(_closing(events, options))
 
 
 def _closing(events: list[RaceEvent], options: RaceOptions) -> Picture:
-    meaning = "Each candidate's difference from the baseline with its interval, look by look."
+    meaning = "Each candidate's difference from the baseline and its interval over time."
     return Picture("race-closing", meaning, partial(closing_intervals, events, options))
 
 
 def standing_table(event: RaceEvent, options: RaceOptions) -> Table:
-    """Return how every candidate stands now."""
+    """Return the current result of every candidate."""
     names = name_arms(options)
     rows = tuple(
         (

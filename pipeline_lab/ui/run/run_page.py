@@ -1,4 +1,4 @@
-"""One run, race or search, seen as its kind asks for. The link says which."""
+"""One run, race or search; the link says which."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     if record.status.state.is_live:
         live.show_live(folder, record.status.state)
         return
-    if not folder.opened.is_dir():  # why a log cannot be read its analysis says
+    if not folder.opened.is_dir():  # for a log, its analysis says why it cannot be read
         live.show_ending(record, folder)
     diagnosis = analyses.wait_for(folder, is_sample=store.is_sample(record.id))
     if diagnosis is None:
@@ -32,7 +32,7 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}
     bodies[jump.TITLE] = partial(timeline.show, folder)
     bodies[what_if.TITLE] = partial(what_if.show, store, folder, diagnosis)
-    bodies["Beside XProf"] = partial(details.show_beside_xprof, folder)
+    bodies["XProf"] = partial(details.show_beside_xprof, folder)
     bodies["Options and source"] = partial(details.show, record, folder)
     _show_tabs(bodies)
     reports.show_exports([record.id])
@@ -74,5 +74,5 @@ def show_page() -> None:
     VIEWS[record.kind](store, record, folder)
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

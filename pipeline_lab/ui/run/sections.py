@@ -1,4 +1,4 @@
-"""The tabs of a run: numbers, charts, the stage that is looked at, the longest gaps and waits, tables."""
+"""The tabs of a run: numbers, charts, the chosen stage, the longest gaps and waits, tables."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -23,12 +23,12 @@ from pipeline_lab.units import format_duration
 
 
 def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Callable[[], None]]) -> None:
-    """Show all charts of one section; then, folded where there are some, why others are not there.
+    """Show all charts of one section, then why others are missing.
 
     Args:
         section: Whose charts.
         diagnosis: What they show.
-        below: By a chart's name, what shows something right below it.
+        below: What to show right below a chart, by its name.
     """
     missing: dict[str, str] = {}  # the chart by its reason: several may lack the same thing
     drawn = 0
@@ -49,13 +49,13 @@ def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Calla
 
 
 def _show_leading(figure: go.Figure, name: str, description: str) -> None:
-    """Show a figure of one run; a mark that stands for a place in its timeline or for a stage leads there."""
+    """Show a figure of one run; marks that stand for a place in the timeline or for a stage link to it."""
     add_row_targets(figure)
     places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
     if all(each is None for each in places):
         contents.show_figure(figure, name, description)
         return
-    key = f"chart-{name}-{jump.asked_stage_word()}"  # another stage, another chart: no mark stays chosen in it
+    key = f"chart-{name}-{jump.asked_stage_word()}"  # a new key for each stage, so that no mark stays selected
     st.plotly_chart(
         figure,
         theme=None,
@@ -68,7 +68,7 @@ def _show_leading(figure: go.Figure, name: str, description: str) -> None:
 
 
 def _show_missing(missing: dict[str, str]) -> None:
-    """Say why charts are not there."""
+    """Say why charts are missing."""
     for reason, name in missing.items():
         with st.container(key=f"missing-{name}"):
             st.markdown(f":gray-badge[not measured] {prose(reason)}")
@@ -80,7 +80,7 @@ def show_numbers(section: Topic, diagnosis: Diagnosis) -> None:
 
 
 def show_tables(section: Topic, diagnosis: Diagnosis) -> None:
-    """Show the tables of a section that can be folded; the others are in the reports."""
+    """Show the folded tables of a section; the others are in the reports."""
     for number, table in enumerate(section_tables(section, diagnosis)):
         if table.folded:
             contents.show_block(table, f"{section.name}-{number}")
@@ -100,12 +100,12 @@ def show_stage(diagnosis: Diagnosis) -> None:
     asked = jump.asked_stage(len(stages))
     state.choose(jump.STAGE, _costliest(stages) if asked is None else asked)  # the list may still hold another run's
     chosen = st.selectbox(
-        "One stage in full: choose it here, or by its row above",
+        "Stage details: choose a stage here or in the chart",
         range(len(stages)),
         format_func=names.__getitem__,
         key=jump.STAGE,
         on_change=_choose_listed,
-        help="At first it is the one that the device waited for most.",
+        help="Starts with the stage that the device waited for most.",
         width=460,
     )
     path = diagnosis.tf_data if isinstance(diagnosis.tf_data, Unavailable) else diagnosis.tf_data.critical_path
@@ -118,12 +118,12 @@ def _choose_listed() -> None:
 
 
 def _costliest(stages: tuple[PipelineStage, ...]) -> int:
-    """Return the number of the stage that caused most of the wait; that took most time where no wait is told."""
+    """Return the number of the stage that caused most of the wait, or took most time where no wait is known."""
     return max(range(len(stages)), key=lambda number: (stages[number].exposed_ns or 0, stages[number].work_ns))
 
 
 MAX_ROWS = 10
-QUANTITIES = {"Starts", "Length", "Device idle meanwhile"}
+QUANTITIES = {"Starts", "Length", "Device idle"}
 
 
 def show_longest(section: Topic, diagnosis: Diagnosis) -> None:
@@ -144,7 +144,7 @@ def show_longest(section: Topic, diagnosis: Diagnosis) -> None:
         rows = tables.take(waits, (-length).argsort(kind="stable")[:MAX_ROWS]).to_pylist()
         columns = {
             "Length": [format_duration(row["end_ns"] - row["start_ns"]) for row in rows],
-            "Device idle meanwhile": [format_duration(row["exposed_ns"]) for row in rows],
+            "Device idle": [format_duration(row["exposed_ns"]) for row in rows],
             "Step": ["–" if row["step"] is None else str(row["step"]) for row in rows],
         }
         _show_rows("wait", "The longest input waits", columns, [row["start_ns"] for row in rows])
@@ -153,7 +153,7 @@ def show_longest(section: Topic, diagnosis: Diagnosis) -> None:
 def _show_rows(kind: str, title: str, columns: dict[str, list[str]], starts_ns: list[int]) -> None:
     if not starts_ns:
         return
-    st.markdown(f"**{title}** — choose one, or a bar of the charts above, to see it in the timeline.")
+    st.markdown(f"**{title}** — choose a row, or a bar in the charts above, to open it in the timeline.")
     shown = {"Starts": [format_duration(start) for start in starts_ns], **columns}
     key = f"longest-{kind}"
     st.dataframe(

@@ -1,4 +1,4 @@
-"""A search on the run page: while it goes on, what was tried so far; then the winner, and the way there."""
+"""A search on the run page: what was tried so far, then the winner and how it was found."""
 
 from functools import partial
 
@@ -42,9 +42,9 @@ def _show_so_far(folder: RunFolder) -> None:
     budget = format_duration(found.options.budget_s * NS_PER_S)
     st.caption(f"{format_duration(found.spent_s * NS_PER_S)} of {budget} spent on {len(found.trials)} runs and races.")
     under_way = [trial.run for trial in found.trials if trial.seconds is None]
-    if under_way and st.button("Watch what is being measured", key="tune-watch"):
+    if under_way and st.button("Open the current measurement", key="tune-watch"):
         links.open_run(under_way[-1])
-    meaning = "Every configuration that raced so far, with its interval, beside what was predicted."
+    meaning = "Every configuration that raced so far, with its interval, next to its prediction."
     live.show_live_picture(Picture("search-places", meaning, partial(search_places, found)))
     for step in reversed(found.steps):
         st.markdown(f"- {escape(describe(step))}")
@@ -52,7 +52,7 @@ def _show_so_far(folder: RunFolder) -> None:
 
 def _show_command(found: Tuning) -> None:
     if found.race_command is not None:
-        st.markdown("To measure its gain, search again with a larger budget, or race it against the start:")
+        st.markdown("To measure the gain, search again with a larger budget, or race it against the start:")
         st.code(found.race_command, language="shell", wrap_lines=True)
 
 
@@ -62,7 +62,7 @@ def _show_actions(store: RunStore, found: Tuning) -> None:
         has_found = found.winner_name != START
         if has_found and st.button(f"Open {who} in the form", key="tune-winner", type="primary"):
             links.open_new_run(found.winner, f"run:{found.id}")
-        if found.state is not RunState.DONE and st.button("Go on with the search", key="tune-resume"):
+        if found.state is not RunState.DONE and st.button("Continue the search", key="tune-resume"):
             _resume(store, found.id)
 
 

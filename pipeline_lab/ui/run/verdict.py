@@ -13,7 +13,7 @@ from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.ui.timeline import jump
 
 SHOWN_EVIDENCE = 6
-"""Numbers beside the sentence; a tired person reads no more, the others are folded."""
+"""Numbers next to the sentence; the others are folded."""
 
 
 def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
@@ -21,7 +21,7 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
 
     Args:
         verdict: Of the run.
-        changes_in: The tab that shows what is suggested as changes of the options; empty while there is none.
+        changes_in: The tab that shows the suggested changes; empty if there is none.
     """
     with st.container(border=True, key="verdict"):
         kind = verdict.verdict_class
@@ -30,12 +30,12 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
         _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
             order = (
-                ", the most gain per risk first" if len(verdict.suggestions) > 1 and verdict.suggestions[0].risk else ""
+                ", highest gain per risk first" if len(verdict.suggestions) > 1 and verdict.suggestions[0].risk else ""
             )
             st.markdown(f"**What to try**{order}\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
         if changes_in and any(one.options is not None for one in verdict.suggestions):
             st.button(
-                "See and race each change",
+                "View and race each change",
                 key="try-suggestions",
                 icon=":material/flag:",
                 on_click=jump.to_tab,

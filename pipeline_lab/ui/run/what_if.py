@@ -1,4 +1,4 @@
-"""The tab *What if* of a run: what other options would bring, answered at once, and how often such answers were right."""
+"""The tab *What if* of a run: the predicted effect of other options, and how accurate earlier predictions were."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -40,15 +40,15 @@ from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 TITLE = "What if"
 HELP = (
-    "Each as one change, the most gain per risk first. Risk is what has to be thought over: memory or disk, and more than "
-    "those what the model learns from."
+    "Each as one change, highest gain per risk first. Using memory or disk is a risk; changing what the model learns from "
+    "is a greater one."
 )
 
 
 def show(store: RunStore, folder: RunFolder, diagnosis: Diagnosis) -> None:
     """Show the tab for a run that is over."""
-    told = options_of(folder)
-    measured = told if isinstance(told, Unavailable) else measure(diagnosis, told)
+    recorded = options_of(folder)
+    measured = recorded if isinstance(recorded, Unavailable) else measure(diagnosis, recorded)
     if isinstance(measured, Unavailable):
         st.info(prose(f"Nothing can be predicted from this run. {measured.reason}"))
     else:
@@ -93,23 +93,25 @@ def _show_answer(measured: Measured, prediction: Prediction) -> None:
             delta_color="off" if is_same else "normal" if gain > 0 else "inverse",
             border=True,
             height="stretch",
-            help="What a step takes on average outside profile windows, single long ones left out.",
+            help="Mean step time outside profile windows, without outliers.",
         )
         st.metric(
             "If input were free",
             _ms(prediction.ceiling_ms),
             border=True,
             height="stretch",
-            help="The training step and Python around it: no pipeline makes a step shorter than this.",
+            help="The training step and its Python overhead: no pipeline can make a step shorter.",
         )
     binding, *others = prediction.terms
-    behind = f" Next behind it: {others[0].name}, {_ms(others[0].ms)}." if others else ""
-    st.markdown(escape(f"Limited by {binding.name}, {_ms(binding.ms)}.{behind}"))
+    second = f" Next: {others[0].name}, {_ms(others[0].ms)}." if others else ""
+    st.markdown(escape(f"Limited by {binding.name}, {_ms(binding.ms)}.{second}"))
     rows = tuple((term.name, _ms(term.ms)) for term in prediction.terms)
-    st.markdown(contents.write_table(Table("Terms", ("A step takes the longest of", "Time"), rows, numeric=(1,))))
+    st.markdown(
+        contents.write_table(Table("Terms", ("A step takes as long as the slowest of", "Time"), rows, numeric=(1,)))
+    )
     memory = prediction.memory_bytes
-    held = f"unknown ({memory.reason})" if isinstance(memory, Unavailable) else format_bytes(memory)
-    st.caption(escape(f"Buffers and caches: {held}. Threads: {format_count(prediction.threads)}."))
+    used = f"unknown ({memory.reason})" if isinstance(memory, Unavailable) else format_bytes(memory)
+    st.caption(escape(f"Buffers and caches: {used}. Threads: {format_count(prediction.threads)}."))
     for note in prediction.notes:
         st.caption(f":material/info: {escape(note)}")
 
@@ -121,7 +123,7 @@ def _show_buttons(store: RunStore, measured: Measured, chosen: RunOptions, is_ch
             key=f"{key}.race",
             icon=":material/flag:",
             disabled=not is_changed,
-            help="The run's options against these; the prediction is kept with the race.",
+            help="The run's options against these; the prediction is saved with the race.",
         ):
             with state.show_problem():
                 links.open_run(launch(store, plan_race(measured, [access.check_launch(chosen)])).id)
@@ -148,10 +150,10 @@ def _show_forecasts(store: RunStore) -> None:
     forecasts = read_forecasts(store)
     st.subheader("Predicted against measured", anchor=False)
     if not forecasts:
-        st.caption("No race of this store has answered a prediction yet.")
+        st.caption("No race in this store has tested a prediction yet.")
         return
     st.markdown(score(forecasts).sentence)
-    heads = ("Race", "Candidate", "Predicted", "Raced", "Interval", "Beyond it")
+    heads = ("Race", "Candidate", "Predicted", "Raced", "Interval", "Outside it")
     rows = tuple(_row(forecast) for forecast in forecasts)
     st.markdown(contents.write_table(Table("Predictions", heads, rows, numeric=(2, 3, 4, 5))))
 
@@ -177,7 +179,7 @@ FILES: tuple[int | str, ...] = ("one by one", 2, 4, 8, 16, AUTOTUNE)
 POOL: tuple[int | str, ...] = (DEFAULT, 1, 2, 4, 8, 16, 32)
 PREFETCH: tuple[int | str, ...] = (NONE, 1, 2, 4, 8, 16, AUTOTUNE)
 FACTORS = (0.25, 0.5, 1, 2, 4)
-TOGETHER = "These choices do not go together; take one of them back."
+TOGETHER = "These choices conflict; undo one of them."
 
 Value = TypeVar("Value")
 Edit = Callable[[RunOptions], RunOptions | None]
@@ -191,7 +193,7 @@ def choose_changes(options: RunOptions, key: str) -> RunOptions:
         key: Prefix of the widgets' keys.
 
     Raises:
-        OptionsError: The choices contradict each other, or what was typed is no option.
+        OptionsError: The choices contradict each other, or the typed text is not an option.
     """
     with st.grid("auto", min_column_width=210, gap="small", vertical_alignment="bottom"):
         edits = [
@@ -204,10 +206,10 @@ def choose_changes(options: RunOptions, key: str) -> RunOptions:
             *_workload_numbers(options, key),
         ]
     typed = st.text_input(
-        "Anything else",
+        "Other options",
         key=f"{key}.typed",
         placeholder="pipeline.tensorflow_rewrites=true, pipeline.shuffle.buffer_size=5000",
-        help="Options as the command line takes them, PATH=VALUE, with commas between them.",
+        help="Options as PATH=VALUE, comma-separated, as on the command line.",
     )
     changed = options
     for edit in edits:
@@ -296,7 +298,7 @@ def _pool(options: RunOptions, key: str) -> Edit:
 def _order(options: RunOptions, key: str) -> Edit:
     now = options.pipeline.deterministic is not False
     chosen = st.toggle(
-        "Keep the order", now, key=f"{key}.order", help="Of parallel stages that do not say it themselves."
+        "Deterministic order", now, key=f"{key}.order", help="For parallel stages that do not set it themselves."
     )
     return lambda changed: changed if chosen == now else set_pipeline(changed, deterministic=chosen)
 
@@ -322,7 +324,7 @@ def _whole_batches(options: RunOptions, key: str) -> Edit:
     if not single or with_whole_batches(options, single) is None:
         return lambda changed: changed
     chosen = st.toggle(
-        "Whole batches in one call", False, key=f"{key}.batches", help=f"Puts batch before {' and '.join(single)}."
+        "Map whole batches", False, key=f"{key}.batches", help=f"Moves batch before {' and '.join(single)}."
     )
     return lambda changed: with_whole_batches(changed, single) if chosen else changed
 
@@ -332,15 +334,15 @@ def _cache(options: RunOptions, key: str) -> Edit:
     has_cache = isinstance(options.pipeline.find("cache"), CacheStage)
     as_is = "as it is" if has_cache else NONE
     choices = [as_is, *([NONE] if has_cache else [])]
-    choices += [f"{where} behind {place}" for where in ("memory", "disk") for place in places]
-    chosen = st.selectbox("Cache", choices, key=f"{key}.cache", help="Stages up to there move to the reader.")
+    choices += [f"{where}, after {place}" for where in ("memory", "disk") for place in places]
+    chosen = st.selectbox("Cache", choices, key=f"{key}.cache", help="Stages before the cache move to the reader.")
 
     def edit(changed: RunOptions) -> RunOptions | None:
         if chosen == as_is:
             return changed
         if chosen == NONE:
             return with_cache(changed, (), None)
-        where, _, place = chosen.partition(" behind ")
+        where, _, place = chosen.partition(", after ")
         kept = places[1 : places.index(place) + 1]
         return with_cache(changed, kept, "file" if where == "disk" else where)
 
@@ -348,7 +350,7 @@ def _cache(options: RunOptions, key: str) -> Edit:
 
 
 def _single(options: RunOptions) -> list[str]:
-    """Return the functions that see one example at a time."""
+    """Return the functions that process one example at a time."""
     stages, sizes = options.pipeline.stages, options.pipeline.batch_sizes
     return [
         stage.stage
@@ -362,7 +364,7 @@ def _around(size: int) -> tuple[int | str, ...]:
 
 
 def _slide(label: str, choices: Sequence[int | str], now: int | str, key: str) -> int | str:
-    """Show a slider over choices; what is now is one of them, a number in its place among the numbers."""
+    """Show a slider over choices and the current value, in order."""
     offered = list(choices)
     if isinstance(now, str) and now not in offered:
         offered.append(now)

@@ -1,12 +1,12 @@
 """Who may talk to the app, and what they may do through it.
 
-The app is for its own machine. Streamlit checks hosts on its WebSocket only, so every request is checked here; a name
-that somebody else points at this machine is refused (DNS rebinding).
+The app serves its own machine. Streamlit checks hosts on its WebSocket only, so every request is checked here; host
+names that others point at this machine are refused (DNS rebinding).
 
-The app knows nobody by name. Where it answers this machine alone, whoever reaches it could launch, delete and open files
-anyway; others only look, unless whoever started the app lets them do more. Paths on the server are open to this machine
-alone, or as far as ``PIPELINE_LAB_PATHS`` names their folders. Code of the user's runs only where the app was started
-with leave to, and no link and no opened file may name code, allowed or not.
+The app has no user accounts. Where it serves only this machine, whoever reaches it could launch jobs and open or delete
+files anyway; from other machines it is view only unless it was started to allow more. Paths on the server can be opened
+from this machine only, or in the folders that ``PIPELINE_LAB_PATHS`` names. Custom code runs only if the app was started
+to allow it, and never from a link or an opened file.
 """
 
 import glob
@@ -38,7 +38,7 @@ HEADERS = {
         "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
     ),
 }
-"""Nothing is loaded from, sent to or framed by any other site. Streamlit's front end needs the inline parts."""
+"""Nothing is loaded from, sent to or framed by another site. Streamlit's front end needs the inline parts."""
 
 
 class SecurityHeaders:
@@ -59,9 +59,9 @@ class SecurityHeaders:
 
 
 class OwnOrigins:
-    """Refuse WebSockets that pages of other sites open.
+    """Refuse WebSockets opened by pages of other sites.
 
-    Streamlit refuses them too, but asks a site on the Internet for this machine's address first.
+    Streamlit refuses them as well, but first asks an Internet site for this machine's address.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -78,13 +78,13 @@ def _is_own(origin: str | None) -> bool:
         return True
     try:
         host = urlsplit(origin).hostname or ""
-    except ValueError:  # no address at all
+    except ValueError:  # not an address
         return False
     return any(host == own or (own.startswith("*") and host.endswith(own[1:])) for own in allowed_hosts())
 
 
 def allowed_hosts() -> list[str]:
-    """Return the host names under which the app answers: the local ones and ``PIPELINE_LAB_HOSTS`` (with commas)."""
+    """Return the host names that the app accepts: the local ones and ``PIPELINE_LAB_HOSTS`` (comma-separated)."""
     named = os.environ.get("PIPELINE_LAB_HOSTS", "").split(",")
     return [*LOCAL_HOSTS, *(host.strip() for host in named if host.strip())]
 
@@ -99,7 +99,7 @@ def middleware() -> list[Middleware]:
 
 
 _NO_PATHS = (
-    "Paths on the server are off, because the app answers other machines too; name the folders that may be opened in "
+    "Paths on the server are disabled because the app also serves other machines; list the folders to allow in "
     "PIPELINE_LAB_PATHS."
 )
 
@@ -120,7 +120,7 @@ def check_path(path: Path) -> None:
         raise StoreError(reason)
     allowed, path = _allowed_folders(), path.resolve()
     if allowed is not None and not any(path.is_relative_to(folder) for folder in allowed):
-        raise StoreError(f"{path} lies outside the folders that PIPELINE_LAB_PATHS allows.")
+        raise StoreError(f"{path} is outside the folders that PIPELINE_LAB_PATHS allows.")
 
 
 def check_pattern(pattern: str) -> None:
@@ -132,7 +132,7 @@ def check_pattern(pattern: str) -> None:
     parts = Path(pattern).parts
     fixed = list(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
     if ".." in parts[len(fixed) :]:
-        raise StoreError("Write the pattern without '..' behind a wildcard.")
+        raise StoreError("Use no '..' after a wildcard in the pattern.")
     check_path(Path(*fixed))
 
 
@@ -145,23 +145,23 @@ def _allowed_folders() -> list[Path] | None:
 
 
 def is_local() -> bool:
-    """Say whether the app answers this machine alone."""
+    """Say whether the app serves only this machine."""
     return st.get_option("server.address") in LOCAL_HOSTS
 
 
 CHANGES_VARIABLE = "PIPELINE_LAB_ALLOW_CHANGES"
 _LOOK_ONLY = (
-    "This app only shows runs, because it answers other machines too; who started it can let everybody launch, open and "
-    f"delete with {CHANGES_VARIABLE}=1."
+    "This app is view only because it also serves other machines; to allow everyone to launch, open and delete, start "
+    f"it with {CHANGES_VARIABLE}=1."
 )
 
 
 def why_read_only() -> str:
-    """Say why nothing may be changed; empty where all may be."""
+    """Say why nothing may be changed; empty where changes are allowed."""
     allowed = os.environ.get(CHANGES_VARIABLE)
     if allowed is None:
         return "" if is_local() else _LOOK_ONLY
-    return "" if allowed not in ("", "0") else f"This app only shows runs; it was started with {CHANGES_VARIABLE}=0."
+    return "" if allowed not in ("", "0") else f"This app is view only; it was started with {CHANGES_VARIABLE}=0."
 
 
 CODE_VARIABLE = "PIPELINE_LAB_ALLOW_CODE"
@@ -176,15 +176,15 @@ def runs_code(options: RunOptions) -> bool:
 
 
 def check_brought(options: RunOptions) -> RunOptions:
-    """Return options that a link or a file brought, if they name no code.
+    """Return options from a link or a file, if they name no code.
 
     Raises:
         OptionsError: They do.
     """
     if isinstance(options.workload, ModuleWorkload):
         raise OptionsError(
-            f"They run {options.workload.target}, and code cannot come by a link or a file; choose the workload `module` "
-            "in the form and name it there."
+            f"These options run {options.workload.target}. Code cannot come from a link or a file; choose the workload "
+            "`module` in the form and enter it there."
         )
     return options
 
@@ -193,12 +193,12 @@ def check_code(options: RunOptions) -> None:
     """Refuse options that the app may not launch.
 
     Raises:
-        OptionsError: They run code of the user's, and the app was started without leave.
+        OptionsError: They run custom code, which the app was not started to allow.
     """
     if isinstance(options.workload, ModuleWorkload) and not may_run_code():
         raise OptionsError(
-            f"{options.workload.target} is code of your own, which the app only runs when it was started so: "
-            f"pipeline-lab app --allow-code, or {CODE_VARIABLE}=1. The command line runs it too."
+            f"{options.workload.target} is custom code, which the app runs only if started with pipeline-lab app --allow-code "
+            f"or {CODE_VARIABLE}=1. The command line runs it as well."
         )
 
 
@@ -206,17 +206,17 @@ def check_launch(options: RunOptions) -> RunOptions:
     """Return the options, if the app may launch them.
 
     Raises:
-        OptionsError: They run code of the user's, or read files of this machine, and the app was started without leave.
+        OptionsError: They run custom code or read files of this machine, which the app was not started to allow.
     """
     check_code(options)
     if runs_code(options):
-        return options  # code opens what it likes
+        return options  # code can open anything
     workload = options.workload
     try:
         if pattern := getattr(workload, "pattern", None):
             check_pattern(pattern)
         if folder := getattr(workload, "folder", None):
-            check_path(Path(folder).expanduser())  # as the job does, in a folder and not in a pattern
-    except (StoreError, RuntimeError) as error:  # the latter for the home of somebody who is not there
+            check_path(Path(folder).expanduser())  # as the job does for a folder, unlike for a pattern
+    except (StoreError, RuntimeError) as error:  # RuntimeError: the home folder of an unknown user
         raise OptionsError(str(error)) from None
     return options

@@ -1,7 +1,7 @@
-"""What the app serves beside its pages: its version, a run's files as downloads, and the way in for logs.
+"""What the app serves besides its pages: its version, a run's files, reports, and uploads of logs.
 
-Streamlit gives its own routes neither origin nor token checks. Nothing in this file changes anything, and a path is
-built only from a run id that the store accepts and a name from a fixed list; uploads check for themselves.
+Streamlit checks neither origin nor token on custom routes. The routes in this file change nothing, and build paths only
+from a run id that the store accepts and a name from a fixed list; uploads do their own checks.
 """
 
 import re
@@ -48,15 +48,15 @@ def health(_: Request) -> Response:
 
 
 def drawing_library(_: Request) -> Response:
-    """Hand out what draws charts in a browser, the same as reports carry."""
-    from pipeline_lab.report.renderers.html import PLOTLY  # its imports take as long as the rest of the app's
+    """Serve the charting library, the same as in reports."""
+    from pipeline_lab.report.renderers.html import PLOTLY  # slow imports
 
     headers = {"Content-Encoding": "identity", "Cache-Control": "max-age=86400"}
     return FileResponse(str(files("pipeline_lab.report") / PLOTLY), media_type="text/javascript", headers=headers)
 
 
 def run_file(request: Request) -> Response:
-    """Hand out one of a run's own files."""
+    """Serve one of a run's own files."""
     name = request.path_params["name"]
     if name not in FILES:
         return _not_found(f"There is no file {name[:80]!r}; there are {', '.join(FILES)}.")
@@ -64,18 +64,18 @@ def run_file(request: Request) -> Response:
 
 
 def window_file(request: Request) -> Response:
-    """Hand out a file of one profile window, such as ``host.xplane.pb``."""
+    """Serve a file of one profile window, such as ``host.xplane.pb``."""
     window, name = request.path_params["window"], request.path_params["name"]
     if not _WINDOW_NAME.fullmatch(window) or not _WINDOW_NAME.fullmatch(name):
-        return _not_found("That is no name of a window's file.")
+        return _not_found("That is not the name of a window's file.")
     return _answer(request, lambda folder: folder.window(window) / name)
 
 
 def opened_file(request: Request) -> Response:
-    """Hand out a file of the log that a run was opened from."""
+    """Serve a file of the log that a run was opened from."""
     parts = request.path_params["name"].split("/")
     if not all(map(_WINDOW_NAME.fullmatch, parts)):
-        return _not_found("That is no name of a log's file.")
+        return _not_found("That is not the name of a log's file.")
     return _answer(request, lambda folder: folder.opened.joinpath(*parts))
 
 
@@ -102,14 +102,14 @@ def _answer(request: Request, locate: Callable[[RunFolder], Path]) -> Response:
     path = locate(folder)
     if not _lies_inside(path, folder):
         return _not_found(f"The run has no {path.name}.")
-    # "identity" keeps Streamlit's compression away: at level 9 it is ten times slower than the disk.
+    # "identity" disables Streamlit's compression, which is ten times slower than the disk.
     headers = {"Content-Encoding": "identity", "Cache-Control": "no-store"}
     filename = f"{folder.id}.{path.name}"
     return FileResponse(path, headers=headers, filename=filename, media_type="application/octet-stream")
 
 
 def _lies_inside(path: Path, folder: RunFolder) -> bool:
-    """Say whether the file exists and is no link that leads out of the run's folder."""
+    """Say whether the file exists inside the run's folder, links resolved."""
     return path.is_file() and path.resolve().is_relative_to(folder.path.resolve())
 
 

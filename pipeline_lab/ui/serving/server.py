@@ -34,13 +34,13 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 
 
 def serve(port: int = 8501, *, store: Path | None = None, open_browser: bool = False, allow_code: bool = False) -> None:
-    """Serve the app on this machine until the process is told to stop.
+    """Serve the app on this machine until the process is stopped.
 
     Args:
         port: TCP port on the loopback address.
         store: Run store to show; None takes the usual one.
         open_browser: Also open the app in the user's browser.
-        allow_code: Let the app launch workloads that are Python code of the user's.
+        allow_code: Let the app launch workloads of custom Python code.
     """
     if store is not None:
         os.environ["PIPELINE_LAB_STORE"] = str(store.absolute())
@@ -60,7 +60,7 @@ def show_error(error: Exception) -> bool:
     if isinstance(error, PipelineLabError):
         st.error(escape(sentence(str(error))))
         return True
-    st.error("Something went wrong in Pipeline Lab itself. Reload the page; if it comes back, please report it.")
+    st.error("An unexpected error occurred in Pipeline Lab. Reload the page; if it happens again, please report it.")
     with st.expander("For a bug report"):
         st.code("".join(traceback.format_exception(error)), language=None)
     return True
@@ -80,14 +80,14 @@ _prepared = threading.Event()
 
 
 def prepare() -> None:
-    """Do it once in this process; the page does not wait."""
+    """Prepare once per process, without making the page wait."""
     if not _prepared.is_set():
         _prepared.set()
         threading.Thread(target=_prepare, name="prepare", daemon=True).start()
 
 
 def renew_spare() -> None:
-    """Ask for a warm worker again, because a run used the last one up."""
+    """Request a new spare worker, because a run used the last one."""
     threading.Thread(target=_ask_for_spare, name="spare worker", daemon=True).start()
 
 
@@ -95,7 +95,7 @@ def _prepare() -> None:
     import_module("pipeline_lab.analysis.diagnosis.saved")
     import_module("pipeline_lab.advice.suggestions")
     if not access.why_read_only():
-        with contextlib.suppress(PipelineLabError, OSError):  # the next start will try again
+        with contextlib.suppress(PipelineLabError, OSError):  # the next start tries again
             uploads.discard_stale()
     _ask_for_spare()
 
@@ -103,5 +103,5 @@ def _prepare() -> None:
 def _ask_for_spare() -> None:
     if access.why_read_only():
         return
-    with contextlib.suppress(PipelineLabError, OSError):  # without a spare a launch is slower, nothing else
+    with contextlib.suppress(PipelineLabError, OSError):  # without a spare a launch is only slower
         ensure_spare(this_process())

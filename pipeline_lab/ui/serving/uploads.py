@@ -1,7 +1,7 @@
-"""Logs that a browser sends: streamed to disk file by file, bounded, and gone when they do not come whole.
+"""Uploads of logs: streamed to disk file by file, limited in size, and deleted when incomplete.
 
-Streamlit gives its own routes no origin check, so these make one; without it any page that is open in the browser
-could send files. An upload has an unguessable id; names from outside never become paths as they are.
+Streamlit does not check the origin on custom routes, so these do; otherwise any page open in the browser could send
+files. An upload has an unguessable id; names from outside never become paths unchanged.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ URL = "/api/lab/uploads"
 MB = 1_000_000
 BLOCK = MB
 SPARE_BYTES = 64 * MB
-"""Room that an upload leaves on the disk."""
+"""Disk space that an upload leaves free."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -64,7 +64,7 @@ _uploads: dict[str, Upload] = {}
 
 
 def limit_bytes() -> int:
-    """Return what one upload may hold in all: ``PIPELINE_LAB_UPLOAD_LIMIT_MB``, or 2048 MB."""
+    """Return the size limit of one upload: ``PIPELINE_LAB_UPLOAD_LIMIT_MB``, or 2048 MB."""
     named = os.environ.get("PIPELINE_LAB_UPLOAD_LIMIT_MB", "")
     with contextlib.suppress(ValueError):
         return max(0, int(float(named) * MB))
@@ -72,15 +72,15 @@ def limit_bytes() -> int:
 
 
 def too_large() -> str:
-    """Say what may be uploaded, and what to do with more."""
+    """Say how much can be uploaded, and what to do with more."""
     return (
-        f"The log is larger than {format_bytes(limit_bytes())}, the most that may be uploaded; open it by its path on "
-        "the app's machine, or raise PIPELINE_LAB_UPLOAD_LIMIT_MB."
+        f"The log exceeds the upload limit of {format_bytes(limit_bytes())}; open it by its path on the app's machine, "
+        "or raise PIPELINE_LAB_UPLOAD_LIMIT_MB."
     )
 
 
 async def begin(request: Request) -> Response:
-    """Give out the id of a new upload."""
+    """Start an upload and return its id."""
     try:
         _check_origin(request)
         folder = await to_thread.run_sync(opened_logs.new_arrival, open_store(locked=access.why_read_only()))
@@ -93,7 +93,7 @@ async def begin(request: Request) -> Response:
 
 
 async def receive(request: Request) -> Response:
-    """Take one file of an upload; whatever goes wrong, the whole upload is dropped."""
+    """Receive one file of an upload; on any failure the whole upload is dropped."""
     upload_id = request.path_params["upload_id"]
     try:
         _check_origin(request)
@@ -111,7 +111,7 @@ async def receive(request: Request) -> Response:
     except OSError as error:
         await _drop(upload_id)
         return _refuse(_explain(error))
-    except BaseException:  # the server is told to stop
+    except BaseException:  # the server is stopping
         _forget(upload_id)
         raise
     return JSONResponse({"received": upload.received_bytes})
@@ -128,19 +128,19 @@ async def cancel(request: Request) -> Response:
 
 
 def finish(store: RunStore, upload_id: str) -> RunFolder:
-    """Make a run of an upload that came whole.
+    """Turn a complete upload into a run.
 
     Raises:
         StoreError: There is no such upload, or the store cannot be written.
     """
     upload = _uploads.pop(upload_id, None)
     if upload is None or not upload.names:
-        raise StoreError("That upload is gone; send the files again.")
+        raise StoreError("That upload no longer exists; send the files again.")
     return opened_logs.adopt(store, upload.folder, title(upload.names))
 
 
 def title(names: list[str]) -> str:
-    """Name a log by its only file, by the folder that all its files lie in, or by their number."""
+    """Name a log after its only file, its only folder, or the number of its files."""
     if len(names) == 1:
         return PurePosixPath(names[0]).name
     folders = {PurePosixPath(name).parts[0] for name in names if "/" in name}
@@ -158,9 +158,7 @@ async def _store(request: Request, upload: Upload) -> None:
     try:
         file = path.open("xb", buffering=0)
     except FileExistsError:
-        raise UploadError(
-            409, f"Two of the files are called {path.name}; put them into one archive and send that."
-        ) from None
+        raise UploadError(409, f"Two files are called {path.name}; upload them in one archive.") from None
     with file:
         block = bytearray()
         async for chunk in request.stream():
@@ -183,7 +181,7 @@ def _write(handle: int, data: bytes) -> None:
 def _check_origin(request: Request) -> None:
     origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
     if not host or urlsplit(origin).netloc != host:
-        raise UploadError(403, "Logs can be sent from the app's own page only.")
+        raise UploadError(403, "Logs can only be sent from the app's own page.")
 
 
 def _check_size(size_bytes: int) -> None:
@@ -196,20 +194,20 @@ def _check_room(folder: Path, size_bytes: int) -> None:
     if size_bytes + SPARE_BYTES > free:
         raise UploadError(
             507,
-            f"The log takes {format_bytes(size_bytes)} and the disk has {format_bytes(free)} left; free some space, or "
+            f"The log takes {format_bytes(size_bytes)}, but only {format_bytes(free)} of disk space is left; free some space, or "
             "move the run store with PIPELINE_LAB_STORE.",
         )
 
 
 def _explain(error: OSError) -> UploadError:
     if error.errno in _NO_ROOM:
-        return UploadError(507, "The disk is full, and nothing was kept; free some space and send the log again.")
+        return UploadError(507, "The disk is full, so nothing was saved; free some space and send the log again.")
     return UploadError(500, f"The log could not be written: {error.strerror or error}.")
 
 
 def _find(upload_id: str) -> Upload:
     if upload_id not in _uploads:
-        raise UploadError(404, "That upload is over; send the files again.")
+        raise UploadError(404, "That upload has ended; send the files again.")
     return _uploads[upload_id]
 
 
@@ -228,7 +226,7 @@ def _refuse(error: UploadError) -> Response:
 
 
 def discard_stale() -> None:
-    """Clear away what nobody kept or finished."""
+    """Delete what nobody kept or finished."""
     opened_logs.discard_stale(open_store(), time.time())
 
 

@@ -1,6 +1,6 @@
-"""Diagnoses for the app: loaded from the run folder; a process of its own computes those that are missing or stale.
+"""Diagnoses for the app: loaded from the run folder; a separate process computes missing or stale ones.
 
-The app parses no trace itself. A thread waits for each process, so that none is left a zombie.
+The app parses no trace itself. A thread waits for each process, so that none becomes a zombie.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
 RETRY_S = 5.0
-"""An analysis that ended without an answer (another process was at it) is started again after this time."""
+"""An analysis that ended without a result (another process was running it) is restarted after this time."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Attempts:
         return self._attempts.get(folder.path)
 
     def start(self, folder: RunFolder, *options: str) -> Attempt:
-        """Start one unless the last one still runs, has failed, or ended only a moment ago."""
+        """Start one unless the last one is running, has failed, or ended just now."""
         with self._guard:
             attempt = self._attempts.get(folder.path)
             if attempt is not None and not attempt.may_be_repeated:
@@ -81,7 +81,7 @@ class Attempts:
             return attempt
 
     def forget(self, folder: RunFolder) -> None:
-        """Let a failed one be started again."""
+        """Allow a failed one to be restarted."""
         with self._guard:
             self._attempts.pop(folder.path, None)
 
@@ -95,26 +95,26 @@ _attempts = Attempts()
 
 
 def saved(folder: RunFolder) -> Diagnosis | None:
-    """Return what is known of a working run by now; None if no window is analysed yet."""
+    """Return the latest diagnosis of a run in progress; None if no window is analyzed yet."""
     return _place(folder).load_latest()
 
 
 def follow(folder: RunFolder) -> None:
-    """See to it that the windows of a working run are analysed as they land."""
+    """Analyze the windows of a run in progress as they arrive."""
     _attempts.start(folder, "--follow")
 
 
 def live_steps(folder: RunFolder) -> JobSteps | None:
-    """Return the steps that a working run has noted so far, or None before the first measured one."""
+    """Return the steps that a run in progress has recorded so far, or None before the first measured one."""
     return _steps(folder.steps, fingerprint(folder.steps))
 
 
 def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
-    """Return a run's diagnosis; until it is there, or if there can be none, say so and return None.
+    """Return a run's diagnosis; while or if there is none, say so and return None.
 
     Args:
         folder: A run that is over.
-        is_sample: It never changes, so whatever was saved with it holds.
+        is_sample: It never changes, so its saved diagnosis stays valid.
     """
     from pipeline_lab.analysis.diagnosis.saved import fingerprint as fingerprint_inputs
 
@@ -125,7 +125,7 @@ def wait_for(folder: RunFolder, *, is_sample: bool) -> Diagnosis | None:
 
 
 def has_failed(folder: RunFolder) -> bool:
-    """Say whether the analysis that this app started could not be made."""
+    """Say whether the analysis that this app started has failed."""
     attempt = _attempts.find(folder)
     return attempt is not None and attempt.has_failed
 
@@ -137,12 +137,12 @@ def _show_waiting(folder: RunFolder) -> None:
         st.rerun()
     attempt = _attempts.start(folder)
     if attempt.has_failed:
-        st.info(escape(place.error or "The analysis of this run ended without saying why."))
+        st.info(escape(place.error or "The analysis of this run failed without giving a reason."))
         if st.button("Try again", key="analyse-again"):
             _attempts.forget(folder)
         return
     done = place.progress
-    text = f"Analysing window {done.done + 1} of {done.total}" if done else "Analysing the run"
+    text = f"Analyzing window {done.done + 1} of {done.total}" if done else "Analyzing the run"
     st.progress(done.done / done.total if done and done.total else 0.0, text=text)
 
 

@@ -24,7 +24,7 @@ Fingerprint = tuple[int, int]
 SUMMARIES = "summaries.json"
 MOST_SUMMARIES = 20_000
 SETTLED_NS = 60 * NS_PER_S
-"""A file that has not changed for so long is not one that a job still writes."""
+"""A file unchanged for this long is no longer being written."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class RunSummary:
     """Two numbers of a run for lists; None while it has no measured step.
 
     Attributes:
-        step_ms: Median time from one step's start to the next one's; of a job that the lab did not launch, whose steps
-            nobody timed, and of a log the median recorded step.
-        wait_percent: Share of that time that went into waiting for input.
+        step_ms: Median time from one step's start to the next; for logs, and jobs whose steps were not timed, the median
+            recorded step.
+        wait_percent: Share of that time spent waiting for input.
     """
 
     step_ms: float | None
@@ -42,7 +42,7 @@ class RunSummary:
 
 
 def store() -> RunStore:
-    """Open the run store; a store keeps nothing in memory, so this costs nothing."""
+    """Open the run store; this is cheap, because a store keeps nothing in memory."""
     return open_store(locked=access.why_read_only())
 
 
@@ -63,7 +63,7 @@ def summary(folder: RunFolder) -> RunSummary:
 def summaries(folders: Sequence[RunFolder]) -> list[RunSummary]:
     """Return the summaries of some runs.
 
-    Reading a run takes some ms, so what is known of runs that do not change any more is kept on disk for the next start.
+    Reading a run takes some ms, so summaries of finished runs are saved on disk for the next start.
     """
     file = cache_folder() / SUMMARIES
     kept = _kept_in(file)

@@ -1,4 +1,4 @@
-"""The parts of a report on a page: the answer, tables, sources and charts, in the same words as in every export."""
+"""The blocks of a report on a page: the answer, tables, sources and charts, worded as in every export."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -14,7 +14,7 @@ from pipeline_lab.ui.shared.text import escape, prose, sentence
 
 MAX_CELL = 200
 MAX_SENTENCES = 4
-"""An answer of more sentences than this, beside the first, is folded."""
+"""With more sentences than this, besides the first, an answer is folded."""
 TALL_ROWS = 12
 TALL_PX = 460
 """A table of more rows scrolls in a box of this height."""
@@ -23,7 +23,7 @@ _TONES = {"good": "green", "bad": "red", "neutral": "gray"}
 
 
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
-"""Few buttons: each is a stop of the Tab key. Dragging zooms, a double click resets."""
+"""Few buttons, because each is a tab stop. Dragging zooms, double-clicking resets."""
 
 
 def show_answer(answer: Answer) -> None:
@@ -44,13 +44,13 @@ def show_answer(answer: Answer) -> None:
 
 
 def show_warnings(content: Content) -> None:
-    """Show what a reader must know before the numbers; the first sentence weighs most."""
+    """Show warnings, most important first."""
     for warning in content.warnings:
         st.warning(escape(warning))
 
 
 def show_about(content: Content) -> None:
-    """Show what was reported on, as one line."""
+    """Show the subject of the report in one line."""
     st.caption(" · ".join(f"{escape(name)}: {escape(plain_line(value))}" for name, value in content.about))
 
 
@@ -111,7 +111,7 @@ def _show_table(table: Table, key: str) -> None:
 
 
 def write_table(table: Table) -> str:
-    """Write a table in Streamlit's Markdown, quantities on the right and in one piece."""
+    """Write a table in Streamlit's Markdown, quantities right-aligned and unbroken."""
     marks = ["---:" if index in table.numeric else ":---" for index in range(len(table.columns))]
     return "\n".join(
         [
@@ -132,7 +132,7 @@ def _row(cells: list[str]) -> str:
 
 
 NUMBERS_IN_A_ROW = 6
-"""In a row at most; fewer where they would get narrow."""
+"""Per row at most; fewer where they would get narrow."""
 NARROWEST_PX = 160
 
 

@@ -1,6 +1,6 @@
-"""The options that somebody is assembling: a plain document that may be invalid, and what one can do to it.
+"""The options in the form: a plain document that may be invalid, and how to edit it.
 
-Every stage has a key that stays with it while it moves, so that the form's fields do too.
+Every stage keeps its key when it moves, so that its form fields keep their values.
 """
 
 import copy
@@ -19,17 +19,17 @@ from pipeline_lab.workloads.workload import Workload
 Document = dict[str, Any]
 
 _BATCHES = tuple(name for name, kind in STAGE_TYPES.items() if kind.makes_batches)
-"""Stages that put examples into batches."""
+"""Stages that batch examples."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A document in the making.
+    """A document being edited.
 
     Attributes:
         document: What :func:`pipeline_lab.options.run_options.read_options` would validate.
         stage_keys: One key per stage, in the order of the stages.
-        generation: Grows when the whole document is replaced, so that old fields are forgotten.
+        generation: Increases when the whole document is replaced, so that old fields are discarded.
         origin: What it was started from: ``preset:…`` or ``run:…``.
         start: The document as it was then.
     """
@@ -75,7 +75,7 @@ def remove_stage(draft: Draft, index: int) -> Draft:
 
 
 def add_stage(draft: Draft, kind: str) -> Draft:
-    """Add a stage with its defaults: behind the one that it needs, else before a final prefetch, else at the end."""
+    """Add a stage with its defaults: after the one that it needs, else before a final prefetch, else at the end."""
     stages, keys = draft.stages, list(draft.stage_keys)
     new = STAGE_TYPES[kind]
     is_before_last = bool(stages) and STAGE_TYPES[stages[-1]["stage"]].at_end > new.at_end
@@ -92,7 +92,7 @@ def default_stage(kind: str) -> Document:
 
 
 def change_workload(draft: Draft, kind: str) -> Draft:
-    """Switch to another workload: its defaults, its own stages in the place of the old one's, batches that suit it."""
+    """Switch to another workload: its defaults, its own stages instead of the old one's, and suitable batching."""
     if draft.document["workload"]["kind"] == kind:
         return draft
     workload = WORKLOADS[kind]()
@@ -101,7 +101,7 @@ def change_workload(draft: Draft, kind: str) -> Draft:
     document = {**draft.document, "workload": workload.model_dump(mode="json"), "training": training}
     fresh = max(draft.stage_keys, default=-1) + 1
     own_kinds = [stage for stage in workload.own_stages if stage not in workload.optional_stages]
-    if workload.is_code:  # brings a dataset of its own
+    if workload.is_code:  # has its own dataset
         return replace(draft, document=document).with_stages([], ())
     if not draft.stages:
         fitting = [_suited(default_stage(stage), workload) for stage in ("read", *own_kinds, "batch", "prefetch")]
@@ -121,14 +121,14 @@ def change_workload(draft: Draft, kind: str) -> Draft:
 
 
 def with_features(draft: Draft, workload: Document, features: Sequence[RecordFeature]) -> Draft:
-    """Return the draft with the features that its records were found to hold."""
+    """Return the draft with the features found in its records."""
     found = {"features": format_features(features), "label": suggest_label(features)}
     document = {**draft.document, "workload": {**workload, **found}}
     return replace(draft, document=document, generation=draft.generation + 1)
 
 
 def _suited(stage: Document, workload: Workload) -> Document:
-    """Return a stage as the workload can use it: only examples of different lengths are padded or sorted by length."""
+    """Return a stage that suits the workload: only examples of varying length are padded or bucketed."""
     if stage["stage"] not in _BATCHES:
         return stage
     if workload.has_varied_lengths:
@@ -138,7 +138,7 @@ def _suited(stage: Document, workload: Workload) -> Document:
 
 
 def stages_to_offer(draft: Draft) -> list[str]:
-    """Return the stages that may still be added: those of this workload, single ones only once."""
+    """Return the stages that can be added: those of this workload, unique ones only once."""
     present = {stage["stage"] for stage in draft.stages}
     batches = () if "unbatch" in present or not present.intersection(_BATCHES) else _BATCHES
     single = {*(stage for stage in present if STAGE_TYPES[stage].once), *batches}

@@ -26,7 +26,7 @@ def schema_of(model: type[Options]) -> dict[str, Schema]:
 
 
 def label_of(name: str, model: type[Options] = Options) -> str:
-    """Write an option's name for people, its unit in brackets, or as its model says."""
+    """Return an option's label: as its model says, else its name with the unit in parentheses."""
     if name in model.labels:
         return model.labels[name]
     for ending, unit in _UNITS.items():
@@ -60,7 +60,7 @@ def edit_fields(
 
 
 def edit_settings(model: type[Options], key: str, main: tuple[str, ...], fine: tuple[str, ...]) -> Document:
-    """Show the main fields of a model, and the fine ones folded, from their defaults on."""
+    """Show the main fields of a model, and the advanced ones folded, starting from their defaults."""
     values: Document = {name: model.model_fields[name].default for name in (*main, *fine)}
     values = edit_fields(model, values, key, only=main)
     with st.expander("More settings"):
@@ -96,7 +96,7 @@ def edit_field(model: type[Options], name: str, value: Any, key: str) -> Any:
 
 
 def write_file_sizes(sizes: Any) -> str:
-    """Write a list of numbers the short way that options accept: ``8x512`` or ``1000,2000,3000``."""
+    """Write a list of numbers in the short form that options accept: ``8x512`` or ``1000,2000,3000``."""
     if isinstance(sizes, str):
         return sizes
     runs: list[list[float]] = []
@@ -109,7 +109,7 @@ def write_file_sizes(sizes: Any) -> str:
 
 
 def write_arguments(arguments: Any) -> str:
-    """Write arguments the short way that options accept: ``batch=64, shuffle=false``."""
+    """Write arguments in the short form that options accept: ``batch=64, shuffle=false``."""
     if isinstance(arguments, str):
         return arguments
     return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (arguments or {}).items())
@@ -120,7 +120,7 @@ def _edit_parallelism(label: str, value: Any, key: str, help_: str | None, *, se
     current = "serial" if value is None else str(value)
     if current not in options:
         options.append(current)
-    note = f"{help_ or ''} Choose, or type a number.".strip()
+    note = f"{help_ or ''} Choose or type a number.".strip()
     chosen = st.selectbox(label, options, options.index(current), key=key, help=note, accept_new_options=True)
     return None if chosen == "serial" else int(chosen) if str(chosen).isdecimal() else chosen
 

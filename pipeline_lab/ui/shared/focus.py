@@ -1,8 +1,7 @@
-"""Where the page and the keyboard stand after a page was built anew.
+"""Keyboard focus and scroll position after a rerun.
 
-While a page is built Streamlit disables the tabs, and the browser drops the focus: the next arrow key would go to the
-page, and who uses the keyboard would start over from its top. And Streamlit leaves the page where it is when a part of
-it was chosen elsewhere.
+During a rerun Streamlit disables the tabs, so the browser drops the focus and keyboard users would start over at the top
+of the page. Streamlit also does not scroll to a part of the page that a callback has chosen.
 """
 
 import streamlit as st
@@ -27,7 +26,7 @@ _tab_component = st.components.v2.component("pipeline_lab_tab_focus", html="<spa
 
 
 def keep_on_tab() -> None:
-    """Give the focus back to a tab that lost it by being disabled for a moment."""
+    """Restore the focus to a tab that was disabled for a moment."""
     _tab_component(key="tab-focus")
 
 
@@ -38,6 +37,6 @@ _scroll_component = st.components.v2.component("pipeline_lab_scroll", html="<spa
 
 
 def show_if_asked(part: str) -> None:
-    """Bring the container with that key into view if a callback has asked for it."""
+    """Scroll to the container with that key if a callback has asked for it."""
     if state.take_part_to_show() == part:
         _scroll_component(key=f"scroll-{part}", data={"part": part})

@@ -41,7 +41,7 @@ COMPARE = Page("compare_page.py", "Compare", "compare", "Recorded runs side by s
 RACE = Page("race_page.py", "Race", "race", "Pipelines take turns: which is faster?")
 TUNE = Page("tune_page.py", "Tune", "tune", "Search for a faster pipeline.")
 RUN = Page("run/run_page.py", "Run", "run", "One run: verdict, charts, options, source.")
-HELP = Page("help_page.py", "Help", "help", "What the words mean, and what the app was started with.")
+HELP = Page("help_page.py", "Help", "help", "What the terms mean, and how the app was started.")
 PAGES = (
     HOME,
     NEW_RUN,
@@ -53,7 +53,7 @@ PAGES = (
     RUN,
     HELP,
 )
-"""In the order of the navigation; the first opens by itself."""
+"""In the order of the navigation; the first is the default."""
 
 RUNS_PARAMETER, ARMS_PARAMETER, START_PARAMETER, FROM_PARAMETER = "runs", "arms", "start", "from"
 
@@ -79,6 +79,6 @@ def open_tune(start: str) -> NoReturn:
 
 
 def open_new_run(options: RunOptions, origin: str) -> NoReturn:
-    """Leave this page for the form, filled anew; ``origin`` is ``preset:NAME`` or ``run:ID``."""
+    """Leave this page for the form, with new options; ``origin`` is ``preset:NAME`` or ``run:ID``."""
     state.start(options, origin)
     st.switch_page(NEW_RUN.path, query_params={FROM_PARAMETER: origin})

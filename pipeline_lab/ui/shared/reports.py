@@ -1,7 +1,7 @@
-"""The report of a run, of a race, of a search, or of runs side by side: as a page shows it and as a browser downloads it.
+"""Reports of a run, a race, a search, or several runs: as pages show them and as downloads.
 
-The app parses no trace: a run whose diagnosis is not on disk yet is named, and its page waits for it. A download holds
-the bytes that ``pipeline-lab report`` writes, by a link that names runs and a format.
+The app parses no trace: for a run whose diagnosis is missing, its page waits. A download is byte for byte what
+``pipeline-lab report`` writes; its link names the runs and the format.
 """
 
 from collections.abc import Sequence
@@ -44,11 +44,11 @@ def folders_of(store: RunStore, run_ids: str) -> list[RunFolder]:
     """
     ids = list(dict.fromkeys(part for part in run_ids.split(",") if part))
     if not 0 < len(ids) <= MAX_RUNS:
-        raise OptionsError(f"Name 1 to {MAX_RUNS} runs, with commas between; got {len(ids)}.")
+        raise OptionsError(f"Name 1 to {MAX_RUNS} runs, comma-separated; got {len(ids)}.")
     return [store.folder(run_id) for run_id in ids]
 
 
-def find_unanalysed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder | None:
+def find_unanalyzed(store: RunStore, folders: Sequence[RunFolder]) -> RunFolder | None:
     """Return the first run whose diagnosis is missing or stale, or None if all are there."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
@@ -66,7 +66,7 @@ def open_report(store: RunStore, folders: Sequence[RunFolder]) -> "Report":
     """Return the report of one run or race, or of a baseline and its candidates; it is kept until an input changes.
 
     Raises:
-        TraceIncompleteError: A run still works, is not analysed yet, or a race has no complete round.
+        TraceIncompleteError: A run is still running, is not analyzed yet, or a race has no complete round.
         ComparisonError: A race is among several.
     """
     return _report(tuple(_key(store, folder) for folder in folders))
@@ -96,7 +96,7 @@ def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning
 
     record = read_record(folder)
     if record.status.state.is_live:
-        raise TraceIncompleteError(f"{record.name} still works; compare and export it when it is over.")
+        raise TraceIncompleteError(f"{record.name} is still running; compare and export it when it has ended.")
     if record.kind is RunKind.RACE:
         return read_race(folder)
     if record.kind is RunKind.TUNE:
@@ -104,8 +104,8 @@ def _open(folder: RunFolder, *, is_sample: bool) -> "RecordedRun | Race | Tuning
     place = SavedDiagnosis(folder.path)
     diagnosis = place.load_latest() if is_sample else place.load()
     if diagnosis is None:
-        raise TraceIncompleteError(f"{record.name} is not analysed yet; open its page, which sees to that.")
-    # A sample was diagnosed where it was recorded; here it lies somewhere else.
+        raise TraceIncompleteError(f"{record.name} is not analyzed yet; open its page to analyze it.")
+    # A sample was diagnosed elsewhere, so its path differs.
     here = replace(diagnosis.source, path=str(folder.path))
     return describe_run(folder, replace(diagnosis, source=here))
 
@@ -119,7 +119,7 @@ def report_url(run_ids: list[str], format_name: str) -> str:
 
 
 def send_report(request: Request) -> Response:
-    """Hand out a report; a format of several files travels as a zip."""
+    """Serve a report; a format of several files comes as a zip."""
     from pipeline_lab.report.formats import find_format
     from pipeline_lab.report.renderers.format import pack
 
@@ -138,7 +138,7 @@ def send_report(request: Request) -> Response:
 
 
 def _download(content: bytes, name: str, media_type: str) -> Response:
-    """Answer with a file to save: a report never opens as a page of this app."""
+    """Answer with a file to save; a report never opens as a page of this app."""
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
         "Content-Encoding": "identity",
@@ -152,12 +152,12 @@ ROUTES = [Route(f"{PREFIX}/{{format}}", send_report)]
 
 _MEANINGS = {
     "html": "One file that opens offline, with interactive charts.",
-    "markdown": "For a pull request; with images as a zip where this machine can draw them.",
+    "markdown": "For a pull request; a zip with images where this machine can render them.",
     "json": "All numbers, for programs.",
     "csv": "The tables, for spreadsheets, as a zip.",
     "parquet": "The tables with their types, as a zip.",
-    "png": "Every chart as a picture, as a zip.",
-    "svg": "Every chart as a drawing that stays sharp, as a zip.",
+    "png": "Every chart as an image, as a zip.",
+    "svg": "Every chart as a vector image, as a zip.",
 }
 
 
@@ -176,4 +176,4 @@ def show_exports(run_ids: list[str]) -> None:
                 escape(each.title), report_url(run_ids, each.name), help=meaning, disabled=missing is not None
             )
     command = f"pipeline-lab report {' '.join(run_ids)} --format html --output report.html"
-    st.caption(f"The same bytes from the command line: `{command}`")
+    st.caption(f"The same from the command line: `{command}`")

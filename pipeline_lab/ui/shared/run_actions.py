@@ -1,4 +1,4 @@
-"""What one can do to a run from any page: open, rename, tag, copy its options into the form, delete, keep."""
+"""Actions on a run: open, rename, tag, copy its options into the form, delete, keep."""
 
 from collections.abc import Callable
 
@@ -22,14 +22,14 @@ _STATE_COLOURS = {
 
 
 def state_badge(store: RunStore, record: RunRecord) -> str:
-    """Return the run's state as a coloured badge in Markdown."""
+    """Return the run's state as a colored badge in Markdown."""
     if store.is_sample(record.id):
         return ":violet-badge[sample]"
     return f":{_STATE_COLOURS.get(record.status.state, 'blue')}-badge[{record.status.state.value}]"
 
 
 def show_actions(store: RunStore, record: RunRecord, *, can_open: bool) -> None:
-    """Show the buttons that fit a run; samples can be looked at and copied only."""
+    """Show a run's buttons; samples can only be viewed and copied."""
     key, is_own = f"manage-{record.id}", not store.is_sample(record.id)
     with st.container(horizontal=True, vertical_alignment="center"):
         if can_open:
@@ -63,7 +63,7 @@ def show_comparison(records: list[RunRecord]) -> None:
         if too_many:
             st.caption(f"At most {MAX_RUNS} runs fit side by side.")
         elif len(fitting) < len(records):
-            st.caption("Races, and runs that still work, are left out.")
+            st.caption("Races and running jobs are left out.")
 
 
 def can_start_another(record: RunRecord) -> bool:
@@ -74,7 +74,7 @@ def can_start_another(record: RunRecord) -> bool:
 def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:
     with st.form(f"{key}-form", border=False):
         name = st.text_input("Name", record.name, max_chars=200, key=f"{key}-name")
-        tags = st.text_input("Tags, with commas between", ", ".join(record.tags), key=f"{key}-tags")
+        tags = st.text_input("Tags (comma-separated)", ", ".join(record.tags), key=f"{key}-tags")
         if st.form_submit_button("Save", type="primary"):
             _attempt(lambda: store.rename(record.id, name))
             _attempt(lambda: store.tag(record.id, tuple(tags.split(","))))
@@ -82,8 +82,8 @@ def _show_name_and_tags(store: RunStore, record: RunRecord, key: str) -> None:
 
 
 def _show_delete(store: RunStore, record: RunRecord, key: str) -> None:
-    st.markdown(f"**{escape(record.name)}** and everything it recorded will be gone.")
-    if st.button("Delete for good", type="primary", key=f"{key}-confirm"):
+    st.markdown(f"**{escape(record.name)}** and everything it recorded will be deleted.")
+    if st.button("Delete permanently", type="primary", key=f"{key}-confirm"):
         _attempt(lambda: store.remove(record.id))
         st.switch_page(links.RUNS.path)
 
@@ -94,20 +94,20 @@ def _attempt(action: Callable[[], object]) -> None:
 
 
 def show_unkept(store: RunStore, folder: RunFolder) -> None:
-    """Offer both while nothing is decided."""
+    """Offer to keep or discard an opened log."""
     if not opened_logs.is_unkept(folder):
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="unkept"):
-        st.markdown(":orange-badge[not kept] This log goes a day after it was opened, unless you keep it.")
+        st.markdown(":orange-badge[not kept] This log is deleted one day after it was opened unless you keep it.")
         if st.button("Keep", key="keep", type="primary"):
             store.check_unlocked()
             opened_logs.keep(folder)
             st.rerun()
-        if st.button("Throw away", key="throw-away"):
-            throw_away(store, folder)
+        if st.button("Discard", key="discard"):
+            discard(store, folder)
 
 
-def throw_away(store: RunStore, folder: RunFolder) -> None:
-    """Delete the log with everything that was found in it, and go back to where logs are opened."""
+def discard(store: RunStore, folder: RunFolder) -> None:
+    """Delete the log with its analysis, and return to the page that opens logs."""
     store.remove(folder.id)
     st.switch_page(links.UPLOAD.path)

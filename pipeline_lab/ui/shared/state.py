@@ -1,4 +1,4 @@
-"""Everything that the app keeps for one browser session; the only place that touches ``st.session_state``."""
+"""The state of one browser session; the only place that touches ``st.session_state``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,13 +41,13 @@ def keep(changed: Draft) -> None:
 
 
 def start(options: RunOptions, origin: str) -> None:
-    """Replace the whole draft; its fields are built anew."""
+    """Replace the whole draft; its fields are rebuilt."""
     before = cast("Draft | None", st.session_state.get(_DRAFT))
     keep(start_draft(options, origin, before.generation + 1 if before else 0))
 
 
 def change(options: RunOptions) -> None:
-    """Put other options into the draft, as if somebody had typed them: it still comes from where it came from."""
+    """Put other options into the draft as if they had been typed: its origin stays."""
     before = draft()
     keep(replace(start_draft(options, before.origin, before.generation + 1), start=before.start))
 
@@ -103,13 +103,13 @@ def widget_value(key: str) -> Any:
 
 
 def hold(key: str) -> None:
-    """Keep what a widget holds although its label has changed; call it before the widget is made."""
+    """Keep a widget's value although its label has changed; call this before the widget is made."""
     if key in st.session_state:
         st.session_state[key] = st.session_state[key]
 
 
 def remember_launchable(options: RunOptions) -> None:
-    """Keep the last options that could be launched, so that a mistake does not clear what one looks at."""
+    """Keep the last valid options, so that a mistake does not clear the preview."""
     st.session_state[_LAUNCHABLE] = options
 
 
@@ -130,7 +130,7 @@ def chosen_marks(key: str) -> list[tuple[int, int]]:
 
 
 def choose(key: str, value: Any) -> None:
-    """Let the widget with that key hold a value: call it in callbacks, or before the widget is made."""
+    """Set the value of the widget with that key; call this in callbacks or before the widget is made."""
     st.session_state[key] = value
 
 

@@ -1,4 +1,4 @@
-"""Text for Markdown: what users typed is shown as they typed it, never as markup."""
+"""Text for Markdown: user input is shown as typed, never as markup."""
 
 import re
 import time
@@ -15,7 +15,7 @@ def escape(text: str) -> str:
 
 def prose(text: str) -> str:
     """Return a sentence as :func:`escape` does, but with what stands between backticks as code."""
-    line = text.replace("\r", " ").replace("\n", " ")  # a line's end would end the code, too
+    line = text.replace("\r", " ").replace("\n", " ")  # a line break would end the code as well
     return _CODE.sub(lambda found: found[0] if found[1] else escape(found[0]), line)
 
 

@@ -1,4 +1,4 @@
-"""The answers to what the timeline's canvas asks; loaded with the first question, for its imports take long."""
+"""The answers to what the timeline's canvas asks; loaded with the first question because its imports are slow."""
 
 import re
 from functools import lru_cache
@@ -47,7 +47,7 @@ def _view(index: Index, _: Diagnosis | None, query: QueryParams) -> Any:
         raise OptionsError(f"At most {MAX_ROWS} rows fit a view; got {len(rows)}.")
     start, end = _time(query, "start"), _time(query, "end")
     if end <= start:
-        raise OptionsError("The end of a view lies after its start.")
+        raise OptionsError("The end of a view must be after its start.")
     marked = _names(index, query, "marked")
     return cut(index, View(start, end, _int(query, "px", 1, MAX_PIXELS), rows, tuple(marked)))
 
@@ -72,7 +72,7 @@ def _next(index: Index, diagnosis: Diagnosis | None, query: QueryParams) -> Any:
 
 
 def _search(index: Index, _: Diagnosis | None, query: QueryParams) -> Any:
-    """Find names that hold all ``words``."""
+    """Find names that contain all ``words``."""
     names = search(index, query.get("words", "")[:200])
     shown = [
         {
@@ -101,7 +101,7 @@ def _parts(query: QueryParams, key: str) -> list[str]:
 def _place(text: str) -> tuple[int, int]:
     match = _PLACE.fullmatch(text)
     if match is None:
-        raise OptionsError(f"{text[:40]!r} is no row; write LANE.LAYER.")
+        raise OptionsError(f"{text[:40]!r} is not a row; use LANE.LAYER.")
     return int(match[1]), int(match[2])
 
 

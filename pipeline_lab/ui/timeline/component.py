@@ -1,4 +1,4 @@
-"""The timeline's place on a page: its index is made by a process of its own, then the canvas fetches its views."""
+"""The timeline on a page: a separate process makes its index, then the canvas fetches its views."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def show(folder: RunFolder) -> None:
 
 @st.fragment(run_every=REDRAW_S)
 def show_so_far(folder: RunFolder) -> None:
-    """Show the timeline of the windows of a working run, as far as an index of them was made."""
+    """Show the timeline of the windows of a run in progress, as far as they are indexed."""
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
     made = SavedDiagnosis(folder.path).latest_timeline
@@ -52,12 +52,12 @@ def show_so_far(folder: RunFolder) -> None:
         return
     try:
         index = answers.open_timeline(folder, made.name)
-    except (LookupError, OSError, ValueError):  # a newer one takes its place at this moment
+    except (LookupError, OSError, ValueError):  # a newer one is replacing it
         return
     windows = len(profile_windows(index))
     st.caption(
-        f"The timeline of the first {'profile window' if windows == 1 else f'{windows} profile windows'}; it grows when as many "
-        "more are on disk."
+        f"The timeline of the first {'profile window' if windows == 1 else f'{windows} profile windows'}; it is extended when "
+        "as many more are on disk."
     )
     _show_canvas(folder, made.name, index, has_sections=False)
     _show_notes(index)
@@ -96,15 +96,15 @@ def _classes(index: Index) -> list[dict[str, str | bool]]:
 
 def _show_notes(index: Index) -> None:
     if unreadable := index.facts.get("unreadable", 0):
-        st.caption(f"{unreadable} of the run's traces could not be read; their stretch of time is empty.")
+        st.caption(f"{unreadable} of the run's traces could not be read; their time range is empty.")
     if left_out := index.facts.get("gaps_left_out", 0):
         together = format_duration(index.facts["left_out_ns"])
         st.caption(
-            f"{format_count(left_out)} idle gaps are too short to be drawn one by one ({together} together): stretches of work and "
-            "short gaps say how many they hold; the threads below show what went on in them."
+            f"{format_count(left_out)} idle gaps are too short to draw individually ({together} in total): stretches of work and "
+            "short gaps show their number; the threads below show what happened in them."
         )
     if deeper := sum(lane.deeper for lane in index.lanes):
-        st.caption(f"{format_count(deeper)} events are nested too deep to be shown.")
+        st.caption(f"{format_count(deeper)} events are nested too deeply to show.")
 
 
 @st.fragment(run_every=POLL_S)
@@ -116,7 +116,7 @@ def _show_waiting(folder: RunFolder) -> None:
         st.rerun()
     attempt = _attempts.start(folder, "--timeline")
     if attempt.has_failed:
-        st.info(escape(place.error or "The timeline could not be made, and nothing says why."))
+        st.info(escape(place.error or "The timeline could not be created, and no reason is known."))
         if st.button("Try again", key="timeline-again"):
             _attempts.forget(folder)
         return

@@ -16,24 +16,24 @@ from pipeline_lab.units import format_count, format_duration, format_percent
 
 MAX_OPERATIONS = 8
 ALL_ROLES = ("training", "tf.data", "other")
-TOO_MANY = "Too many events lie in this stretch to rank them; choose a shorter one."
+TOO_MANY = "Too many events to rank; choose a shorter time range."
 WORK_NAMES = {
     "busy": "device work",
     "short_gaps": "device work and short gaps",
     "collective": "communication between devices",
     "tf_data": "input pipeline",
-    "hidden_wait": "input wait behind device work",
+    "hidden_wait": "input wait hidden by device work",
     "step": "step",
     "window": "profiler on",
     "other": "other events",
 }
-"""What people call the classes that are no cause of a gap."""
+"""Names of the classes that are not causes of gaps."""
 
 Facts = list[tuple[str, str]]
 
 
 def class_name(name: str) -> str:
-    """Return what people call a class of events."""
+    """Return the display name of a class of events."""
     return WORK_NAMES[name] if name in WORK_NAMES else GapCause(name).label
 
 
@@ -62,7 +62,7 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> t
     name = CLASSES[found.event_class]
     match lane.kind:
         case LaneKind.WINDOWS if name == GapCause.CAPTURE_GAP:
-            return f"Profiler off for {length}", [("Note", "Nothing was recorded here; nothing is known of it.")], None
+            return f"Profiler off for {length}", [("Note", "Nothing was recorded here.")], None
         case LaneKind.WINDOWS:
             return f"{index.labels[found.name]}, {length}", [], None
         case LaneKind.STEPS:
@@ -80,7 +80,7 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> t
     facts = [("Lasts", length), ("Thread", lane.label), *_place(index, found), ("Kind", class_name(name))]
     full = index.names[found.name]
     facts += [("Full name", full)] if full != index.labels[found.name] else []
-    facts.append(("In all", f"{format_count(index.counts[found.name])} events, {_total(index, found.name)}"))
+    facts.append(("Total", f"{format_count(index.counts[found.name])} events, {_total(index, found.name)}"))
     return index.labels[found.name], facts, None
 
 
@@ -106,7 +106,7 @@ def _step_facts(diagnosis: Diagnosis | None, found: FoundEvent, host: str) -> Fa
         if row is None
         else [
             ("Waited for input", _share(row["wait_ns"], found.duration_ns)),
-            ("of which the device idled", _share(row["exposed_ns"], found.duration_ns)),
+            ("with the device idle", _share(row["exposed_ns"], found.duration_ns)),
             ("Device busy", _share(row["busy_ns"], found.duration_ns)),
         ]
     )
@@ -121,7 +121,7 @@ def _wait_facts(index: Index, diagnosis: Diagnosis | None, found: FoundEvent, ho
         return facts
     number = [("Step", str(row["step"]))] if row["step"] is not None else []
     left = [fact for fact in facts if fact[0] != "Step" or not number]
-    return [*left, *number, ("The device idled", _share(row["exposed_ns"], found.duration_ns))]
+    return [*left, *number, ("Device idle", _share(row["exposed_ns"], found.duration_ns))]
 
 
 def _gap_facts(diagnosis: Diagnosis | None, found: FoundEvent, host: str, device: str) -> Facts:
@@ -142,7 +142,7 @@ def _stretch_facts(diagnosis: Diagnosis | None, found: FoundEvent, host: str, de
     row = _row(diagnosis.idle_gaps.mixed, found.start_ns, host=host, device=device)
     if row is None:
         return []
-    return [("Gaps", format_count(row["gaps"])), ("The device idled", _share(row["idle_ns"], found.duration_ns))]
+    return [("Gaps", format_count(row["gaps"])), ("Device idle", _share(row["idle_ns"], found.duration_ns))]
 
 
 def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:

@@ -1,5 +1,5 @@
-"""From a gap, wait or step anywhere on a run's page to the timeline, and back; from a stage's bar to all that is known of the
-stage. The link says where one is.
+"""Links between charts, tables and the timeline of a run's page, and from a stage's bar to its details. The page's link
+records the position.
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,11 @@ def to_tab(title: str) -> None:
 
 
 def from_chart(key: str, places: list[Sequence[str] | None]) -> None:
-    """Lead to what the mark that was chosen on a chart stands for (a callback).
+    """Open what the chosen mark of a chart stands for (a callback).
 
     Args:
         key: Of the chart.
-        places: Of the marks of each of the figure's traces; None where a trace's marks lead nowhere.
+        places: Of the marks of each of the figure's traces; None where a trace's marks are not links.
     """
     for curve, mark in state.chosen_marks(key):
         found = places[curve] if curve < len(places) else None
@@ -64,7 +64,7 @@ def asked_stage_word() -> str:
 
 
 def asked_stage(stages: int) -> int | None:
-    """Return the number of the stage that the link names; None if it names none of so many."""
+    """Return the number of the stage that the link names; None if there is no such stage."""
     asked = asked_stage_word()
     return int(asked) - 1 if asked.isdecimal() and 1 <= int(asked) <= stages else None
 

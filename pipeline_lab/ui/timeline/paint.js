@@ -188,7 +188,7 @@ const element = (tag, text = "", className = "") => {
 
 function operations(rows) {
   const table = element("table")
-  table.append(element("caption", "What the host did meanwhile, by the time that each operation took for itself"))
+  table.append(element("caption", "Host operations in this time range, by their own time"))
   const head = element("tr")
   for (const [text, kind] of [["Operation", ""], ["Thread with most of it", "thread"], ["Time", "number"], ["Share", "number"], ["Calls", "number"]]) {
     const cell = element("th", text, kind)

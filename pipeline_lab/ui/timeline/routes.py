@@ -8,7 +8,7 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.runs.store import open_store
 
 URL = "/api/lab/runs/{run_id}/timeline/{name}"
-GONE = "The timeline is gone; reload the page."
+GONE = "The timeline no longer exists; reload the page."
 
 
 def url_of(run_id: str, name: str) -> str:
@@ -18,7 +18,7 @@ def url_of(run_id: str, name: str) -> str:
 
 def ask(request: Request) -> Response:
     """Answer one question of the canvas."""
-    from pipeline_lab.ui.timeline.answers import answer  # its imports take as long as the rest of the app's
+    from pipeline_lab.ui.timeline.answers import answer  # slow imports
 
     asked = request.path_params
     try:
@@ -30,7 +30,7 @@ def ask(request: Request) -> Response:
         return JSONResponse({"error": str(error)}, status_code=404)
     except (OSError, ValueError, LookupError):
         return JSONResponse({"error": GONE}, status_code=404)
-    # "identity" keeps Streamlit's compression away, which takes longer than a view.
+    # "identity" disables Streamlit's compression, which takes longer than a view.
     return JSONResponse(content, headers={"Content-Encoding": "identity", "Cache-Control": "no-store"})
 
 

@@ -87,7 +87,7 @@ class Timeline {
     const wanted = (start + end - span) / 2, margin = 0.05 * span
     this.start = Math.round(Math.min(Math.max(wanted, first - margin), Math.max(first - margin, last + margin - span)))
     this.end = Math.max(this.start + 1, Math.round(this.start + span))
-    this.find(".tip").hidden = true  // it spoke of what was there
+    this.find(".tip").hidden = true  // it described the previous view
     this.paint()
     this.ask()
     const whole = first < this.start || last > this.end
@@ -157,7 +157,7 @@ class Timeline {
       if (!reply.ok) throw new Error(answer.error)
       return answer
     } catch (error) {
-      if (error.name !== "AbortError") this.find(".range").textContent = error.message || "The app does not answer."
+      if (error.name !== "AbortError") this.find(".range").textContent = error.message || "The app does not respond."
       return null
     }
   }
@@ -269,7 +269,7 @@ class Timeline {
       item.append(button)
       return item
     }))
-    if (!found.names.length && words.trim()) list.append(element("li", "No event has such a name."))
+    if (!found.names.length && words.trim()) list.append(element("li", "No event names match."))
     else if (found.names.length > found.shown.length) list.append(element("li", `${found.names.length - found.shown.length} more names.`))
     this.mark(found.names)
   }

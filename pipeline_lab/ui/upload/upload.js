@@ -1,16 +1,16 @@
-// Sends the chosen or dropped files one after another and tells Python when all have arrived.
+// Sends the chosen or dropped files one after another and notifies Python when all have arrived.
 export default function ({ data, parentElement, setTriggerValue }) {
   const find = (name) => parentElement.querySelector(`.${name}`)
   const zone = find("zone"), bar = find("bar"), progress = find("progress"), message = find("message")
   const [files, folder, stop] = [find("files"), find("folder"), find("stop")]
   const sending = zone.sending ?? (zone.sending = { request: null, stopped: false, busy: false })
-  find("limit").textContent = `At most ${data.limit_text} in all.`
+  find("limit").textContent = `At most ${data.limit_text} in total.`
 
   const say = (text, isProblem = false) => {
     message.textContent = text
     message.classList.toggle("problem", isProblem)
   }
-  if (zone.opened !== data.opened) {  // the log is the page's to show now
+  if (zone.opened !== data.opened) {  // the page shows the log now
     zone.opened = data.opened
     say("")
   }
@@ -23,7 +23,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   const ask = (method, url, body, onProgress) => new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
-    sending.request = body ? request : null  // who asks for an id has to learn it, so that the upload can be dropped
+    sending.request = body ? request : null  // a request for an id runs to its end, so that the upload can be dropped
     request.open(method, url)
     request.upload.onprogress = (event) => onProgress?.(event.loaded)
     request.onload = () => {
@@ -32,8 +32,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
       if (request.status === 200) resolve(answer)
       else reject(new Error(answer.error ?? `The server refused the log (${request.status}).`))
     }
-    request.onerror = () => reject(new Error("The connection broke, and nothing was kept; send the log again."))
-    request.onabort = () => reject(new Error("Cancelled; nothing was kept."))
+    request.onerror = () => reject(new Error("The connection was lost and nothing was saved; send the log again."))
+    request.onabort = () => reject(new Error("Canceled; nothing was saved."))
     request.send(body)
   })
 
@@ -54,7 +54,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     try {
       tell(0)
       id = (await ask("POST", data.url)).id
-      const goOn = () => { if (sending.stopped) throw new Error("Cancelled; nothing was kept.") }
+      const goOn = () => { if (sending.stopped) throw new Error("Canceled; nothing was saved.") }
       for (const { file, path } of chosen) {
         goOn()
         await ask("PUT", `${data.url}/${id}/${path.split("/").map(encodeURIComponent).join("/")}`, file, tell)
@@ -72,7 +72,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
   }
 
-  // Of a folder only what can belong to a log is sent, not the checkpoints beside it.
+  // Of a folder only files that can belong to a log are sent, not the checkpoints next to them.
   const part = new RegExp(`^(?:${data.part_of_a_log})$`)
   const ofLog = (found) => {
     const parts = found.filter(({ path }) => !path.includes("/") || part.test(path.split("/").pop()))
@@ -83,7 +83,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   folder.onchange = () => send(ofLog(chosen(folder)))
   stop.onclick = () => {
     sending.stopped = true
-    say("Cancelling.")
+    say("Canceling.")
     sending.request?.abort()
   }
   zone.ondragover = (event) => { event.preventDefault(); zone.classList.add("over") }
@@ -95,9 +95,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     try {
       const found = (await Promise.all(dropped.filter(Boolean).map(walk))).flat()
       if (found.length) send(ofLog(found))
-      else say("There is no file in what was dropped.", true)
+      else say("The dropped items contain no file.", true)
     } catch {
-      say("The browser could not read what was dropped; choose the files with the button.", true)
+      say("The browser could not read the dropped items; choose the files with the button.", true)
     }
   }
 }

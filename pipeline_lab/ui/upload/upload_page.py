@@ -1,4 +1,4 @@
-"""Open a log of any job: drop it or name its path, watch it being read, and its run's page opens; or record a job."""
+"""Open a log of any job from an upload or a path, or record a running job; then its run's page opens."""
 
 import contextlib
 import shutil
@@ -30,19 +30,19 @@ def under_way(store: RunStore) -> RunFolder | None:
 
 
 def open_upload(store: RunStore, upload_id: str) -> None:
-    """Go on with an upload that has come whole."""
+    """Continue with a complete upload."""
     _go_on(uploads.finish(store, upload_id))
 
 
 def open_path(store: RunStore, path: str) -> None:
-    """Go on with a log of this machine.
+    """Continue with a log on this machine.
 
-    Copying one from another disk takes a while. Its bar has a button beside it: like any other click that one starts
-    the page anew, which ends this run of it at the next block, and what was copied goes.
+    Copying one from another disk takes a while. The cancel button, like any other click, reruns the page; this ends the
+    copy at its next block, and the copied part is deleted.
     """
     shown = st.empty()
     with shown.container(border=True, key="copying"):
-        bar = st.progress(0.0, "Bringing the log into the store")
+        bar = st.progress(0.0, "Adding the log to the store")
         st.button("Cancel", key="cancel-copying")
 
     def copied(done: int, total: int) -> None:
@@ -89,23 +89,23 @@ def _resolve(text: str) -> Path:
     try:
         path = Path(text.strip()).expanduser().resolve()
     except (RuntimeError, ValueError, OSError):
-        raise StoreError("That is no path; write one such as /home/me/logs/plugins/profile/2026_01_02.") from None
+        raise StoreError("That is not a path; enter one such as /home/me/logs/plugins/profile/2026_01_02.") from None
     access.check_path(path)
     with contextlib.suppress(OSError):
         if path.exists():
             return path
-    raise StoreError(f"{path} does not exist on the machine that the app runs on.")
+    raise StoreError(f"{path} does not exist on the machine that runs the app.")
 
 
 _CAPTURE_HELP = (
-    "The job must have called tf.profiler.experimental.server.start(6009), with a port of its own, and must see the run "
+    "The job must have called tf.profiler.experimental.server.start(6009) with a free port, and must reach the run "
     "store under the same path as the app."
 )
 _DEFAULT_CAPTURE = RemoteCapture("localhost:6009")
 
 
 def show_capture_form(store: RunStore) -> None:
-    """Ask for an address and the windows, and start to record."""
+    """Ask for an address and the windows, and start recording."""
     if not access.is_local():
         return
     with st.expander("Or record a job that is running"), st.form("capture", border=False):
@@ -123,10 +123,8 @@ def show_capture_form(store: RunStore) -> None:
 
 
 def show_page() -> None:
-    st.title("What does a log say?", anchor=False)
-    st.caption(
-        "A profile that any TensorFlow, Keras or JAX job recorded becomes a run: its verdict first, then the charts."
-    )
+    st.title("What is in a log?", anchor=False)
+    st.caption("A profile of any TensorFlow, Keras or JAX job becomes a run with a verdict and charts.")
     store = cache.store()
 
     folder = under_way(store)
@@ -135,8 +133,8 @@ def show_page() -> None:
             st.markdown(f"**{escape(store.read(folder.id).name)}**")
             if analyses.wait_for(folder, is_sample=False) is not None:
                 links.open_run(folder.id)
-            if st.button("Throw away", key="throw-away"):
-                run_actions.throw_away(store, folder)
+            if st.button("Discard", key="discard"):
+                run_actions.discard(store, folder)
 
     if upload_id := upload_zone.show(folder.id if folder else ""):
         open_upload(store, upload_id)
@@ -157,5 +155,5 @@ def show_page() -> None:
     show_capture_form(store)
 
 
-if __name__ == "__main__":  # as which Streamlit runs it
+if __name__ == "__main__":  # Streamlit runs this file as a script
     show_page()

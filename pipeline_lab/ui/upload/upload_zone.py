@@ -1,4 +1,4 @@
-"""The place where a log is dropped: sends it to the routes of :mod:`pipeline_lab.ui.serving.uploads`, with progress."""
+"""The drop zone for logs: sends files to the routes of :mod:`pipeline_lab.ui.serving.uploads`, with progress."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ _zone = st.components.v2.component(
 
 
 def show(opened: str) -> str:
-    """Show the place; return the id of an upload that has just come whole, else an empty text.
+    """Show the zone; return the id of an upload that was just completed, else an empty text.
 
     Args:
-        opened: The run that the page shows already, so that the place need not speak of it any more.
+        opened: The run that the page shows already, so that the zone no longer mentions it.
     """
     limit = uploads.limit_bytes()
     result = _zone(

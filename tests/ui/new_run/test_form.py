@@ -32,9 +32,9 @@ def test_files_outside_the_folders_that_may_be_opened_are_not_read(open_page, tm
     app = open_page("new_run")
     app.segmented_control(key="draft0.kind").set_value("records").run()
     for pattern, why in (
-        (str(tmp_path / "*.tfrecord"), "lies outside"),
-        (str(allowed / "*.tfrecord"), "lies outside"),
-        (str(allowed / "*" / ".." / ".." / "*.tfrecord"), "without '..'"),
+        (str(tmp_path / "*.tfrecord"), "is outside"),
+        (str(allowed / "*.tfrecord"), "is outside"),
+        (str(allowed / "*" / ".." / ".." / "*.tfrecord"), "no '..'"),
     ):
         next(each for each in app.text_input if each.label == "Pattern").set_value(pattern).run()
         _button(app).click().run()

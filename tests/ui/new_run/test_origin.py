@@ -104,11 +104,11 @@ def test_options_come_from_a_file(open_page):
     assert read_options(unpack(app.query_params["options"])) == mine
     app = open_page("new_run")
     app.file_uploader(key="options-file").upload("bad.json", b'{"pipeline": 3}', "application/json").run()
-    assert "holds no options" in texts(app)
+    assert "contains no usable options" in texts(app)
 
 
 def test_code_comes_by_no_link_and_no_file(open_page, monkeypatch):
     monkeypatch.setenv("PIPELINE_LAB_ALLOW_CODE", "1")
     app = open_page("new_run", options=pack({"workload": {"kind": "module", "target": "evil:make"}}))
     assert not app.exception
-    assert "code cannot come by a link" in texts(app)
+    assert "Code cannot come from a link" in texts(app)

@@ -110,7 +110,7 @@ def test_a_race_cannot_fill_the_form(run_store):
 
 def test_progress_counts_rounds_and_names_those_left_out():
     progress = summarise([RaceEvent(10, 9, 45, 30.0, 100.0, [])])
-    assert progress.text.startswith("Racing: 10 rounds (1 disturbed, left out)")
+    assert progress.text.startswith("Racing: 10 rounds (1 disturbed and left out)")
     assert progress.fraction == pytest.approx(0.3)
 
 

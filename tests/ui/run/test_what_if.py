@@ -31,11 +31,11 @@ def tab(open_page, run_store, monkeypatch):
 def test_the_run_itself_comes_first_and_a_choice_answers_at_once(tab):
     app, run = tab
     assert not app.exception
-    assert "Limited by map, 20 ms. Next behind it: training step, 5 ms." in written(app)
+    assert "Limited by map, 20 ms. Next: training step, 5 ms." in written(app)
     app.select_slider(key=f"what-if.{run.id}.2.map").set_value(2).run()
     assert not app.exception
     assert "Limited by map, 10 ms." in written(app)
-    app.selectbox(key=f"what-if.{run.id}.cache").set_value("memory behind map").run()
+    app.selectbox(key=f"what-if.{run.id}.cache").set_value("memory, after map").run()
     assert "Limited by training step, 5 ms." in written(app)
     app.text_input(key=f"what-if.{run.id}.typed").set_value("workload.element_bytes=9").run()
     assert "workload.element_bytes" in written(app)
@@ -64,7 +64,7 @@ def test_suggestions_have_their_change_and_race_too(tab, run_store):
 
 def test_earlier_predictions_are_held_against_their_races(tab, run_store):
     app, _ = tab
-    assert "No race of this store has answered a prediction yet." in written(app)
+    assert "No race in this store has tested a prediction yet." in written(app)
     race = plan_race(measured(), [options(mapped(2))], pairs=30)
     make_race(run_store, PlantedArm([10.0] * 30), PlantedArm([5.0] * 30), options=race)
     app.run()
@@ -88,7 +88,7 @@ def test_where_the_first_epoch_was_another_matter_predictions_say_that_they_are_
         open_page("run", run=run.id, section="What if")
     )
     app = open_page("new_run", **{"from": f"run:{run.id}"})
-    assert "**20 ms** a step, as much time for each example as in synthetic after its first epoch" in written(app)
+    assert "**20 ms** a step, the same time per example as in synthetic after its first epoch" in written(app)
 
 
 def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_store):
@@ -96,10 +96,10 @@ def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_
     diagnose_saved(run.path)
     app = open_page("new_run", **{"from": f"run:{run.id}"})
     assert not app.exception
-    assert "**20 ms** a step, as much time for each example as in synthetic" in written(app)
+    assert "**20 ms** a step, the same time per example as in synthetic" in written(app)
     assert not [button for button in app.button if button.key == "forecast-race"], "it would race itself"
     app.button(key="cure.serial-stage.2.apply").click().run()
-    assert "**5 ms** a step, 75 % less time for each example than in synthetic" in written(app)
+    assert "**5 ms** a step, 75 % less time per example than in synthetic" in written(app)
     app.button(key="forecast-race").click().run()
     assert any(record.kind is RunKind.RACE for record in run_store.runs())
 
@@ -109,7 +109,7 @@ def test_a_run_that_is_diagnosed_later_can_tell_from_then_on(open_page, run_stor
     app = open_page("new_run", **{"from": f"run:{run.id}"})
     assert "a step, as much time" not in written(app)
     diagnose_saved(run.path)
-    assert "**20 ms** a step, as much time for each example as in synthetic" in written(app.run())
+    assert "**20 ms** a step, the same time per example as in synthetic" in written(app.run())
 
 
 def test_advice_on_the_order_is_done_raced_and_predicted(open_page, run_store):

@@ -1,4 +1,4 @@
-"""Who may talk to the app and what they may do: where others reach it, it only shows runs; code and paths need leave."""
+"""Who may talk to the app and what they may do: where others reach it, it is view only; code and paths need leave."""
 
 import os
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_no_upload_begins_where_one_may_only_look(run_store, monkeypatch):
     monkeypatch.setenv(access.CHANGES_VARIABLE, "0")
     status, answer = finish(ask("POST", uploads.URL))
     assert status == 403
-    assert "only shows runs" in answer["error"]
+    assert "view only" in answer["error"]
     assert not run_store.root.exists()
 
 
@@ -95,10 +95,10 @@ def test_what_nobody_kept_goes_only_where_one_may_delete(run_store, monkeypatch)
 def test_the_app_says_so_and_launches_nothing(open_page, run_store, monkeypatch):
     monkeypatch.setenv(access.CHANGES_VARIABLE, "0")
     app = open_page("new_run", **{"from": "preset:baseline"})
-    assert "only shows runs" in texts(app)
+    assert "view only" in texts(app)
     app.button(key="launch").click().run()
     assert not app.exception
-    assert "only shows runs" in app.error[0].value
+    assert "view only" in app.error[0].value
     assert run_store.runs() == []
 
 
@@ -111,7 +111,7 @@ def test_files_of_the_machine_are_read_by_jobs_only_where_paths_are_allowed(open
             find_preset("baseline").options, [("workload.pattern", pattern), ("workload.data", "files")]
         )
         app = open_page("new_run", options=pack(options.model_dump(mode="json")))
-        assert ("lies outside the folders" in texts(app)) is not may
+        assert ("is outside the folders" in texts(app)) is not may
         assert app.button(key="launch").disabled is not may
 
 
@@ -129,9 +129,9 @@ def test_a_run_of_own_code_is_not_launched_again_without_leave(open_page, run_st
     app = open_page("new_run", **{"from": f"run:{run.id}"})
     assert not app.exception
     assert app.button(key="launch").disabled
-    assert "is code of your own, which the app only runs when" in texts(app)
+    assert "is custom code, which the app runs only if" in texts(app)
     app = open_page("race", arms=f"run:{run.id},preset:baseline")
-    assert "is code of your own, which the app only runs when" in texts(app)
+    assert "is custom code, which the app runs only if" in texts(app)
     assert [one.id for one in run_store.runs()] == [run.id]
 
 
@@ -176,7 +176,7 @@ def images(data: str, **places: str) -> RunOptions:
 
 
 def test_a_folder_of_the_users_home_is_the_one_that_the_job_will_read(allowed: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(OptionsError, match="home/photos lies outside the folders"):
+    with pytest.raises(OptionsError, match="home/photos is outside the folders"):
         access.check_launch(images("folder", folder="~/photos"))
     monkeypatch.setenv("PIPELINE_LAB_PATHS", str(allowed.parent / "home"))
     assert access.check_launch(images("folder", folder="~/photos"))

@@ -125,7 +125,7 @@ def test_too_large_is_refused_in_one_sentence_and_leaves_nothing(store, monkeypa
     assert put(upload_id, "first.zip", b"x" * 600_000)[0] == 200
     status, answer = put(upload_id, "second.zip", b"x" * 300_000, b"x" * 300_000, size=600_000 if announced else None)
     assert status == 413
-    assert "larger than 1 MB" in answer["error"]
+    assert "exceeds the upload limit of 1 MB" in answer["error"]
     assert "PIPELINE_LAB_UPLOAD_LIMIT_MB" in answer["error"]
     assert left_behind(store) == []
 

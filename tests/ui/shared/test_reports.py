@@ -94,7 +94,7 @@ def test_a_link_that_is_none_is_one_sentence(path, status):
 def test_a_run_without_its_diagnosis_is_named(run_store):
     answer = ask(ROUTES, report_url([make_run(run_store).id], "html"))
     assert answer.status == 409
-    assert "baseline is not analysed yet" in json.loads(answer.body)["error"]
+    assert "baseline is not analyzed yet" in json.loads(answer.body)["error"]
 
 
 def test_a_run_that_works_has_no_report_yet(run_store):

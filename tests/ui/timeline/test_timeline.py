@@ -56,10 +56,10 @@ def test_a_view_comes_uncompressed_and_for_its_rows_only(opened):
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("start=5&end=5&px=10&rows=", "The end of a view lies after its start."),
+        ("start=5&end=5&px=10&rows=", "The end of a view must be after its start."),
         ("start=a&end=5&px=10&rows=", "start must be a whole number"),
         ("start=0&end=5&px=100000&rows=", "px must lie between"),
-        ("start=0&end=5&px=10&rows=../etc", "is no row"),
+        ("start=0&end=5&px=10&rows=../etc", "is not a row"),
         ("start=0&end=5&px=10&rows=" + ",".join(["0.0"] * 999), "At most"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_step_and_an_event_say_how_long_where_and_what(timeline):
     assert event["title"] == "map/decode:DecodeJpeg"
     assert facts["Lasts"] == "20 ms"
     assert facts["Step"] == "0"
-    assert facts["In all"] == "2 events, 40 ms"
+    assert facts["Total"] == "2 events, 40 ms"
     assert event["section"] is None
 
 

@@ -72,11 +72,11 @@ def test_keep_keeps(open_log, open_page, run_store, log):
 def test_throw_away_leaves_the_users_file_only(open_log, open_page, run_store, log):
     open_log(log)
     app = open_page("run", run=run_store.runs()[0].id)
-    app.button(key="throw-away").click().run()
+    app.button(key="discard").click().run()
     assert not app.exception
     assert run_store.runs() == []
     assert log.read_bytes() == TRACE.read_bytes()
-    assert app.title[0].value == "What does a log say?"
+    assert app.title[0].value == "What is in a log?"
 
 
 def test_a_log_that_cannot_be_read_says_so_on_the_page(open_log, run_store, log, monkeypatch):
@@ -85,10 +85,10 @@ def test_a_log_that_cannot_be_read_says_so_on_the_page(open_log, run_store, log,
 
     monkeypatch.setattr(analyses, "wait_for", fail)
     app = open_log(log)
-    assert app.title[0].value == "What does a log say?"
+    assert app.title[0].value == "What is in a log?"
     assert "It is empty" in app.info[0].value
     assert len(run_store.runs()) == 1
-    app.button(key="throw-away").click().run()
+    app.button(key="discard").click().run()
     assert run_store.runs() == []
 
 
@@ -140,7 +140,7 @@ def test_no_folder_named_means_no_path_at_all(monkeypatch):
 def test_a_link_to_a_log_that_is_gone_shows_the_page(open_page):
     app = open_page("upload", opened="gone")
     assert not app.exception
-    assert app.title[0].value == "What does a log say?"
+    assert app.title[0].value == "What is in a log?"
 
 
 def _ask(app, address, windows=3):
@@ -160,7 +160,7 @@ def test_a_capture_is_started_and_its_page_opens(open_page, run_store, monkeypat
     assert commands[0][-2:] == [str(run_store.folder(record.id).path), "trainer:6009"]
     assert commands[0][commands[0].index("--windows") + 1] == "3"
     assert app.title[0].value.replace("\\", "") == "capture trainer:6009"
-    assert "steps are not timed one by one" in texts(app)
+    assert "steps are not timed individually" in texts(app)
 
 
 def test_what_is_no_address_is_said_in_place(open_page, run_store):
@@ -184,5 +184,5 @@ def test_a_run_without_a_step_table_shows_its_verdict_while_it_goes_on(open_page
     (window / "host.xplane.pb").write_bytes(b"")
     app = open_page("run", run=folder.id)
     assert not app.exception
-    assert "This is what its profile windows say so far" in texts(app)
+    assert "the results of its profile windows so far" in texts(app)
     assert found.verdict.sentence in app.header[0].value.replace("\\", "")
