@@ -19,11 +19,13 @@ from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.recordings import Run
 from pipeline_lab.runs.store import RunStore, read_record
-from tests.support.lab import Lab
+from tests.support.lab import Lab, lab
 from tests.support.presets import SYNTHETIC
 from tests.support.recorded import recorded
 from tests.support.run_folders import make_run, set_state
 from tests.support.worlds import tune_options
+
+__all__ = ["lab"]
 
 ROOT = Path(__file__).parents[1]
 TRACE = ROOT / "tests" / "data" / "small_pipeline.xplane.pb"

@@ -51,7 +51,7 @@ def test_what_cannot_be_predicted_says_why(lab: Lab) -> None:
     folder = make_measured_run(lab.store)
     ended = call("what-if", folder.id, "--set", "workload.element_bytes=9", "--store", lab.store.root)
     assert ended.exit_code == NOT_PREDICTED
-    assert "Nothing can be predicted. What workload.element_bytes costs" in ended.stdout
+    assert "Nothing can be predicted. The cost of workload.element_bytes" in ended.stdout
     assert f"{folder.id} --race --set workload.element_bytes=9" in ended.stderr
 
 
