@@ -1,6 +1,6 @@
 """What limits a job, declared once: causes of idle time, parts of a step, causes of late input, classes of the verdict.
 
-Each member says what it is called, what it means, which colour it has, the sentence about it and what to try. Charts, tables,
+Each member says what it is called, what it means, which color it has, the sentence about it and what to try. Charts, tables,
 the verdict, the timeline and the recommendations derive from here; a new cause is a member, and the rule that finds it.
 """
 
@@ -38,7 +38,7 @@ class GapCause(StrEnum):
         label: In tables and legends.
         activity: What was being done, as part of a sentence.
         meaning: *The device idles, and …*
-        light, dark: Its colour in charts of that mode.
+        light, dark: Its color in charts of that mode.
         sentence: Of a verdict about it; ``{device}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
         cure: What to try, where something can be done.
     """
@@ -57,14 +57,14 @@ class GapCause(StrEnum):
         label: str = "",  # the defaults are for type checkers, which take a lookup by value for this call
         activity: str = "",
         meaning: str = "",
-        colours: tuple[str, str] = ("", ""),
+        colors: tuple[str, str] = ("", ""),
         sentence: str = "",
         cure: Cure | None = None,
     ) -> "GapCause":
         member = str.__new__(cls, key)
         member._value_ = key
         member.label, member.activity, member.meaning = label, activity, meaning
-        member.light, member.dark = colours
+        member.light, member.dark = colors
         member.sentence, member.cure = sentence, cure
         return member
 
@@ -182,7 +182,7 @@ class StepPart(StrEnum):
     Attributes:
         label: In tables and legends.
         activity: What was being done, as part of a sentence.
-        category: Whose colour it has.
+        category: Whose color it has.
         cause: Of the idle time that the part is; None where the device works.
     """
 
@@ -307,8 +307,8 @@ class VerdictClass(StrEnum):
     """What limits the job.
 
     Attributes:
-        tone: ``good``, ``bad`` or ``neutral``, for formats that colour it.
-        badge: Its colour on a page.
+        tone: ``good``, ``bad`` or ``neutral``, for formats that color it.
+        badge: Its color on a page.
         loss: What is lost to it, as the name of a number.
         sentence: Of the verdict; ``{device}``, ``{lost}``, ``{step}``, ``{share}`` and ``{why}`` are filled in.
         cure: What to try; None where the cause decides.

@@ -681,7 +681,7 @@ METRICS: tuple[Metric, ...] = (
         Topic.SAMPLING,
         Over.SAMPLES,
         "",
-        "Files, or readers of them, that are told apart.",
+        "Files, or readers of them, that can be distinguished.",
         "file_sampling.files",
         _of("file_sampling", lambda sampling: float(sampling.table.num_rows)),
         _files_words,

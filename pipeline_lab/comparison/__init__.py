@@ -1,1 +1,1 @@
-"""Runs and races side by side: what differs in what they were told, then what differs in what was measured."""
+"""Runs and races side by side: what differs in their options, then what differs in what was measured."""

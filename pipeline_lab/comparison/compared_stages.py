@@ -137,7 +137,7 @@ def _written_call(label: str, with_functions: bool) -> str:
 
 
 def _calls_of_kind(kind: str) -> list[str]:
-    """Return the calls behind an iterator: ``shuffle`` and ``repeat`` for ``ShuffleAndRepeat``."""
+    """Return the calls that an iterator stands for: ``shuffle`` and ``repeat`` for ``ShuffleAndRepeat``."""
     parts = [re.sub(r"^(Forever|Finite|Memory|File)(?=Repeat|Cache)", "", part) for part in kind.split("And")]
     return [method_of(part) or kind_of(part) for part in parts]
 

@@ -60,7 +60,7 @@ def find_differences(
     environments: Sequence[Mapping[str, Any]],
     sources: Sequence[str | None],
 ) -> Differences:
-    """Compare what runs were told and what they ran on; one entry per run, baseline first."""
+    """Compare the options of runs and what they ran on; one entry per run, baseline first."""
     baseline = sources[0]
     return Differences(
         options=_differing([_leaves_of_options(each) if each else {} for each in options]),
@@ -142,7 +142,7 @@ def _text(value: Any) -> str:
 
 
 def _shorten(values: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Cut long values behind their beginnings, or from where they begin to differ; leave them whole where both hide it."""
+    """Cut long values after their beginnings, or from where they begin to differ; leave them whole where both hide it."""
     long = [value for value in values if value is not None and len(value) > MAX_VALUE_LENGTH]
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     differ_at = sum(1 for _ in alike)

@@ -55,9 +55,7 @@ def decide_gate(comparison: Comparison, limit_percent: float, *, allow_drift: bo
         case GateAnswer.PASSED:
             sentence = f"No candidate is slower than {comparison.baseline.name} by more than {limit}."
         case GateAnswer.UNDECIDED:
-            sentence = (
-                f"Whether {at_fault} is slower by more than {limit} cannot be told; record more steps, or race them."
-            )
+            sentence = f"Whether {at_fault} is slower by more than {limit} cannot be determined; record more steps, or race them."
         case GateAnswer.CROSSED if allow_drift:
             sentence = f"Slower than {comparison.baseline.name} by more than {limit}: {at_fault}."
         case GateAnswer.CROSSED:

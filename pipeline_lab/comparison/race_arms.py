@@ -46,7 +46,7 @@ def name_arms(options: RaceOptions) -> tuple[str, ...]:
 
 
 def describe_alike(options: RaceOptions) -> str:
-    """Say which arms were told the same; empty where no two were."""
+    """Say which arms have the same options; empty where no two were."""
     holders: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, arm in zip(name_arms(options), options.arms, strict=True):
         told = flatten_options(arm.model_dump(mode="json"))
@@ -66,7 +66,7 @@ def _differences(options: RaceOptions, arms: list[int]) -> tuple[Difference, ...
 
 
 def _told(differences: tuple[Difference, ...], place: int) -> str:
-    """Write what one of the arms was told, in the words of ``--set``."""
+    """Write the options of one of the arms, in the words of ``--set``."""
     words = [
         f"{each.path.removeprefix('pipeline.')} = {_short(each.values[place])}"
         for each in differences[:MOST_DIFFERENCES]

@@ -50,7 +50,7 @@ def describe_answer(
             )
         case Outcome.UNDECIDED:
             found = "" if smallest_effect is None else f"; a difference of {_percent(smallest_effect)} would have shown"
-            return f"{name} and {baseline} cannot be told apart{_each(per)} ({interval}){found}."
+            return f"{name} and {baseline} cannot be distinguished{_each(per)} ({interval}){found}."
         case _:
             assert_never(outcome)
 
@@ -104,7 +104,7 @@ def answer_race_gate(limit_percent: float, baseline: str, answers: dict[str, Gat
     sentences = {
         GateAnswer.PASSED: f"No candidate is slower than {baseline} by more than {limit}.",
         GateAnswer.CROSSED: f"Slower than {baseline} by more than {limit}: {at_fault}.",
-        GateAnswer.UNDECIDED: f"Whether {at_fault} is slower by more than {limit} cannot be told; race more pairs.",
+        GateAnswer.UNDECIDED: f"Whether {at_fault} is slower by more than {limit} cannot be determined; race more pairs.",
     }
     return Gate(limit_percent, answer, sentences[answer])
 

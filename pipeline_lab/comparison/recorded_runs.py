@@ -1,6 +1,6 @@
-"""Recorded runs side by side: what differs in what they were told, then what differs in what was measured.
+"""Recorded runs side by side: what differs in their options, then what differs in what was measured.
 
-A recorded run is a diagnosis with what the run was told and ran on.
+A recorded run is a diagnosis with the run's options and what it ran on.
 
 ``SCHEMA_VERSION`` history of :meth:`Comparison.to_json`: 1, the first one; 2, stages.
 """
@@ -34,7 +34,7 @@ class RecordedRun:
         id: Its folder's name; empty for a log that is no run.
         state, reason: How it ended, in the words of the run store; empty for a log.
         created_s: When it was launched, seconds since the epoch; None for a log.
-        options: What it was told; None where that was not recorded.
+        options: Its options; None where that was not recorded.
         environment: What it ran on; empty where that was not recorded.
         source: The pipeline's Python source as it ran; None where that was not recorded.
         notes, tags: The user's words.
@@ -91,7 +91,7 @@ def describe_run(folder: RunFolder, diagnosis: Diagnosis) -> RecordedRun:
 
 
 def with_distinct_names(runs: Sequence[RecordedRun]) -> tuple[RecordedRun, ...]:
-    """Return the runs with a number behind each name that occurs more than once."""
+    """Return the runs with a number after each name that occurs more than once."""
     names = [run.name for run in runs]
     taken, seen, renamed = set(names), dict.fromkeys(names, 0), []
     for run in runs:
@@ -224,7 +224,7 @@ def describe_ratio(name: str, baseline: str, ratio: StepTimeRatio | Unavailable)
         case Outcome.EQUIVALENT:
             return f"{name} and {baseline} took practically the same time per {ratio.per} {interval}."
         case Outcome.UNDECIDED:
-            return f"Whether {name} or {baseline} took less time per {ratio.per} cannot be told {interval}."
+            return f"Whether {name} or {baseline} took less time per {ratio.per} cannot be determined {interval}."
         case _:
             assert_never(ratio.outcome)
 

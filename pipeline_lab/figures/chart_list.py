@@ -190,7 +190,7 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         "pipeline-stages",
         Topic.PIPELINE,
         "One bar per stage of the pipeline that ran, what asks on top, what reads at the bottom: the thread time of one "
-        "batch, coloured by how much of the wait the stage caused, with what was written for it below its name.",
+        "batch, colored by how much of the wait the stage caused, with what was written for it below its name.",
         _pipeline_stages,
     ),
     Chart(
@@ -214,7 +214,7 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "device-timeline",
         Topic.GAPS,
-        "One row per profile window: when the device worked, and the cause of each idle gap by colour.",
+        "One row per profile window: when the device worked, and the cause of each idle gap by color.",
         _device_timeline,
         wide=True,
     ),

@@ -13,7 +13,7 @@ from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.panels import run_labels, short_labels
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_percent
 
 ROW_HEIGHT = 34
@@ -39,13 +39,13 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
         x=percent,
         y=[label for label, _ in found],
         mode="markers",
-        marker={"size": 11, "color": colour("busy", mode)},
+        marker={"size": 11, "color": color("busy", mode)},
         error_x={
             "type": "data",
             "symmetric": False,
             "array": np.subtract(high, percent),
             "arrayminus": np.subtract(percent, low),
-            "color": colour("busy", mode),
+            "color": color("busy", mode),
             "thickness": 2,
             "width": 6,
         },
@@ -127,7 +127,7 @@ def sampling_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure |
             y=labels,
             mode="markers",
             name="chance alone",
-            marker={"symbol": "line-ns", "size": 20, "line": {"width": 3, "color": colour("input_wait", mode)}},
+            marker={"symbol": "line-ns", "size": 20, "line": {"width": 3, "color": color("input_wait", mode)}},
             hovertemplate="%{y}: chance alone %{x:.3g} %<extra></extra>",
         )
     _note_missing(figure, distance)
@@ -146,7 +146,7 @@ def memory_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
         x=values / MB,
         y=labels,
         orientation="h",
-        marker={"color": colour("busy", mode), "line": {"width": 0}},
+        marker={"color": color("busy", mode), "line": {"width": 0}},
         text=["" if np.isnan(value) else format_bytes(value) for value in values],
         textposition="auto",
         hovertemplate="%{y}: %{text}<extra></extra>",
@@ -172,7 +172,7 @@ def add_bars(
         y=labels,
         orientation="h",
         name=name,
-        marker={"color": colour(category, mode), "line": {"width": 0}},
+        marker={"color": color(category, mode), "line": {"width": 0}},
         hovertemplate=f"%{{y}}: {name} %{{x:.3g}} {unit}<extra></extra>",
     )
 
@@ -219,7 +219,7 @@ def stages_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     rows = _costliest(stages)
     figure = _bars_figure(title, "Thread time for one batch (ms)", rows, mode)
     for run, (label, category) in enumerate(zip(labels, ("expected", "busy"), strict=True)):
-        _add_bars(figure, rows, _thread_times(rows, stages.work_ns, [run])[:, 0], colour(category, mode), label)
+        _add_bars(figure, rows, _thread_times(rows, stages.work_ns, [run])[:, 0], color(category, mode), label)
     figure.update_layout(barmode="group", bargap=0.25)
     return _with_notes(figure, stages)
 
@@ -232,7 +232,7 @@ def stage_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure 
     candidates = range(1, len(comparison.runs))
     if all(stages.difference_ns(row, run) is None for row in stages.rows for run in candidates):
         return Unavailable("Baseline and candidate need stages; record profile windows in both.")
-    title, less, more = "Stages, difference", colour("busy", mode), colour("input_wait", mode)
+    title, less, more = "Stages, difference", color("busy", mode), color("input_wait", mode)
     if len(candidates) > 1:
         scale = {"colorscale": [[0, less], [0.5, THEMES[mode].paper], [1, more]], "zmid": 0}
         labels = run_labels(comparison.runs)[1:]
@@ -273,14 +273,14 @@ def _bars_figure(title: str, x_title: str, rows: list[StageRow], mode: Mode) -> 
 
 
 def _add_bars(
-    figure: go.Figure, rows: list[StageRow], values: FloatArray, colours: str | list[str], name: str = ""
+    figure: go.Figure, rows: list[StageRow], values: FloatArray, colors: str | list[str], name: str = ""
 ) -> None:
     figure.add_bar(
         x=values,
         y=_names(rows),
         orientation="h",
         name=name,
-        marker={"color": colours, "line": {"width": 0}},
+        marker={"color": colors, "line": {"width": 0}},
         hovertemplate=f"%{{y}}: %{{x:.3g}} ms<extra>{name}</extra>",
         showlegend=bool(name),
     )
@@ -291,7 +291,7 @@ def _heat_map(
     stages: ComparedStages,
     read: _Read,
     labels: list[str],
-    colours: dict[str, object],
+    colors: dict[str, object],
     mode: Mode,
     first: int = 0,
 ) -> go.Figure:
@@ -314,7 +314,7 @@ def _heat_map(
             "yref": "container",
             "yanchor": "bottom",
         },
-        **colours,
+        **colors,
     )
     figure.update_xaxes(type="category", tickangle=-90 if len(labels) > READABLE_CELLS else None)
     longest = max(map(len, labels)) * 7 if len(labels) > READABLE_CELLS else 20

@@ -13,7 +13,7 @@ from pipeline_lab.analysis.verdict.findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, IntArray, column, group_mean, group_size, group_starts
 from pipeline_lab.figures.marks import event_places
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
 
 ROW_HEIGHT = 34
@@ -59,7 +59,7 @@ def _bars(title: str, rows: list[tuple[str, int, str]], whole_ns: int, of: str, 
         y=[name for name, _, _ in rows],
         x=[time_ns / NS_PER_S for _, time_ns, _ in rows],
         orientation="h",
-        marker={"color": [colour(category, mode) for _, _, category in rows]},
+        marker={"color": [color(category, mode) for _, _, category in rows]},
         text=[f"{format_duration(row[1])} · {share}" for row, share in zip(rows, shares, strict=True)],
         textposition="outside",
         cliponaxis=False,
@@ -101,7 +101,7 @@ def step_parts_over_time(
             customdata=number,
             ids=places,
             name=part.label,
-            marker={"color": colour(part.category, mode), "line": {"width": 0}},
+            marker={"color": color(part.category, mode), "line": {"width": 0}},
             hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + part.label + "<extra></extra>",
         )
     figure.update_layout(barmode="stack", bargap=0.1)
@@ -134,7 +134,7 @@ def _mark_outliers(
 def _causes(steps: pa.Table, outliers: pa.Table) -> dict[int, str]:
     """Return the cause of each outlier by the row of the recorded step that holds it; outliers without a host are the job's.
 
-    Numbers would not do: those of a rhythm begin anew in each window, and every host has its own. The moment half a usual
+    Numbers would not do: those of a rhythm start over in each window, and every host has its own. The moment half a usual
     step after an outlier's beginning lies inside it, even where the job's clock began a little beside the trace's.
     """
     start, end = column(steps, "start_ns"), column(steps, "end_ns")
@@ -185,7 +185,7 @@ def hosts_side_by_side(hosts: Hosts, mode: Mode = "light") -> go.Figure:
             orientation="h",
             name=name,
             customdata=last,
-            marker={"color": colour(category, mode)},
+            marker={"color": color(category, mode)},
             hovertemplate="%{y}: %{x:.3g} ms " + name + "<br>comes last in %{customdata} steps<extra></extra>",
         )
     figure.update_layout(barmode="stack", dragmode=False)

@@ -13,7 +13,7 @@ from pipeline_lab.analysis.verdict.findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_mean, group_percentile, group_size, group_starts
 from pipeline_lab.figures.panels import Panel, draw_panels
-from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_key, add_note, colour, new_figure, shade
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_key, add_note, color, new_figure, shade
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_count
 
 MAX_POINTS = 800
@@ -35,7 +35,7 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
         y=group_percentile(time_ms, starts, 50),
         mode="lines",
         name="step time",
-        line={"color": colour("busy", mode), "width": 1.6},
+        line={"color": color("busy", mode), "width": 1.6},
         hovertemplate="step %{x}: %{y:.3g} ms<extra></extra>",
     )
     _mark_profiled(figure, job, step, time_ms, mode)
@@ -57,7 +57,7 @@ def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
             x=value,
             orientation="h",
             name=name,
-            marker={"color": colour(category, mode)},
+            marker={"color": color(category, mode)},
             hovertemplate="%{y}: %{x:.3g} ms " + name + "<extra></extra>",
         )
     figure.update_layout(barmode="stack", dragmode=False)
@@ -93,7 +93,7 @@ def _add_line(
         y=y,
         yaxis=axis,
         mode="lines",
-        line={"color": colour(category, mode), "width": 1.6},
+        line={"color": color(category, mode), "width": 1.6},
         hovertemplate="step %{x}: " + name + " %{y:.3g}<extra></extra>",
         showlegend=False,
     )
@@ -109,7 +109,7 @@ def _mark_profiled(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: 
         y=time_ms[rows],
         mode="markers",
         name="profiled",
-        marker={"color": colour("input_wait", mode), "size": 5},
+        marker={"color": color("input_wait", mode), "size": 5},
         hovertemplate="profiled step %{x}: %{y:.3g} ms<extra></extra>",
     )
 
@@ -151,7 +151,7 @@ MB = 1e6
 
 
 def memory_over_time(memory: Memory, cost: ProfilerCost | Unavailable, mode: Mode = "light") -> go.Figure:
-    """Draw the process's resident size; grey bands are profile windows, marks the end of their flushes."""
+    """Draw the process's resident size; gray bands are profile windows, marks the end of their flushes."""
     figure = new_figure("Memory of the job", mode, "Time (s)", "Resident size (MB)")
     time_s = column(memory.table, "time_ns", NS_PER_S)
     size = column(memory.table, "rss_bytes", MB)
@@ -164,7 +164,7 @@ def memory_over_time(memory: Memory, cost: ProfilerCost | Unavailable, mode: Mod
         y=group_percentile(size, starts, 100),
         mode="lines",
         name="resident size",
-        line={"color": colour("busy", mode), "width": 2},
+        line={"color": color("busy", mode), "width": 2},
         hovertemplate="%{x:.3g} s: %{y:,.0f} MB<extra></extra>",
     )
     if not isinstance(cost, Unavailable) and cost.windows.num_rows:
@@ -203,7 +203,7 @@ def _mark_windows(figure: go.Figure, cost: ProfilerCost, time_s: np.ndarray, siz
         y=height,
         mode="markers",
         name="window flushed to disk",
-        marker={"symbol": "diamond", "size": 9, "color": colour("input_wait", mode)},
+        marker={"symbol": "diamond", "size": 9, "color": color("input_wait", mode)},
         customdata=column(cost.windows, "size_bytes", MB)[shown],
         hovertemplate="flushed at %{x:.3g} s: %{customdata:.3g} MB on disk<extra></extra>",
     )

@@ -12,7 +12,7 @@ from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_percentile, group_size, group_starts
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
 from pipeline_lab.units import NS_PER_MS
 
 MAX_PANELS = 6
@@ -61,10 +61,10 @@ def _add_panel(figure: go.Figure, number: int, panel: Panel, panels: int, mode: 
     known = np.isfinite(panel.values)
     starts = group_starts(int(known.sum()), PANEL_POINTS)
     name = html.escape(panel.label, quote=False)
-    lines = [(name, panel.values, {"color": colour("busy", mode), "width": 1.6, "shape": "hv"})]
+    lines = [(name, panel.values, {"color": color("busy", mode), "width": 1.6, "shape": "hv"})]
     if np.isfinite(panel.limit).any():
         lines.append(
-            (f"limit of {name}", panel.limit, {"color": colour("expected", mode), "width": 1.4, "dash": "dash"})
+            (f"limit of {name}", panel.limit, {"color": color("expected", mode), "width": 1.4, "dash": "dash"})
         )
     for text, values, style in lines:
         figure.add_scatter(
@@ -187,7 +187,7 @@ def _add_run(figure: go.Figure, number: int, panel: _Panel, shares: tuple[float,
         yaxis=f"y{suffix}",
         mode="lines",
         name=panel.label,
-        line={"color": colour("busy" if number else "expected", mode), "width": 1.4},
+        line={"color": color("busy" if number else "expected", mode), "width": 1.4},
         hovertemplate="%{fullData.name}, step %{x}: %{y:.3g}<extra></extra>",
         showlegend=False,
     )

@@ -14,7 +14,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column
 from pipeline_lab.figures.marks import stage_place
 from pipeline_lab.figures.panels import Panel, draw_panels
-from pipeline_lab.figures.theme import Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import Mode, add_note, color, new_figure
 from pipeline_lab.runs.run_documents import WrittenPipeline
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_duration, format_percent
 
@@ -23,7 +23,7 @@ MAX_STAGES = 24
 MAX_SHARES = 10
 MAX_LABEL = 24
 BLAMED_SHARE = 0.5
-"""A stage that caused this much of the exposed wait is drawn in the colour of input waits."""
+"""A stage that caused this much of the exposed wait is drawn in the color of input waits."""
 
 _BLAMED, _INVOLVED, _FREE = "caused most of the wait", "caused some of it", "caused none or little"
 _COLOURS = {_BLAMED: "input_wait", _INVOLVED: "hidden_wait", _FREE: "busy"}
@@ -40,7 +40,7 @@ def pipeline_stages(
     written: WrittenPipeline | Unavailable,
     mode: Mode = "light",
 ) -> go.Figure | Unavailable:
-    """Draw every stage's thread time for one batch, the consumer on top, coloured by the wait that it caused."""
+    """Draw every stage's thread time for one batch, the consumer on top, colored by the wait that it caused."""
     stages = join_stages(tf_data, model, written)
     if isinstance(stages, Unavailable):
         return stages
@@ -62,7 +62,7 @@ def pipeline_stages(
                 x=[stage.work_ns / NS_PER_MS for stage in mine],
                 orientation="h",
                 name=name,
-                marker={"color": colour(category, mode)},
+                marker={"color": color(category, mode)},
                 unselected={"marker": {"opacity": 1}},
                 text=[_cost(stage, stages) for stage in mine],
                 textposition="outside",
@@ -100,9 +100,9 @@ def critical_path(
     rows, rest_ns = _largest(path)
     names = [_share_name(share, tf_data, written) for share in rows]
     values = [share.exposed_ns for share in rows]
-    colours = [_share_colour(share, mode) for share in rows]
+    colors = [_share_color(share, mode) for share in rows]
     if rest_ns:
-        names, values, colours = [*names, "all others"], [*values, rest_ns], [*colours, colour("unknown", mode)]
+        names, values, colors = [*names, "all others"], [*values, rest_ns], [*colors, color("unknown", mode)]
     figure = new_figure(
         "What the device waited for", mode, "Exposed wait (ms)", "", height=120 + 34 * max(2, len(names))
     )
@@ -111,7 +111,7 @@ def critical_path(
         y=list(range(len(names))),  # two stages may have one name
         x=[value / NS_PER_MS for value in values[::-1]],
         orientation="h",
-        marker={"color": colours[::-1]},
+        marker={"color": colors[::-1]},
         text=[f"{format_duration(value)} · {format_percent(100 * value / path.exposed_ns)}" for value in values[::-1]],
         textposition="outside",
         cliponaxis=False,
@@ -186,10 +186,10 @@ def _share_name(share: PathShare, tf_data: TfData, written: WrittenPipeline | Un
     return html.escape(f"{share.what} · {' + '.join(words) or stage.name}", quote=False)
 
 
-def _share_colour(share: PathShare, mode: Mode) -> str:
+def _share_color(share: PathShare, mode: Mode) -> str:
     if share.what == UNSEEN:
-        return colour("unknown", mode)
-    return colour("hidden_wait" if share.what == QUEUEING else "input_wait", mode)
+        return color("unknown", mode)
+    return color("hidden_wait" if share.what == QUEUEING else "input_wait", mode)
 
 
 NO_BUFFERS = Unavailable("No stage of this pipeline keeps elements ready, so there is no buffer to draw.")

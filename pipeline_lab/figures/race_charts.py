@@ -12,7 +12,7 @@ from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison_charts import add_bars, mark_zero, rows_figure
 from pipeline_lab.figures.panels import short_labels
-from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.run_events import RaceEvent
 from pipeline_lab.statistics.sequential import SequentialResult
@@ -39,13 +39,13 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
         x=percent,
         y=[label for label, _ in found],
         mode="markers",
-        marker={"size": 11, "color": colour("busy", mode)},
+        marker={"size": 11, "color": color("busy", mode)},
         error_x={
             "type": "data",
             "symmetric": False,
             "array": high - percent,
             "arrayminus": percent - low,
-            "color": colour("busy", mode),
+            "color": color("busy", mode),
             "thickness": 2,
             "width": 6,
         },
@@ -77,14 +77,14 @@ def _excludes_anything(result: SequentialResult) -> bool:
 
 
 def _shade_margin(figure: go.Figure, margin_percent: float, mode: Mode) -> None:
-    """Put a grey band behind the differences that are too small to matter."""
+    """Put a gray band behind the differences that are too small to matter."""
     low = 100 * (1 / (1 + margin_percent / 100) - 1)
     figure.add_vrect(x0=low, x1=margin_percent, fillcolor=THEMES[mode].shade, line_width=0, layer="below")
     add_key(figure, "too small to matter", mode)
 
 
 CATEGORIES = ("busy", "input_wait", "host_operation", "compile", "dispatch", "python", "unknown")
-"""One colour per candidate; a race has at most seven."""
+"""One color per candidate; a race has at most seven."""
 SPREAD = 0.18
 """Candidates stand this far apart at the same look, in pairs, so that their bars do not hide each other."""
 
@@ -131,14 +131,14 @@ def _add_candidate(
         y=percent,
         name=label,
         mode="lines+markers",
-        marker={"size": 7, "color": colour(category, mode)},
-        line={"width": 1, "dash": "dot", "color": colour(category, mode)},
+        marker={"size": 7, "color": color(category, mode)},
+        line={"width": 1, "dash": "dot", "color": color(category, mode)},
         error_y={
             "type": "data",
             "symmetric": False,
             "array": [end - middle for middle, end in zip(percent, high, strict=True)],
             "arrayminus": [middle - start for middle, start in zip(percent, low, strict=True)],
-            "color": colour(category, mode),
+            "color": color(category, mode),
             "thickness": 2,
             "width": 5,
         },

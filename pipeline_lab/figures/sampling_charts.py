@@ -21,7 +21,7 @@ from pipeline_lab.figures.aggregate import (
     group_size,
     group_starts,
 )
-from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, color, new_figure
 from pipeline_lab.statistics.sampling import share_spread
 from pipeline_lab.units import format_count, format_duration, format_percent
 
@@ -48,7 +48,7 @@ def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
         x=labels,
         y=_group_sum(observed, starts),
         name="observed",
-        marker={"color": colour("busy", mode), "line": {"width": 0}},
+        marker={"color": color("busy", mode), "line": {"width": 0}},
         hovertemplate="%{x}: %{y:.3g} % observed<extra></extra>",
     )
     predicted = 100 * column(sampling.table, "predicted_share")
@@ -58,7 +58,7 @@ def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
             y=_group_sum(predicted, starts),
             name="predicted",
             mode="markers",
-            marker={"symbol": "circle-open", "size": 8, "line": {"width": 2}, "color": colour("host_operation", mode)},
+            marker={"symbol": "circle-open", "size": 8, "line": {"width": 2}, "color": color("host_operation", mode)},
             hovertemplate="%{x}: %{y:.3g} % predicted<extra></extra>",
         )
     if not np.isnan(expected).all():
@@ -68,11 +68,11 @@ def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
             y=_group_sum(expected, starts),
             name="expected by size",
             mode="markers",
-            error_y={"type": "data", "array": spread, "thickness": 2, "width": 0, "color": colour("input_wait", mode)},
+            error_y={"type": "data", "array": spread, "thickness": 2, "width": 0, "color": color("input_wait", mode)},
             marker={
                 "symbol": "line-ew",
                 "size": 22 if len(starts) <= 16 else 10,
-                "line": {"width": 3, "color": colour("input_wait", mode)},
+                "line": {"width": 3, "color": color("input_wait", mode)},
             },
             hovertemplate="%{x}: %{y:.3g} % expected<extra></extra>",
         )
@@ -94,7 +94,7 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
     if group_size(starts) > 1:
         add_note(figure, f"Each row joins {group_size(starts)} neighbouring files.")
     if sampling.basis == "reads":
-        add_note(figure, "Reads by the step that ran meanwhile; buffers let them run ahead of the steps that use them.")
+        add_note(figure, "Reads by the step that ran meanwhile; buffers let them read before the steps that use them.")
     counts, steps = _grid(sampling.timeline, files, starts)
     _add_heat(figure, counts, steps, _labels(files, starts), "File", mode, sampling.basis)
     return figure
@@ -156,9 +156,9 @@ def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
     figure.update_yaxes(range=[0, 1.08 * highest])
     steps = column(sampling.coverage, "step")
     lines = (
-        ("used", "records_percent", {"color": colour("busy", mode), "width": 2.5}),
-        ("shuffled epochs", "even_percent", {"color": colour("expected", mode), "width": 1.5, "dash": "dot"}),
-        ("predicted", "predicted_percent", {"color": colour("host_operation", mode), "dash": "dash"}),
+        ("used", "records_percent", {"color": color("busy", mode), "width": 2.5}),
+        ("shuffled epochs", "even_percent", {"color": color("expected", mode), "width": 1.5, "dash": "dot"}),
+        ("predicted", "predicted_percent", {"color": color("host_operation", mode), "dash": "dash"}),
     )
     for name, values, line in lines:
         if not np.isnan(shown := column(sampling.coverage, values)).all():
@@ -178,7 +178,7 @@ def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
             y=[sampling.reachable_percent] * 2,
             name="within reach",
             mode="lines",
-            line={"color": colour("input_wait", mode), "width": 1.5, "dash": "dashdot"},
+            line={"color": color("input_wait", mode), "width": 1.5, "dash": "dashdot"},
             hovertemplate="%{y:.3g} % within reach of a pipeline that starts over<extra></extra>",
         )
         add_note(figure, "The pipeline is rebuilt after every evaluation: what lies above the line it never reaches.")
@@ -270,7 +270,7 @@ def padding_over_time(padding: Padding, mode: Mode = "light") -> go.Figure:
         y=group_percentile(percent, starts, 50),
         mode="lines",
         name="padding",
-        line={"color": colour("busy", mode), "width": 1.6},
+        line={"color": color("busy", mode), "width": 1.6},
         hovertemplate="step %{x}: %{y:.3g} % padding<extra></extra>",
     )
     add_note(figure, f"Of all that the steps were sent, {format_percent(padding.percent)} was padding.")
@@ -298,7 +298,7 @@ def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode
             mode="lines+markers",
             name="evaluation",
             showlegend=axis == "y",
-            line={"color": colour("input_wait", mode), "width": 1.6},
+            line={"color": color("input_wait", mode), "width": 1.6},
             hovertemplate="after %{x} steps: " + name + " %{y:.3g}<extra>evaluation</extra>",
         )
     if has_accuracy:
@@ -317,7 +317,7 @@ def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode
 
 
 def evaluated_files(sampling: FileSampling, passes: int, mode: Mode = "light") -> go.Figure:
-    """Draw as a heat map how many examples of each file every one of so many evaluations looked at."""
+    """Draw as a heat map how many examples of each file each evaluation looked at."""
     figure = sampling_over_time(sampling, mode)
     if passes > MAX_BINS:
         add_note(figure, f"Each column joins {passes / MAX_BINS:.3g} neighbouring evaluations.")
@@ -339,7 +339,7 @@ def _add_training(figure: go.Figure, job: JobSteps, name: str, axis: str, factor
         mode="lines",
         name="training",
         showlegend=axis == "y",
-        line={"color": colour("busy", mode), "width": 1},
+        line={"color": color("busy", mode), "width": 1},
         opacity=0.6,
         hovertemplate="step %{x}: " + name + " %{y:.3g}<extra>training</extra>",
     )

@@ -15,7 +15,7 @@ from pipeline_lab.figures.aggregate import (
     group_starts,
 )
 from pipeline_lab.figures.marks import event_places
-from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, color, new_figure
 from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_count, format_duration
 
 MAX_BARS = 300
@@ -43,7 +43,7 @@ def stall_per_step(steps: Steps, mode: Mode = "light") -> go.Figure:
             customdata=number,
             ids=places,
             name=name,
-            marker={"color": colour(category, mode), "line": {"width": 0}},
+            marker={"color": color(category, mode), "line": {"width": 0}},
             hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + name + "<extra></extra>",
         )
     figure.update_layout(barmode="stack", bargap=0.1)
@@ -66,7 +66,7 @@ def stall_over_time(job: JobSteps, mode: Mode = "light") -> go.Figure:
         y=group_percentile(wait, starts, 50),
         mode="lines",
         name="wait per step",
-        line={"color": colour("input_wait", mode), "width": 1.6},
+        line={"color": color("input_wait", mode), "width": 1.6},
         hovertemplate="%{x:.3g} s: %{y:.3g} ms<extra></extra>",
         showlegend=False,
     )
@@ -87,7 +87,7 @@ def stall_over_windows(steps: Steps, mode: Mode = "light") -> go.Figure:
         y=group_mean(percent, starts),
         ids=event_places("step", steps.table.column("start_ns").to_numpy()[starts]),
         mode="markers",
-        marker={"color": colour("input_wait", mode), "size": 6},
+        marker={"color": color("input_wait", mode), "size": 6},
         hovertemplate="%{x:.3g} s: %{y:.3g} % of the step<extra></extra>",
         showlegend=False,
     )
@@ -111,7 +111,7 @@ def wait_distribution(stalls: InputStalls, mode: Mode = "light") -> go.Figure:
         y=counts,
         width=np.diff(np.log10(edges)),
         customdata=np.stack([edges[:-1], edges[1:]], axis=1),
-        marker={"color": colour("input_wait", mode), "line": {"width": 1, "color": THEMES[mode].paper}},
+        marker={"color": color("input_wait", mode), "line": {"width": 1, "color": THEMES[mode].paper}},
         hovertemplate="%{customdata[0]:.3g} to %{customdata[1]:.3g} ms: %{y} waits<extra></extra>",
         showlegend=False,
     )

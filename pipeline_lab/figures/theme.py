@@ -1,6 +1,6 @@
-"""One look for every chart: colours by meaning, light and dark templates, titles, notes.
+"""One look for every chart: colors by meaning, light and dark templates, titles, notes.
 
-A category keeps its colour on every page and in every report. The colours stay apart for colour-blind eyes (a test
+A category keeps its color on every page and in every report. The colors stay apart for color-blind eyes (a test
 simulates three kinds) and stand out from the background with a contrast of at least 3 to 1; the capture gap alone is
 faint on purpose, because nothing was measured there.
 """
@@ -26,14 +26,14 @@ NOTE_WIDTH = 62
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one mode.
+    """Colors of one mode.
 
     Attributes:
         paper: Background, the same as the page's.
         ink, muted, grid: Text, secondary text, grid lines.
-        shade: Translucent grey behind stretches that stand apart (warm-up, profile windows).
+        shade: Translucent gray behind stretches that stand apart (warm-up, profile windows).
         scale: From nothing to much, for heat maps.
-        categories: Colour of each thing that charts show.
+        categories: Color of each thing that charts show.
     """
 
     paper: str
@@ -81,8 +81,8 @@ THEMES: dict[Mode, Theme] = {
 }
 
 
-def colour(category: str, mode: Mode) -> str:
-    """Return the colour of a category; an unknown one is a programming error."""
+def color(category: str, mode: Mode) -> str:
+    """Return the color of a category; an unknown one is a programming error."""
     return THEMES[mode].categories[category]
 
 
@@ -125,7 +125,7 @@ def notes_of(figure: go.Figure) -> list[str]:
 
 
 def shade(figure: go.Figure, mode: Mode, spans: list[tuple[float, float]], *, cap: int = 100) -> None:
-    """Put a grey band behind each span of the x axis; more than ``cap`` spans are thinned evenly."""
+    """Put a gray band behind each span of the x axis; more than ``cap`` spans are thinned evenly."""
     step = -(-len(spans) // cap) or 1
     figure.update_layout(
         shapes=[
@@ -155,7 +155,7 @@ def add_band(figure: go.Figure, x: FloatArray, low: FloatArray, high: FloatArray
 
 
 def add_key(figure: go.Figure, name: str, mode: Mode) -> None:
-    """Add a legend entry for the grey bands."""
+    """Add a legend entry for the gray bands."""
     marker = {"symbol": "square", "size": 12, "color": THEMES[mode].shade, "line": {"width": 0}}
     figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker)
 

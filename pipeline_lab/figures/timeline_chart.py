@@ -1,4 +1,4 @@
-"""The timeline of busy and idle: one row per device and window, gaps coloured by their cause, intervals joined to few segments.
+"""The timeline of busy and idle: one row per device and window, gaps colored by their cause, intervals joined to few segments.
 
 Every row starts at its window's start, so that the long stretches between windows, where the profiler was off, take
 no room; each row says when its window began.
@@ -19,7 +19,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.marks import event_place, stretch_place
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, colour, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
 from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
 
 SHORT_GAPS = "short_gaps"
@@ -136,7 +136,7 @@ _NAMES = {
 
 
 def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "light") -> go.Figure:
-    """Draw when the device worked and when it idled, each gap in the colour of its cause."""
+    """Draw when the device worked and when it idled, each gap in the color of its cause."""
     rows = timeline_rows(gaps)
     shown = _spread(rows, MAX_ROWS)
     figure = new_figure(
@@ -183,7 +183,7 @@ def _add_class(
         name=_NAMES[name],
         customdata=text,
         ids=places,
-        marker={"color": colour(name, mode), "line": {"width": 0}},
+        marker={"color": color(name, mode), "line": {"width": 0}},
         hovertemplate=f"{_NAMES[name]}: %{{x:.3g}} ms from %{{base:.4g}} ms%{{customdata}}<extra></extra>",
     )
 

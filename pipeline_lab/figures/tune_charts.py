@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison_charts import rows_figure
-from pipeline_lab.figures.theme import Mode, add_note, colour
+from pipeline_lab.figures.theme import Mode, add_note, color
 from pipeline_lab.tuning.history import rank_configurations
 from pipeline_lab.tuning.search_result import Tuning
 
@@ -43,13 +43,13 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
             y=[label for label, _, _, _ in known],
             name="raced, with its interval",
             mode="markers",
-            marker={"size": 11, "color": colour("busy", mode)},
+            marker={"size": 11, "color": color("busy", mode)},
             error_x={
                 "type": "data",
                 "symmetric": False,
                 "array": [high - ratio for _, ratio, _, high in known],
                 "arrayminus": [ratio - low for _, ratio, low, _ in known],
-                "color": colour("busy", mode),
+                "color": color("busy", mode),
                 "thickness": 2,
                 "width": 6,
             },
@@ -66,7 +66,7 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
             y=[label for label, _ in unsure],
             name="raced, no interval yet",
             mode="markers",
-            marker={"size": 11, "symbol": "circle-open", "color": colour("busy", mode), "line": {"width": 2}},
+            marker={"size": 11, "symbol": "circle-open", "color": color("busy", mode), "line": {"width": 2}},
             hovertemplate="%{y}: %{x:.3g} times, no interval yet<extra></extra>",
         )
     predicted = [(place.predicted, label) for place, label in zip(shown, labels, strict=True) if place.predicted]
@@ -76,7 +76,7 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
             y=[label for _, label in predicted],
             name="predicted",
             mode="markers",
-            marker={"size": 10, "symbol": "diamond-open", "color": colour("input_wait", mode), "line": {"width": 2}},
+            marker={"size": 10, "symbol": "diamond-open", "color": color("input_wait", mode), "line": {"width": 2}},
             hovertemplate="%{y}: predicted %{x:.3g} times<extra></extra>",
         )
     if len(shown) < len(found):

@@ -1,4 +1,4 @@
-"""The report of recorded runs side by side: what differs in what they were told, then in what was measured."""
+"""The report of recorded runs side by side: what differs in their options, then in what was measured."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ _OUTCOME_WORDS = {
     Outcome.FASTER: "faster",
     Outcome.SLOWER: "slower",
     Outcome.EQUIVALENT: "practically the same",
-    Outcome.UNDECIDED: "cannot be told",
+    Outcome.UNDECIDED: "cannot be determined",
 }
 
 _ORDER = (
@@ -149,7 +149,7 @@ class ComparisonReport:
 
 
 def _told_alike(runs: tuple[RecordedRun, ...]) -> list[list[RecordedRun]]:
-    """Group the runs that were told the same and ran on the same, in the order of their first."""
+    """Group the runs of the same options and environment, in the order of their first."""
     groups: list[list[RecordedRun]] = []
     for run in runs:
         same = next((group for group in groups if told_blocks(group[0]) == told_blocks(run)), None)
@@ -279,7 +279,7 @@ def _ratio_table(comparison: Comparison) -> Table:
 
 def _ratio_cells(ratio: StepTimeRatio | Unavailable) -> tuple[str, ...]:
     if isinstance(ratio, Unavailable):
-        return ("–", "–", "–", f"cannot be told: {ratio.reason}", "–", "–")
+        return ("–", "–", "–", f"cannot be determined: {ratio.reason}", "–", "–")
     low, high = ratio.bounds_percent
     return (
         f"{ratio.ratio:.3f}",

@@ -110,7 +110,7 @@ class Answer:
 
     Attributes:
         label: One or two words, such as ``input bound``.
-        tone: ``good``, ``bad`` or ``neutral``; formats may colour it.
+        tone: ``good``, ``bad`` or ``neutral``; formats may color it.
         sentences: The answer; the first is the most important one.
         certainty: How sure it is, as a few words.
         evidence: The numbers behind it.

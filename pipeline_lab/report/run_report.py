@@ -1,4 +1,4 @@
-"""The report of one run: the verdict, what it rests on, every chart, and what the run was told."""
+"""The report of one run: the verdict, what it rests on, every chart, and the options of the run."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

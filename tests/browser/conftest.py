@@ -180,7 +180,7 @@ def browser(playwright) -> Iterator[Browser]:
 
 
 def new_context(browser: Browser, scheme: str = "light", width: int = 1280) -> BrowserContext:
-    """Return a context with a colour scheme and a width, whose pages have the patience of all tests."""
+    """Return a context with a color scheme and a width, whose pages have the patience of all tests."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)
     return context
@@ -188,7 +188,7 @@ def new_context(browser: Browser, scheme: str = "light", width: int = 1280) -> B
 
 @pytest.fixture
 def new_page(browser):
-    """Return a function that opens a page with a colour scheme and a width; it fails on foreign requests."""
+    """Return a function that opens a page with a color scheme and a width; it fails on foreign requests."""
     contexts, complaints = [], []
 
     def open_(scheme: str = "light", width: int = 1280) -> Page:

@@ -1,6 +1,6 @@
 """What axe finds on the pages, in light and dark: names for screen readers, contrast, order, roles.
 
-Source code is left out: Streamlit neither lets its colours be chosen nor its box be reached by the keyboard.
+Source code is left out: Streamlit neither lets its colors be chosen nor its box be reached by the keyboard.
 """
 
 import pytest

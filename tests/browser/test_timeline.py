@@ -28,9 +28,9 @@ def open_trace(server, page, trace: Path) -> str:
 FILL = "bar => getComputedStyle(bar).fill"
 
 
-def hexadecimal(colour: str) -> str:
+def hexadecimal(color: str) -> str:
     """Write ``rgb(196, 82, 15)`` as ``#c4520f``."""
-    return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", colour)[:3])
+    return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", color)[:3])
 
 
 def parameters(page) -> dict[str, str]:

@@ -43,7 +43,7 @@ def test_json_is_one_object(lab: Lab) -> None:
     [
         ("race-faster", 0, "No candidate is slower than baseline by more than 5 %."),
         ("race-slower", 3, "Slower than baseline by more than 5 %: optimised."),
-        ("race-undecided", 4, "Whether optimised is slower by more than 5 % cannot be told"),
+        ("race-undecided", 4, "Whether optimised is slower by more than 5 % cannot be determined"),
     ],
 )
 def test_the_gate_has_an_exit_code_for_each_answer(lab: Lab, behaviour: str, code: int, sentence: str) -> None:

@@ -97,15 +97,15 @@ def test_names_are_unique_and_every_section_has_charts():
     assert all(charts_of(section) for section in Topic)
 
 
-def colours_by_name(figure: go.Figure) -> dict[str, str]:
+def colors_by_name(figure: go.Figure) -> dict[str, str]:
     return {trace.name: trace.marker.color for trace in figure.data if trace.name}
 
 
 @both_modes
 @pytest.mark.slow
-def test_a_cause_has_one_colour_in_all_charts(mode):
+def test_a_cause_has_one_color_in_all_charts(mode):
     by_name = {chart.name: draw(chart, mode=mode) for chart in CHARTS}
-    timeline = colours_by_name(by_name["device-timeline"])
+    timeline = colors_by_name(by_name["device-timeline"])
     bars = by_name["idle-by-cause"].data[0]
     causes = dict(zip(bars.y, bars.marker.color, strict=True))
     assert {name: timeline[name] for name in causes} == causes

@@ -24,7 +24,7 @@ def test_each_row_leads_to_its_stage_up_to_the_end_of_the_chart():
     assert {(bars.offset, bars.width, bars.marker.color) for bars in targets} == {(-0.5, 1, INVISIBLE)}
 
 
-def test_a_row_says_in_its_colour_what_its_bar_says():
+def test_a_row_says_in_its_color_what_its_bar_says():
     figure = pipeline_stages(results.tf_data(), NONE, results.written())
     drawn = figure.data
     add_row_targets(figure)

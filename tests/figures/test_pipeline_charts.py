@@ -14,15 +14,15 @@ from pipeline_lab.figures.pipeline_charts import (
     parallelism_over_time,
     pipeline_stages,
 )
-from pipeline_lab.figures.theme import colour, notes_of
+from pipeline_lab.figures.theme import color, notes_of
 from tests.support import results
 
 NONE = Unavailable("Nothing was measured; run it again.")
 
 
-def test_the_stage_that_caused_most_of_the_wait_has_the_colour_of_input_waits():
+def test_the_stage_that_caused_most_of_the_wait_has_the_color_of_input_waits():
     figure = pipeline_stages(results.tf_data(), NONE, results.written())
-    blamed = next(bar for bar in figure.data if bar.marker.color == colour("input_wait", "light"))
+    blamed = next(bar for bar in figure.data if bar.marker.color == color("input_wait", "light"))
     assert [path.rpartition("::")[2] for path in blamed.y] == ["ParallelMapV2"]
     assert blamed.text[0].endswith("94.8 % of wait")  # 1100 of 1160 ms whose cause the trace holds
     labels = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))

@@ -1,4 +1,4 @@
-"""The colours can be told apart, by colour-blind eyes too."""
+"""The colors can be told apart, by color-blind eyes too."""
 
 import itertools
 
@@ -38,26 +38,26 @@ OKLAB = np.array(
 )
 
 
-def linear(colour: str) -> np.ndarray:
-    channel = np.array([int(colour[index : index + 2], 16) for index in (1, 3, 5)]) / 255
+def linear(color: str) -> np.ndarray:
+    channel = np.array([int(color[index : index + 2], 16) for index in (1, 3, 5)]) / 255
     return np.where(channel <= 0.04045, channel / 12.92, ((channel + 0.055) / 1.055) ** 2.4)
 
 
 def distance(one: str, other: str, sight: str) -> float:
-    seen = [OKLAB @ np.cbrt(LMS @ np.clip(SIGHTS[sight] @ linear(colour), 0, 1)) for colour in (one, other)]
+    seen = [OKLAB @ np.cbrt(LMS @ np.clip(SIGHTS[sight] @ linear(color), 0, 1)) for color in (one, other)]
     return float(np.linalg.norm(seen[0] - seen[1]))
 
 
 def contrast(one: str, other: str) -> float:
-    light = sorted(float(linear(colour) @ [0.2126, 0.7152, 0.0722]) + 0.05 for colour in (one, other))
+    light = sorted(float(linear(color) @ [0.2126, 0.7152, 0.0722]) + 0.05 for color in (one, other))
     return light[1] / light[0]
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
 @pytest.mark.parametrize("sight", SIGHTS)
 def test_causes_and_busy_look_different(mode, sight):
-    colours = [THEMES[mode].categories[name] for name in ("busy", *GapCause)]
-    closest = min(distance(one, other, sight) for one, other in itertools.combinations(colours, 2))
+    colors = [THEMES[mode].categories[name] for name in ("busy", *GapCause)]
+    closest = min(distance(one, other, sight) for one, other in itertools.combinations(colors, 2))
     assert closest > (0.055 if sight == "tritanopia" else 0.08)
 
 
@@ -70,7 +70,7 @@ def test_marks_and_text_stand_out_from_the_background(mode):
     assert contrast(theme.muted, theme.paper) >= 4.5
 
 
-def test_every_cause_has_a_name_and_a_colour():
+def test_every_cause_has_a_name_and_a_color():
     assert all(cause.label for cause in GapCause)
     assert all(set(GapCause) <= set(theme.categories) for theme in THEMES.values())
 

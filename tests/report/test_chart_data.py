@@ -41,7 +41,7 @@ def test_equal_documents_need_no_patch(document) -> None:
 
 
 @pytest.mark.slow
-def test_dark_charts_are_light_ones_with_other_colours() -> None:
+def test_dark_charts_are_light_ones_with_other_colors() -> None:
     """The patch must stay small, or reports would carry every chart twice."""
     comparison = compare_runs(recorded(), recorded("optimised", 0.6))
     drawings = [(chart, results.diagnosis()) for chart in CHARTS] + [(chart, comparison) for chart in COMPARISON_CHARTS]

@@ -40,7 +40,7 @@ def document(**changes: Any) -> str:
 
 
 def test_what_a_newer_version_added_is_ignored() -> None:
-    assert RunRecord.from_json(document(colour="red")) == RECORD
+    assert RunRecord.from_json(document(color="red")) == RECORD
 
 
 def test_a_newer_schema_is_refused_with_advice() -> None:

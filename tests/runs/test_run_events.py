@@ -52,7 +52,7 @@ def test_a_torn_or_unknown_line_is_skipped(line: str | bytes) -> None:
 
 
 def test_what_a_newer_worker_adds_is_ignored() -> None:
-    assert parse_event('{"kind": "note", "sentence": "s", "time_ns": 1, "colour": "red"}') == NoteEvent("s", time_ns=1)
+    assert parse_event('{"kind": "note", "sentence": "s", "time_ns": 1, "color": "red"}') == NoteEvent("s", time_ns=1)
 
 
 def test_a_reader_returns_each_event_once_and_waits_for_a_torn_line(tmp_path: Path) -> None:

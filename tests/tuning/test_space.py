@@ -102,8 +102,8 @@ def test_order_is_a_knob_only_where_it_may_change() -> None:
 
 
 def test_a_knob_or_value_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(OptionsError, match="no knob 'colour'; it has files at once, map calls"):
-        make_space(NAIVE, only={"colour": ("red",)})
+    with pytest.raises(OptionsError, match="no knob 'color'; it has files at once, map calls"):
+        make_space(NAIVE, only={"color": ("red",)})
     with pytest.raises(OptionsError, match="prefetch cannot be '3'; it can be none, 1, 2"):
         make_space(NAIVE, only={"prefetch": ("3",)})
 

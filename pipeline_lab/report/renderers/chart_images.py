@@ -68,7 +68,7 @@ async def _draw(figures: Mapping[str, "go.Figure"], kind: Kind) -> dict[str, byt
 
 
 class ChartFiles(ReportFormat):
-    """One image per chart, in light colours."""
+    """One image per chart, in light colors."""
 
     kind: ClassVar[Kind]
     media_type: ClassVar[str] = "application/zip"
@@ -99,7 +99,7 @@ class SvgCharts(ChartFiles):
 
 
 def figures_of(content: Content) -> dict[str, go.Figure]:
-    """Return every chart of a report that can be drawn, in light colours, by its name."""
+    """Return every chart of a report that can be drawn, in light colors, by its name."""
     pictures = [block for section in content.sections for block in section.blocks if isinstance(block, Picture)]
     drawings = {picture.name: picture.draw("light") for picture in pictures}
     return {name: drawing for name, drawing in drawings.items() if isinstance(drawing, go.Figure)}

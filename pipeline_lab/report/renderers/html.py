@@ -2,7 +2,7 @@
 
 The page carries its style, its charts and plotly.js. Its content security policy names the scripts by their hashes and
 forbids everything else, so that it asks no server for anything and runs nothing that a name or a note brought along.
-Charts are held as JSON: once in light colours, and what to change for the dark ones. Names that users chose reach them as
+Charts are held as JSON: once in light colors, and what to change for the dark ones. Names that users chose reach them as
 labels, and plotly.js reads a little HTML in labels: everything that looks like a tag, but is none of the few that the lab's
 own titles use, is turned into text here, so that no chart has to think of it.
 """
@@ -107,7 +107,7 @@ class PageChart:
         title, description: For people who cannot see it, and for the file it is saved to.
         wide: Takes the whole width of the page.
         height: Pixels to keep free for it.
-        data: The figure in light colours and the patch to dark ones, as JSON.
+        data: The figure in light colors and the patch to dark ones, as JSON.
     """
 
     name: str

@@ -21,7 +21,7 @@ def render_terminal(content: Content, *more: Section) -> RenderableType:
 
     Args:
         content: The report; of its sections those are shown that short forms show.
-        more: Sections behind them.
+        more: Sections after them.
     """
     sections = [each for each in content.sections if each.in_short]
     return Group(*_answer(content), *chain.from_iterable(map(_section, _gather([*sections, *more]))))

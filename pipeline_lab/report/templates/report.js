@@ -12,7 +12,7 @@
   });
   let printing = false;
 
-  function coloured({ figure, patch }, isDark) {
+  function colored({ figure, patch }, isDark) {
     const copy = structuredClone(figure);
     for (const [path, value] of isDark ? patch : []) {
       const last = path[path.length - 1];
@@ -22,7 +22,7 @@
   }
 
   function draw(chart) {
-    const { data, layout } = coloured(chart, dark.matches && !printing);
+    const { data, layout } = colored(chart, dark.matches && !printing);
     layout.width = printing ? PRINT_WIDTH : chart.element.clientWidth;
     layout.autosize = false;
     chart.drawn = true;

@@ -31,8 +31,8 @@ def show_answer(answer: Answer) -> None:
     first, *more = answer.sentences
     shown = more if len(more) <= MAX_SENTENCES else []
     with st.container(border=True, key="verdict"):
-        colour = _TONES.get(answer.tone, "gray")
-        st.markdown(f":{colour}-badge[{escape(answer.label)}] :gray-badge[{escape(answer.certainty)}]")
+        color = _TONES.get(answer.tone, "gray")
+        st.markdown(f":{color}-badge[{escape(answer.label)}] :gray-badge[{escape(answer.certainty)}]")
         st.header(escape(first), anchor=False)
         for sentence in shown:
             st.markdown(escape(sentence))

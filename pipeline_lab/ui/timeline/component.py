@@ -87,7 +87,7 @@ def _classes(index: Index) -> list[dict[str, str | bool]]:
     return [
         {
             "title": class_name(name),
-            "colour": theme.categories.get({"other": "unknown"}.get(name, name), theme.muted),
+            "color": theme.categories.get({"other": "unknown"}.get(name, name), theme.muted),
             "used": number in used and name != "window",
         }
         for number, name in enumerate(CLASSES)

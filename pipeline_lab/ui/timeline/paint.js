@@ -11,7 +11,7 @@ function paintTimeline(view) {
   }
   const style = getComputedStyle(view.root), pen = canvas.getContext("2d")
   const look = { ink: style.color, paper: style.getPropertyValue("--st-background-color"), line: style.getPropertyValue("--st-border-color"),
-    accent: style.getPropertyValue("--st-link-color"), font: style.fontFamily, names: view.names, colours: view.colours,
+    accent: style.getPropertyValue("--st-link-color"), font: style.fontFamily, names: view.names, colors: view.colors,
     inks: (view.inks ??= {}) }
   pen.setTransform(ratio, 0, 0, ratio, 0, 0)
   pen.fillStyle = look.paper
@@ -61,7 +61,7 @@ function paintRow(pen, content, y, view, look) {
       const level = cells[from] & LEVELS
       if (!level) continue
       pen.globalAlpha = 0.25 + (0.75 * level) / LEVELS
-      pen.fillStyle = look.colours[cells[from] >> 3]
+      pen.fillStyle = look.colors[cells[from] >> 3]
       pen.fillRect(shift + from * pixel, y, (to - from) * pixel, ROW - 2)
     }
     pen.globalAlpha = 1
@@ -74,11 +74,11 @@ function paintRow(pen, content, y, view, look) {
 }
 
 function paintEvent(pen, x, width, y, name, kind, look) {
-  pen.fillStyle = look.colours[kind]
+  pen.fillStyle = look.colors[kind]
   pen.fillRect(x, y, width > 3 ? width - 0.5 : width, ROW - 2)
   if (width < 26) return
   pen.font = `11px ${look.font}`
-  pen.fillStyle = look.inks[look.colours[kind]] ??= inkOn(look.colours[kind])
+  pen.fillStyle = look.inks[look.colors[kind]] ??= inkOn(look.colors[kind])
   const left = Math.max(0, x)
   pen.fillText(fit(pen, look.names[name] ?? "", x + width - left - 6), left + 3, y + (ROW - 2) / 2 + 0.5)
 }
@@ -158,9 +158,9 @@ const fit = (pen, text, room) => {
   return length > 1 ? `${text.slice(0, length)}…` : ""
 }
 
-const inkOn = (colour) => {
+const inkOn = (color) => {
   const [red, green, blue] = [1, 3, 5].map((at) => {
-    const part = parseInt(colour.slice(at, at + 2), 16) / 255
+    const part = parseInt(color.slice(at, at + 2), 16) / 255
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
   })
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.2 ? "#10151c" : "#ffffff"

@@ -30,14 +30,14 @@ class Timeline {
   update(data) {
     const moved = this.data && this.data.url !== data.url
     this.data = data
-    this.colours = data.classes.map((one) => one.colour)
+    this.colors = data.classes.map((one) => one.color)
     if (moved) this.tile = null
     const hidden = data.lanes.filter((lane) => !lane.shown).length
     this.find(".all").hidden = !hidden
     this.find(".all span").textContent = `All threads (${hidden} more)`
     this.find(".legend").replaceChildren(...data.classes.filter((one) => one.used).map((one) => {
       const swatch = element("i")
-      swatch.style.background = one.colour
+      swatch.style.background = one.color
       const item = element("li")
       item.append(swatch, one.title)
       return item

@@ -80,8 +80,8 @@ def digit_images(size: int) -> EncodedImages:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    grey = (digits.images * (255 / DIGIT_MAXIMUM)).astype(np.float32)[..., np.newaxis]
-    scaled = tf.image.resize(grey, [size, size]).numpy().round().astype(np.uint8)
+    gray = (digits.images * (255 / DIGIT_MAXIMUM)).astype(np.float32)[..., np.newaxis]
+    scaled = tf.image.resize(gray, [size, size]).numpy().round().astype(np.uint8)
     return EncodedImages(_encode(np.repeat(scaled, 3, axis=-1)), [int(label) for label in digits.target])
 
 

@@ -9,23 +9,23 @@ from pipeline_lab.analysis.results import Diagnosis, Source
 from pipeline_lab.analysis.verdict.verdict import Verdict
 
 
-class Colour(StrEnum):
+class Color(StrEnum):
     RED = "red"
 
 
 @dataclass(frozen=True)
 class Inner:
-    colour: Colour
+    color: Color
 
 
 @dataclass(frozen=True)
 class Outer:
     inner: tuple[Inner, ...] | None
-    counts: dict[Colour, int]
+    counts: dict[Color, int]
 
 
 def test_what_a_result_may_hold_is_found_by_the_types_of_its_fields() -> None:
-    assert find_kinds(Outer) == {"Outer": Outer, "Inner": Inner, "Colour": Colour}
+    assert find_kinds(Outer) == {"Outer": Outer, "Inner": Inner, "Color": Color}
 
 
 def test_every_kind_of_result_that_a_diagnosis_may_hold_can_be_stored() -> None:
@@ -33,13 +33,13 @@ def test_every_kind_of_result_that_a_diagnosis_may_hold_can_be_stored() -> None:
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
-    value = Outer((Inner(Colour.RED),), {Colour.RED: 3})
+    value = Outer((Inner(Color.RED),), {Color.RED: 3})
     assert read_result(write_result(value, tmp_path), tmp_path, Outer) == value
 
 
 def test_a_result_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a Outer"):
-        read_result(write_result(Inner(Colour.RED), tmp_path), tmp_path, Outer)
+        read_result(write_result(Inner(Color.RED), tmp_path), tmp_path, Outer)
 
 
 def test_two_classes_of_one_name_cannot_be_told_apart() -> None:
