@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.saved import ship
+from pipeline_lab.analysis.diagnosis.saved import bundle
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, set_option
 from pipeline_lab.runs.launch.launcher import launch, wait
@@ -32,7 +32,7 @@ def main() -> int:
     if sys.argv[1:] != ["--diagnose"]:
         _record_all()
     for folder in sorted(SAMPLES.glob("sample-*")):
-        ship(diagnose(folder), folder)
+        bundle(diagnose(folder), folder)
     size = sum(file.stat().st_size for file in SAMPLES.rglob("*") if file.is_file())
     print(f"{size / 1e6:.2f} MB in {SAMPLES}")
     if size > BUDGET_BYTES:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
     from pipeline_lab.options.run_options import RunOptions
-    from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.recordings import Run
+    from pipeline_lab.runs.record import Run, RunRecord
     from pipeline_lab.runs.store import RunFolder, RunStore
     from pipeline_lab.trace.schema import Trace
     from pipeline_lab.tuning.search_result import Tuning
@@ -91,7 +90,7 @@ def run(job: AnyJob, store: AnyStore = None) -> "Run":
         'done'
     """
     from pipeline_lab.runs.launch.launcher import launch, wait_for_end
-    from pipeline_lab.runs.recordings import Run
+    from pipeline_lab.runs.record import Run
 
     opened = _open_store(store)
     folder = launch(opened, _find_options(job, opened))
@@ -364,8 +363,7 @@ def _open_store(store: AnyStore) -> "RunStore":
 
 def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | RecordedRun":
     """Return where a run is, or what is already known about it."""
-    from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.recordings import Run
+    from pipeline_lab.runs.record import Run, RunRecord
     from pipeline_lab.runs.store import RunFolder, RunStore, find_path
 
     if isinstance(run, Run | RunFolder):

@@ -16,8 +16,7 @@ from pipeline_lab import analyze, compare, open_trace, race, run, tune
 from pipeline_lab.errors import ArgumentError, ComparisonError, OptionsError, PipelineLabError
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.tune_options import TuneOptions
-from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.recordings import Run
+from pipeline_lab.runs.record import Run, RunState
 from pipeline_lab.runs.store import RunStore, read_record
 from tests.support.lab import Lab, lab
 from tests.support.presets import SYNTHETIC

@@ -20,8 +20,8 @@ def run_forked(store: RunStore, options: RaceOptions) -> RunFolder:
     Raises:
         RuntimeError: The race failed; the worker's log in its folder says why.
     """
+    from pipeline_lab.worker.job_process import leave, run_job
     from pipeline_lab.worker.race import race_session  # noqa: F401, the forks find it imported
-    from pipeline_lab.worker.run_job import leave, run_job
 
     folder = create_run(store, options)
     _change(folder, RunState.STARTING)

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline_lab.worker.run_job import leave, run_job
+from pipeline_lab.worker.job_process import leave, run_job
 
 
 def main() -> None:

@@ -12,17 +12,17 @@ import tensorflow as tf
 
 from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.run_options import RunOptions, read_options
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run
-from pipeline_lab.worker.job import Job, StopRequest
+from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import FirstBatch, explain_user_error
 from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.prepare.user_code import UserPipeline
-from pipeline_lab.worker.session import build_and_train, release_iterators
+from pipeline_lab.worker.training_session import build_and_train, release_iterators
 
 TAG = "explained"
 WINDOWS = 4
@@ -53,7 +53,7 @@ def record_dataset(
     options = _options(name, steps)
     device = present_device()
     environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, device.gpus)}
-    folder = recordings.begin(store, name, tags=(TAG,), environment=environment)
+    folder = own_job_runs.begin(store, name, tags=(TAG,), environment=environment)
     job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
     given = SimpleNamespace(make_dataset=lambda: dataset, step=step)
     pipeline = UserPipeline(Path.cwd(), given, FirstBatch(None, Path.cwd(), lambda _: None), given.make_dataset)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.store import RunStore, add_environment, end_run, read_record
@@ -92,11 +92,11 @@ class Recording:
     def __init__(self, store: RunStore, name: str, *, tags: tuple[str, ...], process: JobProcess = ALONE) -> None:
         self.process = process
         self._store = store
-        joined = recordings.join(store, process.job) if process.rank else None
+        joined = own_job_runs.join(store, process.job) if process.rank else None
         self.is_owner = joined is None
-        self.folder = recordings.begin(store, name, tags=tags) if joined is None else joined
+        self.folder = own_job_runs.begin(store, name, tags=tags) if joined is None else joined
         if self.is_owner and process.size > 1 and not process.rank:
-            recordings.announce(store, process.job, self.folder)
+            own_job_runs.announce(store, process.job, self.folder)
         self.begun_s = read_record(self.folder).status.created_s
         self.own = self.folder if self.is_owner else self.folder.process(process.rank)
         self.own.path.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class Recording:
         self.log = EventLog(self.own.events)
         if process.rank and self.is_owner:
             self.note(
-                f"No run of {process.job[:80]!r} was live after {recordings.JOIN_S:.0f} s; this process records a separate run."
+                f"No run of {process.job[:80]!r} was live after {own_job_runs.JOIN_S:.0f} s; this process records a separate run."
             )
 
     def note(self, sentence: str) -> None:
@@ -135,5 +135,5 @@ class Recording:
         if not self.is_owner:
             return
         if self.process.size > 1:
-            recordings.forget(self._store, self.process.job)
+            own_job_runs.forget(self._store, self.process.job)
         end_run(self.folder, state, reason, exit_code)

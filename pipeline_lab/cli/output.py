@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.status import Status
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import Spread
+    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.comparison.gate import Gate
 
@@ -73,7 +73,7 @@ def show_report(result: object) -> None:
 THRESHOLD_CROSSED, UNDECIDED = 3, 4
 
 
-def leave_through(gate: "Gate") -> NoReturn:
+def exit_with(gate: "Gate") -> NoReturn:
     """Print the answer and exit: 0 passed, 3 crossed, 4 undecided."""
     from pipeline_lab.statistics.outcome import GateAnswer
 
@@ -82,7 +82,7 @@ def leave_through(gate: "Gate") -> NoReturn:
     raise typer.Exit(codes[gate.answer])
 
 
-def read_diagnosis(path: Path, spread: "Spread | None" = None) -> "Diagnosis":
+def read_diagnosis(path: Path, spread: "TraceExecutor | None" = None) -> "Diagnosis":
     """Return the diagnosis of a run or log; a saved one without loading what reads traces.
 
     Args:

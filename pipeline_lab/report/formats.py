@@ -7,11 +7,11 @@ from pathlib import Path
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.report.content import Subject
 from pipeline_lab.report.renderers.chart_images import PngCharts, SvgCharts
-from pipeline_lab.report.renderers.data_files import CsvReport, ParquetReport
 from pipeline_lab.report.renderers.format import ReportFormat, pack
 from pipeline_lab.report.renderers.html import HtmlReport
 from pipeline_lab.report.renderers.json_document import JsonReport
 from pipeline_lab.report.renderers.markdown import MarkdownReport
+from pipeline_lab.report.renderers.table_exports import CsvReport, ParquetReport
 
 FORMATS: tuple[ReportFormat, ...] = (
     HtmlReport(),

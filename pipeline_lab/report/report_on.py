@@ -13,7 +13,7 @@ from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.race_report import RaceReport
 from pipeline_lab.report.run_report import RunReport
 from pipeline_lab.report.tune_report import TuneReport
-from pipeline_lab.runs.recordings import Run
+from pipeline_lab.runs.record import Run
 from pipeline_lab.tuning.search_result import Tuning, open_with_searches
 
 Report: TypeAlias = RunReport | ComparisonReport | RaceReport | TuneReport

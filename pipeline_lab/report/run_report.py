@@ -14,7 +14,7 @@ from pipeline_lab.comparison.differences import flatten, flatten_options
 from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
-from pipeline_lab.report import run_tables
+from pipeline_lab.report import run_report_tables
 from pipeline_lab.report.content import Block, Code, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
@@ -60,7 +60,7 @@ class RunReport:
         return self.run.diagnosis.to_json()
 
     def tables(self) -> dict[str, pa.Table]:
-        return run_tables.data_tables(self.run.diagnosis)
+        return run_report_tables.data_tables(self.run.diagnosis)
 
 
 def describe(run: RecordedRun) -> tuple[tuple[str, str], ...]:
@@ -137,25 +137,27 @@ def section_tables(topic: Topic, diagnosis: Diagnosis) -> list[Table]:
     match topic:
         case Topic.STALLS:
             stalls = diagnosis.input_stalls
-            return [] if isinstance(stalls, Unavailable) else [run_tables.longest_waits(stalls)]
+            return [] if isinstance(stalls, Unavailable) else [run_report_tables.longest_waits(stalls)]
         case Topic.PIPELINE:
             stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
-            return [] if isinstance(stages, Unavailable) else [run_tables.stages(stages)]
+            return [] if isinstance(stages, Unavailable) else [run_report_tables.stages(stages)]
         case Topic.GAPS:
             gaps = diagnosis.idle_gaps
             return (
-                [] if isinstance(gaps, Unavailable) else [run_tables.idle_causes(gaps), run_tables.longest_gaps(gaps)]
+                []
+                if isinstance(gaps, Unavailable)
+                else [run_report_tables.idle_causes(gaps), run_report_tables.longest_gaps(gaps)]
             )
         case Topic.SAMPLING:
             sampling = diagnosis.file_sampling
-            return [] if isinstance(sampling, Unavailable) else [run_tables.files(sampling)]
+            return [] if isinstance(sampling, Unavailable) else [run_report_tables.files(sampling)]
         case Topic.MEMORY:
             stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
-            held = [] if isinstance(stages, Unavailable) else [run_tables.buffers(stages)]
+            held = [] if isinstance(stages, Unavailable) else [run_report_tables.buffers(stages)]
             cost = diagnosis.profiler_cost
-            return held if isinstance(cost, Unavailable) else [*held, run_tables.windows(cost)]
+            return held if isinstance(cost, Unavailable) else [*held, run_report_tables.windows(cost)]
         case Topic.STEPS:
             kept = diagnosis.kept_outputs
-            return [] if isinstance(kept, Unavailable) else [run_tables.outputs(kept)]
+            return [] if isinstance(kept, Unavailable) else [run_report_tables.outputs(kept)]
         case _:
             assert_never(topic)

@@ -10,11 +10,15 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.hooks import Displayed
+
+if TYPE_CHECKING:
+    from pipeline_lab.runs.store import RunFolder
 
 SCHEMA_VERSION = 1
 
@@ -238,3 +242,25 @@ def _numbering() -> str:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
+
+
+@dataclass(frozen=True)
+class Run(Displayed):
+    """A run that is over: done, or cancelled with what it had recorded; a notebook shows its verdict and numbers.
+
+    Attributes:
+        folder: Names of everything that it left.
+        record: Its ``run.json``.
+    """
+
+    folder: "RunFolder"
+    record: RunRecord
+
+    @property
+    def id(self) -> str:
+        return self.folder.id
+
+    @property
+    def path(self) -> Path:
+        """What ``pipeline_lab.analyze`` takes."""
+        return self.folder.path

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from pipeline_lab.worker.run_job import READY, leave, load_quietly, run_job
+from pipeline_lab.worker.job_process import READY, leave, load_quietly, run_job
 
 
 def main() -> None:

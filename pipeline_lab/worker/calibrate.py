@@ -12,7 +12,7 @@ from typing import Any
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
 from pipeline_lab.units import format_bytes
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.train.training_steps import Batch, StepCalls, Trainer
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.capture.recording import JobProcess, Recording, find_process
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState, this_process
 from pipeline_lab.runs.store import RunStore, update_record
 from tests.worker.fakes import FakeProfiler
@@ -47,7 +47,7 @@ def test_processes_of_one_job_record_into_one_run(tmp_path: Path) -> None:
 def test_a_process_whose_first_one_never_came_records_a_run_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recordings.join, "__defaults__", (0.0,))
+    monkeypatch.setattr(own_job_runs.join, "__defaults__", (0.0,))
     store = RunStore(tmp_path)
     earlier = Recording(store, "job", tags=(), process=JobProcess(0, 2, "job-7"))
     earlier.end(RunState.DONE)
@@ -77,7 +77,7 @@ def test_the_first_process_takes_nothing_with_it_that_others_record(tmp_path: Pa
 
 
 def test_a_run_whose_first_process_was_killed_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordings.join, "__defaults__", (0.0,))
+    monkeypatch.setattr(own_job_runs.join, "__defaults__", (0.0,))
     store = RunStore(tmp_path)
     killed = Recording(store, "job", tags=(), process=JobProcess(0, 2, "job-7"))
     somebody_else = replace(this_process(), created_s=0.0)

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.runs.recordings import RemoteCapture
+from pipeline_lab.runs.own_job_runs import RemoteCapture
 
 
 @pytest.mark.parametrize("address", ["localhost:6009", "10.0.0.7:1", "[::1]:6009", "trainer-3.cluster.local:65535"])

@@ -3,9 +3,9 @@
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
+from pipeline_lab.runs.own_job_runs import RemoteCapture
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.recordings import RemoteCapture
 from pipeline_lab.runs.store import RunFolder, RunStore, end_run
 from tests.cli.support import call
 from tests.support import results
@@ -14,12 +14,12 @@ from tests.support.lab import Lab
 
 def _plant(monkeypatch: pytest.MonkeyPatch, state: RunState, reason: str) -> None:
     def launch(store: RunStore, chosen: RemoteCapture) -> RunFolder:
-        folder = recordings.begin(store, f"capture {chosen.address}", tags=())
+        folder = own_job_runs.begin(store, f"capture {chosen.address}", tags=())
         end_run(folder, state, reason)
         SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
         return folder
 
-    monkeypatch.setattr(recordings, "launch_capture", launch)
+    monkeypatch.setattr(own_job_runs, "launch_capture", launch)
 
 
 def test_a_cancelled_capture_tells_what_it_found_before_it_leaves_with_1(

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.cli.closing import close, main
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore, end_run
 from tests.support import results
@@ -15,7 +15,7 @@ from tests.support import results
 def test_a_recording_ends_with_its_place_the_next_commands_and_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = recordings.begin(RunStore(tmp_path), "train.py", tags=())
+    folder = own_job_runs.begin(RunStore(tmp_path), "train.py", tags=())
     end_run(folder, RunState.FAILED, "The script called os._exit(3) at train.py, line 7.", 3)
     SavedDiagnosis(folder.path).save(results.diagnosis(), fingerprint(folder.path))
     close(folder)

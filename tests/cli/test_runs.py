@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import end_run
@@ -51,7 +51,7 @@ def test_a_run_is_shown_with_its_options(lab: Lab) -> None:
 
 
 def test_steps_that_nobody_counted_are_not_0(lab: Lab) -> None:
-    folder = recordings.begin(lab.store, "train.py", tags=("watched",))
+    folder = own_job_runs.begin(lab.store, "train.py", tags=("watched",))
     end_run(folder, RunState.DONE)
     shown = partial(call, "runs", "show", folder.id, "--store", lab.store.root)
     assert re.search(r"Steps +not counted", shown().stdout)

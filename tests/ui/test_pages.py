@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import update_record
 from tests.support.run_folders import make_run, set_state
@@ -201,7 +201,7 @@ def test_runs_are_found_by_words(open_page, run_store):
 
 
 def test_the_recording_of_somebodys_own_job_is_stopped_and_not_the_job(open_page, run_store):
-    folder = recordings.begin(run_store, "train.py", tags=())
+    folder = own_job_runs.begin(run_store, "train.py", tags=())
     app = open_page("run", run=folder.id)
     assert not app.exception
     assert app.button(key="cancel").label == "Stop recording"

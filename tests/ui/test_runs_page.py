@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
-from pipeline_lab.runs import opened_logs, recordings
+from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.runs_page import COLUMNS, find_runs, runs_table
@@ -68,7 +68,7 @@ def test_a_log_has_the_numbers_of_its_diagnosis(store):
 
 
 def test_a_watched_job_has_the_numbers_of_its_windows(store):
-    folder = recordings.begin(store, "train.py", tags=())
+    folder = own_job_runs.begin(store, "train.py", tags=())
     assert summary(folder) == RunSummary(None, None)
     diagnosis = results.diagnosis()
     SavedDiagnosis(folder.path).save(diagnosis, "while it is going on")

@@ -35,19 +35,19 @@ from pipeline_lab.capture.shared_profiler import SharedProfiler
 from pipeline_lab.errors import CaptureError, DataError, PipelineLabError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.run_documents import write_written
 from pipeline_lab.runs.run_tables import EVALUATED, MODEL, TableWriter, read_table
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
-from pipeline_lab.worker.job import Job, StopRequest, StopRequestedError
+from pipeline_lab.worker.job_context import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.job_pipeline import describe_written
 from pipeline_lab.worker.prepare.user_code import import_pipeline
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
-from pipeline_lab.worker.session import Checkpoints, run_session
 from pipeline_lab.worker.train.course import EvaluationPasses
+from pipeline_lab.worker.training_session import Checkpoints, run_session
 from pipeline_lab.worker.workloads import data_and_step
 from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
@@ -518,7 +518,7 @@ def record_by_address(store: str, job: str) -> tuple[str, str, str]:
     worker = threading.Thread(target=work)
     worker.start()
     address = f"localhost:{_free_port()}" if job == "nowhere" else _profiler_server()
-    folder = recordings.begin(RunStore(Path(store)), "capture", tags=())
+    folder = own_job_runs.begin(RunStore(Path(store)), "capture", tags=())
     listens = (lambda _: False) if job == "ends" else remote._listens
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

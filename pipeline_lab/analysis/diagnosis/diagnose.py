@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline_lab.analysis.declaration import JobView
 from pipeline_lab.analysis.diagnosis.fold import (
-    Spread,
+    TraceExecutor,
     TraceParts,
     analyse_files,
     conclude,
@@ -31,7 +31,7 @@ from pipeline_lab.trace.legacy.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces, session_file
 
 
-def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spread = in_turn) -> Diagnosis:
+def diagnose(path: Path | str, *, progress: Progress | None = None, spread: TraceExecutor = in_turn) -> Diagnosis:
     """Analyze a run or any profile log.
 
     Args:
@@ -51,7 +51,7 @@ def diagnose(path: Path | str, *, progress: Progress | None = None, spread: Spre
         return _diagnose_log(source, progress, spread)
 
 
-def _diagnose_run(path: Path, progress: Progress | None, spread: Spread) -> Diagnosis:
+def _diagnose_run(path: Path, progress: Progress | None, spread: TraceExecutor) -> Diagnosis:
     log = opened_log(RunFolder(path))
     if log is not None:
         diagnosis = diagnose(log, progress=progress, spread=spread)
@@ -61,7 +61,7 @@ def _diagnose_run(path: Path, progress: Progress | None, spread: Spread) -> Diag
     return run.diagnose()
 
 
-def _diagnose_log(source: TraceSource, progress: Progress | None, spread: Spread) -> Diagnosis:
+def _diagnose_log(source: TraceSource, progress: Progress | None, spread: TraceExecutor) -> Diagnosis:
     parts, unreadable = _read_parts(source, progress, spread)
     axis = place_on_axis(parts)
     described = describe(source.path, source.kind.value, axis, (*unreadable, *source.notes))
@@ -82,7 +82,9 @@ def _read_stored_parts(derived: Sequence[Path]) -> tuple[list[TraceParts], list[
     return parts, errors
 
 
-def _read_parts(source: TraceSource, progress: Progress | None, spread: Spread) -> tuple[list[TraceParts], list[str]]:
+def _read_parts(
+    source: TraceSource, progress: Progress | None, spread: TraceExecutor
+) -> tuple[list[TraceParts], list[str]]:
     """Analyze every trace of a log; return also why some could not be read, unless that is all of them."""
     if not source.files:
         parts, errors = _read_stored_parts(source.derived)
@@ -116,7 +118,7 @@ class RunFold:
         """Return the trace files that were not analyzed yet, oldest window first."""
         return [path for path in window_files(self._folder) if path not in self._parts and path not in self._unreadable]
 
-    def add_new(self, progress: Progress | None = None, spread: Spread = in_turn) -> bool:
+    def add_new(self, progress: Progress | None = None, spread: TraceExecutor = in_turn) -> bool:
         """Analyze the windows that came since the last call; say whether there were any."""
         missing = self.missing()
         names = [path.parent.name for path in missing]

@@ -131,7 +131,7 @@ def _serves_unseen_device(activity: Activity) -> bool:
     return any(_DEVICE_THREAD.match(line.name) for line in activity.host.lines)
 
 
-class Spread(Protocol):
+class TraceExecutor(Protocol):
     """Does a task for every item and yields the item's place with its result, in whatever order they end."""
 
     def __call__(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]: ...
@@ -152,7 +152,7 @@ def analyse_file(file: TraceFile) -> TraceParts | Unavailable:
 
 
 def analyse_files(
-    files: Sequence[TraceFile], names: Sequence[str], progress: Progress | None = None, spread: Spread = in_turn
+    files: Sequence[TraceFile], names: Sequence[str], progress: Progress | None = None, spread: TraceExecutor = in_turn
 ) -> list[TraceParts | Unavailable]:
     """Return what each trace says, in the order of the files.
 

@@ -28,7 +28,7 @@ from pipeline_lab.folders import files_below
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import Spread
+    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
 
 Result = TypeVar("Result")
 
@@ -229,7 +229,7 @@ def _tables_of(document: Path) -> str | None:
     return None
 
 
-def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Spread | None" = None) -> Diagnosis:
+def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "TraceExecutor | None" = None) -> Diagnosis:
     """Return the saved diagnosis, or make and save it.
 
     Args:
@@ -266,7 +266,7 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
-def ship(diagnosis: Diagnosis, path: Path) -> None:
+def bundle(diagnosis: Diagnosis, path: Path) -> None:
     """Keep a run's diagnosis beside it so that it holds wherever the run is copied to, and is never replaced there.
 
     Args:

@@ -10,7 +10,7 @@ from pipeline_lab.cli.output import messages, print_json, read_diagnosis, result
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import Spread
+    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
     from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.analysis.xprof.xprof_comparison import CrossCheck
 
@@ -57,7 +57,7 @@ def analyze(
     results().print(render_terminal(overview(diagnosis), *beside), crop=False)  # keep commands on one line
 
 
-def _spread(workers: int | None, ray: str | None, store: Path | None) -> "Spread | None":
+def _spread(workers: int | None, ray: str | None, store: Path | None) -> "TraceExecutor | None":
     """Return who reads the traces: None for this process."""
     if workers is not None and ray is not None:
         raise OptionsError("--workers uses processes of this machine and --ray a cluster; choose one.")

@@ -24,8 +24,8 @@ def capture(
     """
     from pipeline_lab.cli.closing import close
     from pipeline_lab.cli.commands.run import check_end
+    from pipeline_lab.runs.own_job_runs import RemoteCapture, launch_capture
     from pipeline_lab.runs.record import RunState
-    from pipeline_lab.runs.recordings import RemoteCapture, launch_capture
     from pipeline_lab.runs.store import open_store
 
     chosen = RemoteCapture(address, seconds, every, windows)

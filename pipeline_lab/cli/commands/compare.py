@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.output import leave_through, messages, print_json, show_report, write_html
+from pipeline_lab.cli.output import exit_with, messages, print_json, show_report, write_html
 
 
 def compare(
@@ -42,4 +42,4 @@ def compare(
     else:
         show_report(comparison)
     if gate is not None:
-        leave_through(gate)
+        exit_with(gate)

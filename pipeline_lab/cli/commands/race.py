@@ -7,7 +7,7 @@ import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption, WorkloadOption
 from pipeline_lab.cli.following import follow_run, stop_requests
-from pipeline_lab.cli.output import leave_through, print_json, say, show_report, write_html
+from pipeline_lab.cli.output import exit_with, print_json, say, show_report, write_html
 from pipeline_lab.errors import RunFailedError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def race(
     else:
         show_report(found)
     if found.gate is not None:
-        leave_through(found.gate)
+        exit_with(found.gate)
 
 
 def check_end(folder: "RunFolder", record: "RunRecord") -> None:

@@ -34,7 +34,7 @@ from pipeline_lab.tuning.executors.executor import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import Spread
+    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
     from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 
 
@@ -181,7 +181,7 @@ def open_executor(
     return RayExecutor(store, ray, gpus_per_trial)
 
 
-def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> "Spread":
+def spread_over(ray: str | None, store: RunStore, workers: int | None = None) -> "TraceExecutor":
     """Return a function that distributes tasks that need no machine to themselves; it connects only if there are tasks.
 
     Args:

@@ -15,7 +15,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.figures.marks import add_row_targets, event_place
 from pipeline_lab.report.run_report import section_tables
-from pipeline_lab.report.run_tables import stage_blocks
+from pipeline_lab.report.run_report_tables import stage_blocks
 from pipeline_lab.ui.shared import contents, state
 from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import jump

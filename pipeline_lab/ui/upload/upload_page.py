@@ -8,7 +8,7 @@ import streamlit as st
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened_logs
-from pipeline_lab.runs.recordings import RemoteCapture, launch_capture
+from pipeline_lab.runs.own_job_runs import RemoteCapture, launch_capture
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.serving import access, uploads
 from pipeline_lab.ui.shared import analyses, cache, links, run_actions, state

@@ -16,7 +16,7 @@ from pipeline_lab.errors import PipelineLabError, UserCodeError
 from pipeline_lab.runs.run_events import FailureEvent
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.units import NS_PER_S, format_duration
-from pipeline_lab.worker.job import StopRequestedError
+from pipeline_lab.worker.job_context import StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
 
 _OWN = (f"{Path(__file__).resolve().parents[2]}{os.sep}", "<frozen ")

@@ -13,7 +13,7 @@ from pipeline_lab.errors import DataError, UserCodeError
 from pipeline_lab.pipeline.source import needs_probe
 from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, WrittenStage
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.note.failures import explaining_errors, explaining_hard_exits, report_failure
 from pipeline_lab.worker.prepare.user_code import UserPipeline, import_pipeline, open_user_code, source_to_run
 from pipeline_lab.worker.workloads.data_and_step import count_views, prepare_files

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.units import NS_PER_S
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.resources import Gpu, ProcessorLoad
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder

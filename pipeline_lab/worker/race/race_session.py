@@ -13,7 +13,7 @@ from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_tables import BLOCKS, TableWriter
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.worker.job import Job, StopRequest
+from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import Pipeline, find_files, open_pipeline
@@ -25,7 +25,8 @@ from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
-from pipeline_lab.worker.session import (
+from pipeline_lab.worker.train.loops import make_steps
+from pipeline_lab.worker.training_session import (
     carries_ids,
     describe_run,
     explaining_damage,
@@ -33,7 +34,6 @@ from pipeline_lab.worker.session import (
     mark_running,
     note_missing_gpu,
 )
-from pipeline_lab.worker.train.loops import make_steps
 from pipeline_lab.worker.workloads.data_and_step import find_tables, make_trainer
 
 UNKNOWN_BUFFERS = "A race must know what an idle pipeline has buffered, which tf.data does not report"

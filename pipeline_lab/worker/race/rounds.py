@@ -12,7 +12,7 @@ from pipeline_lab.runs.run_events import NoteEvent, RaceEvent
 from pipeline_lab.runs.run_tables import TableWriter
 from pipeline_lab.runs.standings import ArmStanding, Rounds, find_standings, max_rounds, plan_race
 from pipeline_lab.statistics.schedule import draw_order
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.race.blocks import Arm, Block, LoadMeter
 

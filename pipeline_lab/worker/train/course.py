@@ -11,7 +11,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.run_events import EvaluationEvent, NoteEvent, PhaseEvent, ProgressEvent
 from pipeline_lab.runs.run_tables import TableWriter
 from pipeline_lab.units import NS_PER_S
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory, clear_on_thread
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder, read_names, read_parts
 from pipeline_lab.worker.record.step_windows import StepWindows
@@ -87,7 +87,7 @@ class Course:
         window, rss_bytes = self._windows.number, self._memory.read_bytes()
         for step, one in enumerate(taken, self._step):
             is_warmup = step < self._training.warmup_steps
-            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._come_back(one)), one)
+            self._recorder.record(StepPlace(step, is_warmup, window, rss_bytes, self._take_pause_ns(one)), one)
 
     def finish_call(self, taken: Sequence[TakenStep]) -> None:
         """Advance past a call; does nothing where the data ended before its first step."""
@@ -101,13 +101,13 @@ class Course:
         self._progress.count_steps(max(0, self._step - max(first, self._training.warmup_steps)))
         self._job.pause()
         if is_due(self._training.evaluate_every, first, self._step):
-            self._go_away()
+            self._pause_to_evaluate()
 
     def take_new_pipeline(self) -> None:
         """Continue: the pipeline has been rebuilt."""
         self.needs_new_pipeline = False
 
-    def _go_away(self) -> None:
+    def _pause_to_evaluate(self) -> None:
         """Evaluate, outside of all windows."""
         self._windows.interrupt()
         self._recorder.catch_up()
@@ -116,7 +116,7 @@ class Course:
             self._evaluate(self._step)
         self.needs_new_pipeline = self._training.evaluation == "rebuild"
 
-    def _come_back(self, first: TakenStep) -> int:
+    def _take_pause_ns(self, first: TakenStep) -> int:
         """Return how long training paused before a step, ns."""
         since_ns, self._away_since_ns = self._away_since_ns, None
         return 0 if since_ns is None else max(0, first.start_ns - since_ns)

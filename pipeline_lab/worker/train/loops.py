@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipeline_lab.units import NS_PER_S
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.step_recorder import ELEMENTS, LENGTH, count_elements
 from pipeline_lab.worker.train.course import Course, Follow, Loop, PlainLoop

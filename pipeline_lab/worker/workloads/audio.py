@@ -14,7 +14,7 @@ import tensorflow as tf
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.clips import check_clips, find_damaged_clip, tones_recipe

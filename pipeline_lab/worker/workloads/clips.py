@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.workloads.data_files import Recipe, files_in
 from pipeline_lab.workloads.audio import ENDINGS, AudioWorkload
 from pipeline_lab.workloads.clip_lengths import clip_lengths_s

@@ -26,7 +26,7 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.run_events import DataProgressEvent
 from pipeline_lab.runs.tfrecord import FRAME_BYTES, count_records
 from pipeline_lab.units import format_bytes
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 
 FILE_SHIFT = 40

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
 from pipeline_lab.worker.workloads.data_files import Recipe, record_id

@@ -17,7 +17,7 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.found_features import find_misfitting_record
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer

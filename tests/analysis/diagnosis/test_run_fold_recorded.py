@@ -4,7 +4,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.recordings import begin
+from pipeline_lab.runs.own_job_runs import begin
 from pipeline_lab.runs.run_events import WindowEvent
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.note.event_log import EventLog

@@ -13,7 +13,7 @@ import pytest
 from pipeline_lab import folders
 from pipeline_lab.analysis.diagnosis import saved as saved_module
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
-from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, fingerprint, ship
+from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, bundle, fingerprint
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.runs.store import RunFolder
 from tests.support import results
@@ -158,7 +158,7 @@ def test_bundled_samples_are_never_written_to(run: RunFolder, monkeypatch: pytes
 
 
 def test_a_diagnosis_that_came_with_its_run_holds_wherever_the_run_lies(run: RunFolder, tmp_path: Path):
-    ship(results.diagnosis(), run.path)
+    bundle(results.diagnosis(), run.path)
     shipped = sorted(run.analysis.rglob("*"))
     elsewhere = RunFolder(Path(shutil.copytree(run.path, tmp_path / "elsewhere" / "copied")))
     found = SavedDiagnosis(elsewhere.path).load()

@@ -11,7 +11,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.pipeline.source import needs_probe, render_source
-from pipeline_lab.runs import recordings
+from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.launch import launcher, runtime
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunStore
@@ -42,7 +42,7 @@ def test_a_recording_whose_first_write_fails_leaves_nothing_behind(
 ) -> None:
     fill_disk_at(monkeypatch, "run.json")
     with pytest.raises(StoreError, match="No space left on device"):
-        recordings.begin(store, "train.py", tags=())
+        own_job_runs.begin(store, "train.py", tags=())
     assert list(store.root.iterdir()) == []
 
 

@@ -10,7 +10,7 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, own_options, set_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs import opened_logs, recordings
+from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset
@@ -66,7 +66,7 @@ def test_a_locked_store_is_read_and_nothing_else(tmp_path):
         lambda: locked.tag(run.id, ("new",)),
         lambda: locked.remove(run.id),
         lambda: opened_logs.new_arrival(locked),
-        lambda: recordings.begin(locked, "job", tags=()),
+        lambda: own_job_runs.begin(locked, "job", tags=()),
         lambda: save_preset(locked, "mine", options),
         lambda: remove_preset(locked, "mine"),
     ):

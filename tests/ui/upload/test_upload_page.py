@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs import opened_logs, recordings
+from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.launch import runtime
 from pipeline_lab.ui.serving import access, uploads
 from pipeline_lab.ui.shared import analyses
@@ -178,7 +178,7 @@ def test_it_is_not_offered_to_other_machines(open_page, monkeypatch):
 def test_a_run_without_a_step_table_shows_its_verdict_while_it_goes_on(open_page, run_store, monkeypatch):
     found = results.diagnosis()
     monkeypatch.setattr(analyses, "saved", lambda _: found)
-    folder = recordings.begin(run_store, "watched", tags=())
+    folder = own_job_runs.begin(run_store, "watched", tags=())
     window = folder.window("window-0001")
     window.mkdir(parents=True)
     (window / "host.xplane.pb").write_bytes(b"")

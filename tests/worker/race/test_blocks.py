@@ -17,7 +17,7 @@ from pipeline_lab.stages.order import ShuffleStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.race import blocks
 from pipeline_lab.worker.race import rounds as race
 from pipeline_lab.worker.race.blocks import LEAD_STEPS, Arm, BlockLoad, LoadMeter, count_epoch_batches

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.run_events import NoteEvent, WindowEvent, read_events
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record import window_recorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import BUSY, NO_WINDOW, WindowRecorder

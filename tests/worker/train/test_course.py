@@ -12,7 +12,7 @@ import pytest
 from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.run_tables import LABELS, SAMPLES, STEPS, read_table
-from pipeline_lab.worker.job import Job
+from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
@@ -181,7 +181,7 @@ def test_the_python_time_of_the_synthetic_workload_comes_after_each_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("pipeline_lab.worker.job.time.sleep", pauses.append)
+    monkeypatch.setattr("pipeline_lab.worker.job_context.time.sleep", pauses.append)
     job = make_job(tmp_path, set_option(_options(3), "workload.python_ms", "20"))
     _train(job, _batches())
     assert pauses == [0.02] * 5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
-from pipeline_lab.worker.job import StopRequest
+from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.workloads.clips import (
     check_clips,

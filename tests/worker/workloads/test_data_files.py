@@ -5,7 +5,7 @@ import pytest
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import DataProgressEvent, read_events
-from pipeline_lab.worker.job import StopRequest, StopRequestedError
+from pipeline_lab.worker.job_context import StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.workloads import data_files
 from pipeline_lab.worker.workloads.data_files import Recipe, cached_files, data_folder, find_user_files

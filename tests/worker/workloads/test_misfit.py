@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.worker.job import StopRequest, StopRequestedError
+from pipeline_lab.worker.job_context import StopRequest, StopRequestedError
 from pipeline_lab.workloads.records import RecordsWorkload
 from tests.runs.test_tfrecord import write_records
 from tests.support.examples import example, floats, int64s

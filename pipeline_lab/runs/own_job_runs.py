@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import OptionsError, StoreError
-from pipeline_lab.hooks import Displayed, Program, module_of
+from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_process
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
@@ -70,28 +70,6 @@ def forget(store: RunStore, job: str) -> None:
 
 def _meeting_place(store: RunStore, job: str) -> Path:
     return store.root / ".jobs" / hashlib.sha256(job.encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True)
-class Run(Displayed):
-    """A run that is over: done, or cancelled with what it had recorded; a notebook shows its verdict and numbers.
-
-    Attributes:
-        folder: Names of everything that it left.
-        record: Its ``run.json``.
-    """
-
-    folder: RunFolder
-    record: RunRecord
-
-    @property
-    def id(self) -> str:
-        return self.folder.id
-
-    @property
-    def path(self) -> Path:
-        """What ``pipeline_lab.analyze`` takes."""
-        return self.folder.path
 
 
 TAG = "captured"

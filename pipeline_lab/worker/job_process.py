@@ -15,7 +15,7 @@ from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_events import PhaseEvent
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.worker.job import Job, StopRequest, StopRequestedError
+from pipeline_lab.worker.job_context import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import report_failure
 from pipeline_lab.worker.record.own_process import lower_own_priority
@@ -68,7 +68,7 @@ def _run(folder: RunFolder, log: EventLog) -> None:
             run_race(folder, race, log, stop)
         else:
             options = read_options(document)
-            from pipeline_lab.worker.session import run_session
+            from pipeline_lab.worker.training_session import run_session
 
             run_session(Job(folder, options, log, stop, Clock()))
 
@@ -94,7 +94,7 @@ def load_quietly() -> bool:
     def load() -> None:
         try:
             lower_own_priority()
-            importlib.import_module("pipeline_lab.worker.session")
+            importlib.import_module("pipeline_lab.worker.training_session")
         except BaseException as error:
             errors.append(error)
 

@@ -17,7 +17,7 @@ from pipeline_lab.runs.run_events import NoteEvent
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
 from pipeline_lab.runs.store import RunFolder, add_environment, update_record
 from pipeline_lab.worker.calibrate import calibrate, set_page_cache
-from pipeline_lab.worker.job import Job, StopRequest
+from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, describe_written, find_files, open_pipeline

@@ -6,7 +6,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from pipeline_lab.report.renderers.data_files import CsvReport, ParquetReport
+from pipeline_lab.report.renderers.table_exports import CsvReport, ParquetReport
 from tests.report.subjects import bare_report, comparison_report, run_report
 
 
