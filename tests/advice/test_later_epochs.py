@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> RunFolder:
 def test_a_prediction_is_made_from_the_epochs_that_were_judged(folder: RunFolder):
     found = diagnose_saved(folder.path)
     assert found.later_epochs is not None
-    assert "that is so after the first epoch, in which a step takes 40 ms" in found.verdict.sentence
+    assert "This describes the later epochs; in the first, a step takes 40 ms" in found.verdict.sentence
     run = measured(found, folder)
     assert (run.from_step, run.step_ms, run.waited_ms) == (30, BATCH * MAP_MS, BATCH * MAP_MS - STEP_MS)
     costs = {cost.stage: cost.ms_per_example for cost in run.stages}

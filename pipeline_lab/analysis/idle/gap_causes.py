@@ -159,7 +159,8 @@ def _attribute(activity: Activity, work: IntArray) -> Attribution:
     gaps = complement(work, *activity.extent)
     operations = find_operations(activity, gaps)
     named, filled = _fillers(operations, gaps)
-    candidates = {
+    moments = {
+        GapCause.CAPTURE_GAP: EMPTY,
         GapCause.INPUT_WAIT: activity.waits.moments,
         GapCause.HOST_TO_DEVICE: activity.host_to_device,
         GapCause.COMPILE: activity.compiling,
@@ -170,10 +171,10 @@ def _attribute(activity: Activity, work: IntArray) -> Attribution:
         GapCause.PYTHON: gaps if activity.training_line is not None else EMPTY,
         GapCause.UNKNOWN: gaps,
     }
-    causes, left = {GapCause.CAPTURE_GAP: EMPTY}, gaps
-    for cause, moments in candidates.items():
-        causes[cause] = intersect(left, moments)
-        left = subtract(left, moments)
+    causes, left = {}, gaps
+    for cause in GapCause:
+        causes[cause] = intersect(left, moments[cause])
+        left = subtract(left, moments[cause])
     return Attribution(gaps, causes, operations, named)
 
 

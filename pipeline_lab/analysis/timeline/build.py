@@ -177,7 +177,7 @@ def _add_diagnosis(writer: IndexWriter, diagnosis: Diagnosis) -> None:
             _add_table(writer, LaneKind.DEVICE, table, end, [name] * len(end), work.value)
         end = tables.ints(gaps, "start_ns") + tables.ints(gaps, "duration_ns")
         causes = gaps.column("cause").to_pylist()
-        names = [f"Idle: {cause.replace('_', ' ')}" for cause in causes]
+        names = [f"Idle: {GapCause(cause).label}" for cause in causes]
         _add_table(writer, LaneKind.DEVICE, gaps, end, names, causes)
 
 

@@ -1,4 +1,4 @@
-"""The answer in one sentence, with its evidence, how sure it is, and the stage and cause that it blames."""
+"""What a verdict consists of: its class, sentence and evidence, its suggestions, and the findings beside it."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -57,8 +57,8 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
         return sentence
     waiting = format_percent(first.wait_percent)
     return (
-        f"{sentence.removesuffix('.')}; that is so after the first epoch, in which a step takes "
-        f"{format_duration(first.mean_ns)} and waits for input for {waiting} of it."
+        f"{sentence} This describes the later epochs; in the first, a step takes {format_duration(first.mean_ns)} and waits "
+        f"for input {waiting} of the time."
     )
 
 
@@ -68,7 +68,7 @@ def name_last_host(sentence: str, results: Results) -> str:
     return (
         sentence
         if last is None
-        else f"{sentence.removesuffix('.')}; {last} comes last, and the other hosts wait for it."
+        else f"{sentence.removesuffix('.')}; {last} is the straggler, and the other hosts wait for it."
     )
 
 

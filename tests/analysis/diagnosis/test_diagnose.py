@@ -70,7 +70,7 @@ def test_a_job_whose_first_epoch_is_another_matter_is_judged_by_the_later_ones(t
     found = diagnose(write_run(tmp_path / "run", cached_from=10).path)
     assert found.verdict.verdict_class is VerdictClass.DEVICE_BOUND
     assert found.verdict.sentence.endswith(
-        "; that is so after the first epoch, in which a step takes 10 ms and waits for input for 40 % of it."
+        " This describes the later epochs; in the first, a step takes 10 ms and waits for input 40 % of the time."
     )
     shown = {one.name: one.value for one in found.verdict.evidence}
     assert shown["recorded steps"].startswith("3 ")
@@ -96,7 +96,7 @@ def test_without_a_window_in_the_later_epochs_the_jobs_own_steps_speak_for_them(
     found = diagnose(write_run(tmp_path / "run", cached_from=10, windows=1).path).verdict
     assert found.verdict_class is VerdictClass.DEVICE_BOUND
     assert found.sentence.startswith(  # nine steps of 6 ms, the last one to its own end
-        "Input is not the limit: the training step is busy for 100 % of each 5.9 ms step;"
+        "Input is not the limit: the training step is busy for 100 % of each 5.9 ms step."
     )
     assert found.confidence is Confidence.MEDIUM
 

@@ -43,7 +43,7 @@ def test_the_worker_that_waits_for_input_holds_the_other_back(two_hosts: Diagnos
 def test_the_verdict_on_two_workers_is_about_the_one_that_comes_last(two_hosts: Diagnosis):
     verdict = two_hosts.verdict
     assert verdict.verdict_class is VerdictClass.INPUT_BOUND
-    assert verdict.sentence.endswith("; worker-1 comes last, and the other hosts wait for it.")
+    assert verdict.sentence.endswith("; worker-1 is the straggler, and the other hosts wait for it.")
 
 
 def test_the_parts_of_recorded_steps_add_up(two_hosts: Diagnosis):

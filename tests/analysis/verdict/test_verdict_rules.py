@@ -120,7 +120,7 @@ def test_a_host_that_waits_for_input_makes_the_job_wait_though_the_others_spend_
     waits = {"device_compute": 10, "collective": 5, "input_wait": 25}
     found = several_hosts(worker_0={"device_compute": 10, "collective": 30}, worker_1=waits)
     assert found.verdict_class is VerdictClass.INPUT_BOUND
-    assert found.sentence.endswith("; worker_1 comes last, and the other hosts wait for it.")
+    assert found.sentence.endswith("; worker_1 is the straggler, and the other hosts wait for it.")
     assert "(62.5 %)" in found.sentence
     shown = {one.name: one.value for one in found.evidence}
     assert shown["collectives"] == "43.8 % of all hosts' steps"  # 35 of 80
@@ -134,7 +134,7 @@ def test_a_host_that_computes_longer_is_named():
     )
     assert found.verdict_class is VerdictClass.DEVICE_BOUND
     assert found.sentence == (
-        "Input is not the limit: the device is busy for 90 % of each 50 ms step; worker_1 comes last, and the other "
+        "Input is not the limit: the device is busy for 90 % of each 50 ms step; worker_1 is the straggler, and the other "
         "hosts wait for it."
     )
 
