@@ -71,7 +71,7 @@ def test_a_choice_of_the_model_that_was_not_raced_is_shown_with_the_race_to_past
     folder = make_search(run_store, RunState.CANCELLED, stops_after=1)
     app = open_page("run", run=folder.id)
     assert not app.exception
-    assert "is only the model's choice: it was not raced" in app.header[0].value.replace("\\", "")
+    assert "is only the model's choice: it did not race" in app.header[0].value.replace("\\", "")
     assert read_tuning(folder).race_command in texts(app)
     assert app.button(key="tune-winner").label == "Open the model's choice in the form"
 
