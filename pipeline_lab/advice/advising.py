@@ -1,13 +1,13 @@
 """From a diagnosis to one with advice: the verdict's suggestions, by the model where the run's options are known.
 
-Where they are not, and for what no option cures, each verdict has suggestions in words.
+Where they are not, and for what no option fixes, each verdict has suggestions in words.
 """
 
 from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.advice.recorded_options import options_of
-from pipeline_lab.analysis.causes import Cure, GapCause, InputCause, VerdictClass
+from pipeline_lab.analysis.causes import GapCause, InputCause, Recommendation, VerdictClass
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -19,7 +19,7 @@ from pipeline_lab.runs.store import RunFolder
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 
 
-def find_cures(
+def find_recommendations(
     kind: VerdictClass,
     cause: str | None,
     stage: str | None,
@@ -33,17 +33,23 @@ def find_cures(
         kind: The verdict's class.
         cause: Its cause, if known.
         stage: The blamed stage's iterator, if known.
-        lost_percent: Share of the step that the class stands for; what a perfect cure would gain.
+        lost_percent: Share of the step that the class stands for; the most a perfect fix could save.
         calibration: Step and pipeline alone, if they were timed.
         overlap_percent: Share of the step that working ahead would save at best; None where a stage does so already, or
             nobody knows.
     """
     if kind is VerdictClass.INPUT_BOUND:
         return _for_input(cause, stage, calibration, overlap_percent)
-    cure = GapCause(cause).cure if kind is VerdictClass.IDLE_OTHER and cause else kind.cure
-    if cure is None:
+    recommendation = (
+        GapCause(cause).recommendation if kind is VerdictClass.IDLE_OTHER and cause else kind.recommendation
+    )
+    if recommendation is None:
         return ()
-    return (Suggestion(cure.change, cure.why, _gain(lost_percent) if cure.gains_all else NO_GAIN),)
+    return (
+        Suggestion(
+            recommendation.change, recommendation.why, _gain(lost_percent) if recommendation.gains_all else NO_GAIN
+        ),
+    )
 
 
 def _for_input(
@@ -52,17 +58,20 @@ def _for_input(
     overlap = () if overlap_percent is None or overlap_percent < LEAST_GAIN_PERCENT else (_overlap(overlap_percent),)
     slow = InputCause(cause) if cause and cause != InputCause.NO_OVERLAP and stage is not None else None
     if slow is not None:
-        cure = _WAITING_GENERATOR if slow is InputCause.SOURCE and stage == GENERATOR else slow.cure
-        return (Suggestion(cure.change, cure.why.format(stage=stage), _gain_to(calibration)), *overlap)
-    faster = VerdictClass.INPUT_BOUND.cure
+        recommendation = _WAITING_GENERATOR if slow is InputCause.SOURCE and stage == GENERATOR else slow.recommendation
+        return (
+            Suggestion(recommendation.change, recommendation.why.format(stage=stage), _gain_to(calibration)),
+            *overlap,
+        )
+    faster = VerdictClass.INPUT_BOUND.recommendation
     assert faster is not None
     advice = Suggestion(faster.change, faster.why, _gain_to(calibration))
     return (*overlap, advice) if cause == InputCause.NO_OVERLAP else (advice, *overlap)
 
 
 def _overlap(percent: float) -> Suggestion:
-    cure = InputCause.NO_OVERLAP.cure
-    return Suggestion(cure.change, cure.why, _gain(percent))
+    recommendation = InputCause.NO_OVERLAP.recommendation
+    return Suggestion(recommendation.change, recommendation.why, _gain(percent))
 
 
 def _gain_to(calibration: Calibration | Unavailable) -> float | Unavailable:
@@ -75,7 +84,7 @@ def _gain(percent: float) -> float | Unavailable:
     return round(percent, 1) if percent >= LEAST_GAIN_PERCENT else TOO_SMALL
 
 
-_WAITING_GENERATOR = Cure(
+_WAITING_GENERATOR = Recommendation(
     "Let more processes or threads produce the generator's examples, let it yield whole batches, or interleave several "
     "generators with num_parallel_calls.",
     "The step waits for the Python generator, which itself waits for something else.",
@@ -96,7 +105,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         return found
     if verdict.verdict_class is VerdictClass.UNKNOWN:
         return found
-    cures = find_cures(
+    recommendations = find_recommendations(
         verdict.verdict_class,
         verdict.cause,
         verdict.stage,
@@ -104,7 +113,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         judged(diagnosis).calibration,
         verdict.overlap_percent,
     )
-    return (*cures, *found)
+    return (*recommendations, *found)
 
 
 def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:

@@ -9,13 +9,13 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True)
-class Cure:
+class Recommendation:
     """What to try.
 
     Attributes:
         change: What to do.
         why: What speaks for it; ``{stage}`` stands for the blamed stage.
-        gains_all: Whether a perfect cure would win back all that is lost to the cause.
+        gains_all: Whether a perfect fix would save all that is lost to the cause.
     """
 
     change: str
@@ -23,8 +23,8 @@ class Cure:
     gains_all: bool = False
 
 
-_NOTHING = Cure("", "")
-_LESS_BETWEEN_STEPS = Cure(
+_NOTHING = Recommendation("", "")
+_LESS_BETWEEN_STEPS = Recommendation(
     "Move work out of the loop: call callbacks, logging and metrics every few steps, or run several steps per call.",
     "The device has nothing to do meanwhile, although data is ready.",
     gains_all=True,
@@ -40,7 +40,7 @@ class GapCause(StrEnum):
         meaning: *The device idles, and …*
         light, dark: Its color in charts of that mode.
         sentence: Of a verdict about it; ``{device}``, ``{lost}``, ``{step}`` and ``{share}`` are filled in.
-        cure: What to try, where something can be done.
+        recommendation: What to try, where something can be done.
     """
 
     label: str
@@ -49,7 +49,7 @@ class GapCause(StrEnum):
     light: str
     dark: str
     sentence: str
-    cure: Cure | None
+    recommendation: Recommendation | None
 
     def __new__(
         cls,
@@ -59,13 +59,13 @@ class GapCause(StrEnum):
         meaning: str = "",
         colors: tuple[str, str] = ("", ""),
         sentence: str = "",
-        cure: Cure | None = None,
+        recommendation: Recommendation | None = None,
     ) -> "GapCause":
         member = str.__new__(cls, key)
         member._value_ = key
         member.label, member.activity, member.meaning = label, activity, meaning
         member.light, member.dark = colors
-        member.sentence, member.cure = sentence, cure
+        member.sentence, member.recommendation = sentence, recommendation
         return member
 
     CAPTURE_GAP = (
@@ -89,7 +89,7 @@ class GapCause(StrEnum):
         "input is copied to it",
         ("#2596d8", "#1c90cf"),
         "Host-to-device copies stall the device for {lost} of each {step} step ({share}).",
-        Cure(
+        Recommendation(
             "Copy less and earlier: keep images as uint8 until they are on the device, and prefetch to the device.",
             "The device waits for copies from the host.",
         ),
@@ -101,7 +101,7 @@ class GapCause(StrEnum):
         "a function is traced, compiled or autotuned",
         ("#7b2fd6", "#7a4dff"),
         "Tracing and compiling take {lost} of each {step} step ({share}); these are not the times of a steady job.",
-        Cure(
+        Recommendation(
             "Record later steps; if they compile too, give every batch the same shape (drop_remainder) and pass Python "
             "numbers as tensors.",
             "Tracing and compiling should happen once.",
@@ -115,7 +115,7 @@ class GapCause(StrEnum):
         ("#b80d10", "#f3f6a6"),
         "Collectives, and waiting for other devices or workers in them, keep {device} from computing for {lost} of each {step} "
         "step ({share}).",
-        Cure(
+        Recommendation(
             "Give the devices or workers equal work, or exchange less: a larger batch for each, values of half the size "
             "(mixed precision), fewer workers; where only some were recorded, record all of them at the same steps.",
             "A step ends when the last one has sent its values.",
@@ -137,7 +137,7 @@ class GapCause(StrEnum):
         "a checkpoint is written or read",
         ("#45200a", "#a4612a"),
         "Writing checkpoints leaves {device} idle for {lost} of each {step} step ({share}).",
-        Cure("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
+        Recommendation("Write checkpoints less often, or asynchronously.", "Training stops while they are written."),
     )
     DISPATCH = (
         "dispatch",
@@ -146,7 +146,7 @@ class GapCause(StrEnum):
         "TensorFlow prepares or launches ops",
         ("#1b6049", "#9cc79b"),
         "Op dispatch overhead leaves {device} idle for {lost} of each {step} step ({share}).",
-        Cure(
+        Recommendation(
             "Give TensorFlow fewer and larger pieces: the whole step in one tf.function, several steps per call "
             "(steps_per_execution), a larger batch.",
             "Launching the ops takes longer than they do.",
@@ -169,7 +169,7 @@ class GapCause(StrEnum):
         "nothing in the trace explains it",
         ("#7a7a7a", "#858a91"),
         "An unknown cause leaves {device} idle for {lost} of each {step} step ({share}).",
-        Cure(
+        Recommendation(
             "Record the job again with its host threads in the trace (host_tracer_level 2).",
             "The log does not say what the host did while the device had nothing to do.",
         ),
@@ -229,22 +229,22 @@ class InputCause(StrEnum):
 
     Attributes:
         clause: What a sentence about the job goes on with; ``{stage}`` stands for the blamed stage.
-        cure: What to try.
+        recommendation: What to try.
     """
 
     clause: str
-    cure: Cure
+    recommendation: Recommendation
 
-    def __new__(cls, key: str, clause: str = "", cure: Cure = _NOTHING) -> "InputCause":
+    def __new__(cls, key: str, clause: str = "", recommendation: Recommendation = _NOTHING) -> "InputCause":
         member = str.__new__(cls, key)
         member._value_ = key
-        member.clause, member.cure = clause, cure
+        member.clause, member.recommendation = clause, recommendation
         return member
 
     SOURCE = (
         "source",
         ", because the source ({stage}) is the bottleneck",
-        Cure(
+        Recommendation(
             "Read several files at a time: interleave(…, num_parallel_calls=tf.data.AUTOTUNE), or "
             "TFRecordDataset(…, num_parallel_reads=…); a cache after the reader where the data fits.",
             "The step waits for {stage}, which makes the records.",
@@ -253,7 +253,7 @@ class InputCause(StrEnum):
     UNDER_PARALLEL = (
         "under-parallel",
         ", because {stage} has too little parallelism",
-        Cure(
+        Recommendation(
             "Give the stage num_parallel_calls=tf.data.AUTOTUNE, or a larger number than now; where its calls sleep or wait "
             "for a disk or a network, a number, and options.threading.private_threadpool_size at least as large.",
             "The step waits for {stage} while threads and cores are free.",
@@ -262,7 +262,7 @@ class InputCause(StrEnum):
     POOL_BOUND = (
         "pool-bound",
         ", because the thread pool is saturated by calls of {stage}",
-        Cure(
+        Recommendation(
             "Raise options.threading.private_threadpool_size to what num_parallel_calls asks for; AUTOTUNE does not raise it.",
             "Calls of {stage} wait in a queue for a thread while cores are free.",
         ),
@@ -270,7 +270,7 @@ class InputCause(StrEnum):
     CPU_BOUND = (
         "cpu-bound",
         ", because {stage} is CPU-limited",
-        Cure(
+        Recommendation(
             "Do less work per example: cache() after the expensive part, whole batches in one call of map, smaller types or "
             "images, preprocessing done once in advance; more threads will not help.",
             "The cores are full, most of all with {stage}.",
@@ -279,7 +279,7 @@ class InputCause(StrEnum):
     ORDERING = (
         "ordering",
         ", because deterministic order causes head-of-line blocking in {stage}",
-        Cure(
+        Recommendation(
             "Set deterministic=False on the stage, or give it more parallel calls and threads.",
             "Calls of {stage} differ so much in length that finished elements wait for slow ones.",
         ),
@@ -287,7 +287,7 @@ class InputCause(StrEnum):
     PYTHON_BOUND = (
         "python-bound",
         ", because {stage} runs Python, which one thread at a time can do",
-        Cure(
+        Recommendation(
             "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
             "in TensorFlow ops; threads do not help Python, processes do.",
             "{stage} runs Python, and only one thread of a process at a time can.",
@@ -296,7 +296,7 @@ class InputCause(StrEnum):
     NO_OVERLAP = (
         "no-overlap",
         ", because input and compute do not overlap",
-        Cure(
+        Recommendation(
             "End the pipeline with prefetch(tf.data.AUTOTUNE).",
             "Input and compute do not overlap; overlapped, the slower of the two remains.",
         ),
@@ -311,21 +311,21 @@ class VerdictClass(StrEnum):
         badge: Its color on a page.
         loss: What is lost to it, as the name of a number.
         sentence: Of the verdict; ``{device}``, ``{lost}``, ``{step}``, ``{share}`` and ``{why}`` are filled in.
-        cure: What to try; None where the cause decides.
+        recommendation: What to try; None where the cause decides.
     """
 
     tone: str
     badge: str
     loss: str
     sentence: str
-    cure: Cure | None
+    recommendation: Recommendation | None
 
     def __new__(
         cls,
         key: str,
         loss: str | GapCause = "",
         sentence: str = "",
-        cure: Cure | None = None,
+        recommendation: Recommendation | None = None,
         tone: str = "bad",
         badge: str = "blue",
     ) -> "VerdictClass":
@@ -333,16 +333,16 @@ class VerdictClass(StrEnum):
         member._value_ = key
         member.tone, member.badge = tone, badge
         if isinstance(loss, GapCause):
-            member.loss, member.sentence, member.cure = loss.activity, loss.sentence, loss.cure
+            member.loss, member.sentence, member.recommendation = loss.activity, loss.sentence, loss.recommendation
         else:
-            member.loss, member.sentence, member.cure = loss, sentence, cure
+            member.loss, member.sentence, member.recommendation = loss, sentence, recommendation
         return member
 
     INPUT_BOUND = (
         "input-bound",
         "input wait",
         "The job is input-bound: {lost} of each {step} step ({share}) is spent waiting for the next batch{why}.",
-        Cure(
+        Recommendation(
             "Make the pipeline itself faster: parallel map, fewer and vectorized operations per example, a cache after the "
             "expensive part, more files read in parallel.",
             "The next batch is not there when the step ends.",
@@ -357,7 +357,7 @@ class VerdictClass(StrEnum):
         "device-bound",
         "nothing",
         "Input is not the limit: {device} is busy for {share} of each {step} step.",
-        Cure(
+        Recommendation(
             "Look at the model, not the input: mixed precision, a larger batch, a faster device.",
             "The next batch is ready before the step ends.",
         ),
@@ -369,14 +369,14 @@ class VerdictClass(StrEnum):
         "CPU contention",
         "The end-to-end step takes {lost} of {step} ({share}) longer than the compute-only step, without waiting: the input "
         "pipeline competes with it for the CPU.",
-        Cure(
+        Recommendation(
             "Take work off the CPU: fewer threads for the pipeline, a cache, smaller types, or preprocessing done "
             "once in advance.",
             "The input pipeline and the training step compete for the same cores.",
             gains_all=True,
         ),
     )
-    IDLE_OTHER = ("idle-other", "idle for other reasons", GapCause.UNKNOWN.sentence, GapCause.UNKNOWN.cure)
+    IDLE_OTHER = ("idle-other", "idle for other reasons", GapCause.UNKNOWN.sentence, GapCause.UNKNOWN.recommendation)
     UNKNOWN = (
         "unknown",
         "nothing that is known",
@@ -390,3 +390,23 @@ class VerdictClass(StrEnum):
     def label(self) -> str:
         """What badges and tables call it."""
         return self.value.replace("-", " ")
+
+
+PACE_SENTENCE = "The job is limited by input throughput: the pipeline alone takes {pipeline} per batch, the compute-only step {alone}{why}."
+"""Of an input-bound job whose pipeline sets its pace, though most of what it takes does not show as waiting."""
+
+
+class Busy(StrEnum):
+    """What is busy when nothing holds the job back, as sentences name it; its ``evidence`` names its share of the step."""
+
+    evidence: str
+
+    def __new__(cls, name: str, evidence: str = "") -> "Busy":
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.evidence = evidence
+        return member
+
+    DEVICE = ("the device", "device busy")
+    HOST_COMPUTE = ("the training computation", "compute busy")
+    UNTRACED = ("the training step", "compute busy")

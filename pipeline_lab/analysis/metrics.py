@@ -13,23 +13,47 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.metric_readers import (
+    NO_DATA,
+    NO_PROBE,
+    NO_STEPS,
+    NOT_MEASURED,
+    Value,
+    allocator_words,
+    clock_words,
+    count_words,
+    coverage_words,
+    evaluations_words,
+    files_words,
+    idle_per_step,
+    idle_words,
+    last_evaluation_words,
+    mixing_words,
+    or_reason,
+    padding_words,
+    per_step,
+    phase_words,
+    profiler_words,
+    read_mixing,
+    read_ms,
+    read_of,
+    reads_words,
+    recorded_words,
+    retrace_words,
+    same_source_words,
+    skew_words,
+    stall_words,
+    step_time,
+    tail_mean,
+    wait_of_all,
+    wait_words,
+    worst_words,
+)
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.steps.step_phases import Phase
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
-Value: TypeAlias = float | Unavailable
 Row: TypeAlias = tuple[str, str]
-
-MOST_CAUSES = 4
-MOST_ALLOCATORS = 4
-LAST_SHARE = 0.1
-"""Loss and accuracy are means over this share of the measured steps, the last ones."""
-NOT_MEASURED = "not measured"
-NO_EXAMPLES = Unavailable("The job did not note its samples; switch `sample_probe` on to count them.")
-NO_DATA = Unavailable("Nothing of the data lies on disk, or the run does not say how large its files are.")
-NO_STEPS = Unavailable("The windows hold no step; record longer windows.")
-NO_PROBE = Unavailable("The job did not note its samples; switch `sample_probe` on.")
 
 
 class Topic(StrEnum):
@@ -210,242 +234,6 @@ _RESULT_TITLES = {
 """What reports say is missing where a result was not measured; the others are left out."""
 
 
-def _of(source: str, read: Callable[[Any], Value]) -> Callable[[Results], Value]:
-    """Read a result of the diagnosis, or say why it is not there."""
-
-    def value(diagnosis: Results) -> Value:
-        result = getattr(diagnosis, source)
-        return result if isinstance(result, Unavailable) else read(result)
-
-    return value
-
-
-def _ms(source: str, attribute: str) -> Callable[[Results], Value]:
-    """Read a time of a result."""
-
-    def read(result: Any) -> Value:
-        found = getattr(result, attribute)
-        return Unavailable("It was not timed.") if found is None else found / NS_PER_MS
-
-    return _of(source, read)
-
-
-def _or(value: float | None, reason: str) -> Value:
-    return Unavailable(reason) if value is None else float(value)
-
-
-def _step_ms(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) -> Callable[[Results], Value]:
-    """Read a time of the measured steps; of a log, of the recorded ones."""
-
-    def read(diagnosis: Results) -> Value:
-        job, steps = diagnosis.job_steps, diagnosis.steps
-        if not isinstance(job, Unavailable):
-            return of_job(job) / NS_PER_MS if job.count else NO_STEPS
-        if isinstance(steps, Unavailable):
-            return steps
-        return float(of_trace(steps.training_step_ns)) / NS_PER_MS if steps.count else NO_STEPS
-
-    return read
-
-
-def _wait_of_all(diagnosis: Results) -> Value:
-    job, stalls = diagnosis.job_steps, diagnosis.input_stalls
-    if not isinstance(job, Unavailable):
-        return 100.0 * job.wait_total_ns / max(1, job.total_ns)
-    return job if isinstance(stalls, Unavailable) else stalls.wait_percent
-
-
-def _wait_words(job: Any) -> str:
-    percent = 100 * job.wait_total_ns / job.total_ns if job.total_ns else 0.0
-    return f"{format_percent(percent)} of the measured steps ({format_duration(job.wait_total_ns)})"
-
-
-def _recorded_words(steps: Any) -> str:
-    first = ", the job's first" if steps.first_step_only else ""
-    return f"{format_count(steps.count)}{first}; marked by {steps.marker}"
-
-
-def _per_step(attribute: str) -> Callable[[Results], Value]:
-    """Read a time of all recorded steps, divided by their number."""
-
-    def read(diagnosis: Results) -> Value:
-        stalls, steps = diagnosis.input_stalls, diagnosis.steps
-        if isinstance(stalls, Unavailable):
-            return stalls
-        return steps if isinstance(steps, Unavailable) else _divide(getattr(stalls, attribute), steps)
-
-    return read
-
-
-def _idle_ms(cause: GapCause) -> Callable[[Results], Value]:
-    """Read the idle time per step of one device; the steps of each host are rows of their own."""
-
-    def read(diagnosis: Results) -> Value:
-        gaps, steps = diagnosis.idle_gaps, diagnosis.steps
-        if isinstance(gaps, Unavailable):
-            return gaps
-        if isinstance(steps, Unavailable):
-            return steps
-        per_step = _divide(gaps.by_cause_ns.get(cause, 0), steps)
-        devices_per_host = len(gaps.devices) / max(1, len(steps.table.column("host").unique()))
-        return per_step if isinstance(per_step, Unavailable) else per_step / max(1.0, devices_per_host)
-
-    return read
-
-
-def _divide(total_ns: int, steps: Any) -> Value:
-    training_steps = steps.count * (steps.steps_per_marker or 1.0)
-    return total_ns / training_steps / NS_PER_MS if training_steps else NO_STEPS
-
-
-def _stall_words(name: str) -> Callable[[Any], str]:
-    def words(stalls: Any) -> str:
-        counted = name == "wait" and stalls.events is not None
-        events = f", {format_count(stalls.events)} events" if counted else ""
-        percent = format_percent(getattr(stalls, f"{name}_percent"))
-        return f"{percent} of the recorded steps ({format_duration(getattr(stalls, f'{name}_ns'))}{events})"
-
-    return words
-
-
-def _idle_words(gaps: Any) -> str:
-    idle = gaps.idle_percent
-    if isinstance(idle, Unavailable):
-        return idle.reason
-    causes = sorted(((ns, cause) for cause, ns in gaps.idle_by_cause_ns.items() if ns), reverse=True)[:MOST_CAUSES]
-    listed = ", ".join(f"{cause.label} {format_duration(ns)}" for ns, cause in causes)
-    off = f"; not recorded between windows: {format_duration(gaps.unrecorded_ns)}" if gaps.unrecorded_ns else ""
-    return f"{format_percent(idle)} of the windows ({gaps.device})" + (f": {listed}" if listed else "") + off
-
-
-def _files_words(sampling: Any) -> str:
-    """Count the files; the readers of a log may take files in turn."""
-    is_known = sampling.basis == "samples" or sampling.unopened is not None
-    return f"{format_count(sampling.table.num_rows)}{'' if is_known else ' readers'}, by {sampling.basis}"
-
-
-def _skew_words(sampling: Any) -> str | None:
-    if sampling.total_variation is None:
-        return None
-    ideal = sampling.total_variation_ideal
-    chance = "" if ideal is None else f" (by chance {format_percent(100 * ideal)})"
-    return format_percent(100 * sampling.total_variation) + chance
-
-
-def _coverage_words(sampling: Any) -> str | None:
-    if sampling.coverage_percent is None:
-        return None
-    seen = sampling.epochs_seen
-    return format_percent(sampling.coverage_percent) + ("" if seen is None else f" ({seen:.3g} epochs)")
-
-
-def _reads_words(sampling: Any) -> str | None:
-    counts = (f"{format_count(reads)} in epoch {epoch}" for epoch, reads in sampling.reads_by_epoch)
-    return ", ".join(counts) or None
-
-
-def _mixing(read: Callable[[Any], float | None]) -> Callable[[Results], Value]:
-    def value(sampling: Any) -> Value:
-        return NO_PROBE if sampling.mixing is None else _or(read(sampling.mixing), "The run is too short to say.")
-
-    return _of("file_sampling", value)
-
-
-def _mixing_words(words: Callable[[Any, Any], str | None]) -> Callable[[Any], str | None]:
-    def written(sampling: Any) -> str | None:
-        mixing, ideal = sampling.mixing, sampling.mixing_ideal
-        return None if mixing is None or ideal is None else words(mixing, ideal)
-
-    return written
-
-
-def _worst_words(mixing: Any, ideal: Any) -> str | None:
-    if mixing.worst_tenth is None or ideal.worst_tenth is None:
-        return None
-    return f"{format_percent(100 * mixing.worst_tenth)} (by chance {format_percent(100 * ideal.worst_tenth)})"
-
-
-def _same_source_words(sampling: Any) -> str | None:
-    found = sampling.same_source
-    if found is None:
-        return None
-    predicted = "" if found.predicted is None else f", predicted {found.predicted:.3g}"
-    return f"{found.per_batch:.3g} of {found.batch_size} (perfect shuffle: {found.expected:.3g}{predicted})"
-
-
-def _phase_words(found: Any) -> str | None:
-    """Say what a step took in each phase; nothing where there is but one epoch."""
-    if found.phases[-1].phase is not Phase.LATER_EPOCHS:
-        return None
-    return "; ".join(
-        f"{one.phase} {format_duration(one.median_ns)}, {format_percent(one.wait_percent)} input wait"
-        for one in found.phases
-    )
-
-
-def _retrace_words(found: Any) -> str | None:
-    functions = ", ".join(found.functions[:3])
-    told = f"{_count(found.count, 'time')} in {_count(found.steps, 'recorded step')}"
-    return (told + (f": {functions}" if functions else "")) if found.count else None
-
-
-def _allocator_words(found: Any) -> str | None:
-    shown = found.allocators[:MOST_ALLOCATORS]
-    return ", ".join(f"{one.name} {format_bytes(one.peak_bytes)}" for one in shown) or None
-
-
-def _profiler_words(cost: Any) -> str:
-    inside = "" if cost.profiled_steps is None else f", {_count(cost.profiled_steps, 'step')}"
-    told = f"{_count(cost.windows.num_rows, 'window')}{inside}"
-    if cost.profiled_step_ns is None or cost.plain_step_ns is None:
-        return told
-    return (
-        f"{told}; step {format_duration(cost.profiled_step_ns)} inside, {format_duration(cost.plain_step_ns)} outside"
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{format_count(number)} {noun}{'s' * (number != 1)}"
-
-
-def _clock_words(clocks: Any) -> str:
-    slowed = clocks.slowed_percent
-    held = "" if slowed is None else f"; held back by heat or power for {format_percent(slowed)} of the time"
-    return f"{clocks.median_mhz:,} MHz ({clocks.lowest_mhz:,} to {clocks.highest_mhz:,}){held}"
-
-
-def _evaluations_words(evaluation: Any) -> str:
-    way = "the pipeline is rebuilt after each" if evaluation.is_rebuilt else "the pipeline is kept"
-    return f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all; {way}"
-
-
-def _last_evaluation_words(evaluation: Any) -> str | None:
-    loss, accuracy = evaluation.last_loss, evaluation.last_accuracy
-    found = [] if loss is None else [f"loss {loss:.3g}"]
-    found += [] if accuracy is None else [f"accuracy {format_percent(100 * accuracy)}"]
-    return ", ".join(found) or None
-
-
-def _padding_words(padding: Any) -> str:
-    amount = f"{format_count(padding.padding_elements)} of {format_count(padding.elements)} frames"
-    return f"{format_percent(padding.percent)} ({amount})"
-
-
-def _last(column: str, scale: float = 1.0) -> Callable[[Any], Value]:
-    """Read the mean of a column of the steps over their last tenth."""
-
-    def read(job: Any) -> Value:
-        values = job.table.column(column).to_numpy()[~job.table.column("warmup").to_numpy(zero_copy_only=False)]
-        last = values[-max(1, round(LAST_SHARE * len(values))) :]
-        if not len(last) or np.isnan(values).all():
-            return Unavailable(f"The job noted no {column}.")
-        if not np.isfinite(last).all():
-            return Unavailable(f"The {column} is no finite number at the end of the job: its training diverged.")
-        return scale * float(np.mean(last))
-
-    return read
-
-
 METRICS: tuple[Metric, ...] = (
     Metric(
         "measured_steps",
@@ -456,7 +244,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "How many steps were measured, recorded or not, after the warm-up.",
         "job_steps.count",
-        _of("job_steps", lambda job: float(job.count)),
+        read_of("job_steps", lambda job: float(job.count)),
         lambda job: format_count(job.count),
     ),
     Metric(
@@ -468,7 +256,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Median time from one step to the next, warm-up left out; the verdict speaks of the mean.",
         "job_steps.median_ms",
-        _step_ms(lambda job: job.median_ns, np.median),
+        step_time(lambda job: job.median_ns, np.median),
         lambda job: format_duration(job.median_ns),
         is_compared=True,
     ),
@@ -481,7 +269,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "The step time that 95 % of the steps stay below.",
         "job_steps.p95_ms",
-        _step_ms(lambda job: job.p95_ns, lambda times: np.percentile(times, 95)),
+        step_time(lambda job: job.p95_ns, lambda times: np.percentile(times, 95)),
         lambda job: format_duration(job.p95_ns),
         is_compared=True,
     ),
@@ -494,7 +282,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "All of the steps' time over their number, so that what is lost of it is its share of all steps.",
         "job_steps.total_ms / job_steps.count",
-        _step_ms(lambda job: job.mean_ns, np.mean),
+        step_time(lambda job: job.mean_ns, np.mean),
         is_compared=True,
     ),
     Metric(
@@ -506,7 +294,7 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Examples trained per second.",
         "job_steps.examples_per_second",
-        _of("job_steps", lambda job: NO_EXAMPLES if job.examples_per_second is None else job.examples_per_second),
+        read_of("job_steps", lambda job: NO_PROBE if job.examples_per_second is None else job.examples_per_second),
         lambda job: NOT_MEASURED if job.examples_per_second is None else f"{format_count(job.examples_per_second)}/s",
         is_compared=True,
     ),
@@ -519,7 +307,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "How long the job waited for its very first batch: files open, shuffle buffers fill.",
         "job_steps.first_batch_ms",
-        _ms("job_steps", "first_batch_ns"),
+        read_ms("job_steps", "first_batch_ns"),
         lambda job: None if job.first_batch_ns is None else format_duration(job.first_batch_ns),
     ),
     Metric(
@@ -531,8 +319,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Share of the time spent waiting for the next batch.",
         "job_steps.wait_ms / job_steps.total_ms",
-        _wait_of_all,
-        _wait_words,
+        wait_of_all,
+        wait_words,
     ),
     Metric(
         "compute_only_ms",
@@ -543,7 +331,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "One step on a batch that is already on the device.",
         "calibration.device_only_ms",
-        _ms("calibration", "device_only_ns"),
+        read_ms("calibration", "device_only_ns"),
         lambda found: format_duration(found.device_only_ns),
     ),
     Metric(
@@ -555,7 +343,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Time of the pipeline for one batch with nothing else running.",
         "calibration.pipeline_only_ms",
-        _ms("calibration", "pipeline_only_ns"),
+        read_ms("calibration", "pipeline_only_ns"),
         lambda found: NOT_MEASURED if found.pipeline_only_ns is None else format_duration(found.pipeline_only_ns),
     ),
     Metric(
@@ -567,7 +355,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "The median step as it ran, with input, outside of the profile windows.",
         "calibration.step_ms",
-        _ms("calibration", "step_ns"),
+        read_ms("calibration", "step_ns"),
         lambda found: format_duration(found.step_ns),
     ),
     Metric(
@@ -579,7 +367,7 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Compute-only step over end-to-end step: 100 % means that input costs nothing.",
         "calibration.utilisation_percent",
-        _of("calibration", lambda found: found.utilisation_percent),
+        read_of("calibration", lambda found: found.utilisation_percent),
         lambda found: format_percent(found.utilisation_percent),
         is_compared=True,
     ),
@@ -592,8 +380,8 @@ METRICS: tuple[Metric, ...] = (
         "",
         "Steps inside the profile windows, the only ones that a trace can take apart.",
         "steps.count",
-        _of("steps", lambda steps: float(steps.count)),
-        _recorded_words,
+        read_of("steps", lambda steps: float(steps.count)),
+        recorded_words,
     ),
     Metric(
         "wait_ms",
@@ -604,7 +392,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Time of a step in which its next batch is not ready, mean over the recorded steps.",
         "input_stalls.wait_ms / steps.count",
-        _per_step("wait_ns"),
+        per_step("wait_ns"),
         is_compared=True,
     ),
     Metric(
@@ -616,7 +404,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "The part of the wait per step in which the device had nothing to do either.",
         "input_stalls.exposed_ms / steps.count",
-        _per_step("exposed_ns"),
+        per_step("exposed_ns"),
         is_compared=True,
     ),
     Metric(
@@ -628,8 +416,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Share of the recorded steps in which the next batch was not ready (any event of the family IteratorGetNext).",
         "input_stalls.wait_percent",
-        _of("input_stalls", lambda stalls: stalls.wait_percent if stalls.step_ns else NO_STEPS),
-        _stall_words("wait"),
+        read_of("input_stalls", lambda stalls: stalls.wait_percent if stalls.step_ns else NO_STEPS),
+        stall_words("wait"),
         is_compared=True,
     ),
     Metric(
@@ -641,8 +429,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Share of the time in which the job waited for input and the device had nothing to do: what a faster pipeline would win.",
         "input_stalls.exposed_percent",
-        _of("input_stalls", lambda stalls: stalls.exposed_percent if stalls.step_ns else NO_STEPS),
-        _stall_words("exposed"),
+        read_of("input_stalls", lambda stalls: stalls.exposed_percent if stalls.step_ns else NO_STEPS),
+        stall_words("exposed"),
         is_compared=True,
     ),
     Metric(
@@ -654,13 +442,13 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Share of the profile windows without device work, the time between and around the steps included.",
         "idle_gaps.devices",
-        _of("idle_gaps", lambda gaps: gaps.idle_percent),
-        _idle_words,
+        read_of("idle_gaps", lambda gaps: gaps.idle_percent),
+        idle_words,
         is_compared=True,
     ),
     *(
         Metric(
-            f"idle_{cause.value}_ms",
+            f"idle_{cause.value}read_ms",
             f"Idle per step: {cause.label}",
             Unit.MS,
             Topic.GAPS,
@@ -668,7 +456,7 @@ METRICS: tuple[Metric, ...] = (
             "lower",
             f"Idle time of a device per step in which {cause.meaning}.",
             f"idle_gaps.by_cause_ms.{cause.value} / steps.count",
-            _idle_ms(cause),
+            idle_per_step(cause),
             is_compared=True,
         )
         for cause in GapCause
@@ -683,8 +471,8 @@ METRICS: tuple[Metric, ...] = (
         "",
         "Files, or readers of them, that can be distinguished.",
         "file_sampling.files",
-        _of("file_sampling", lambda sampling: float(sampling.table.num_rows)),
-        _files_words,
+        read_of("file_sampling", lambda sampling: float(sampling.table.num_rows)),
+        files_words,
     ),
     Metric(
         "beyond_share_percent",
@@ -695,7 +483,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Total variation distance between the files' shares of the examples and their shares of the records; chance alone gives a little.",
         "file_sampling.total_variation",
-        _of(
+        read_of(
             "file_sampling",
             lambda sampling: (
                 Unavailable("The records of each file were not counted, so the expected shares are unknown.")
@@ -703,7 +491,7 @@ METRICS: tuple[Metric, ...] = (
                 else 100.0 * sampling.total_variation
             ),
         ),
-        _skew_words,
+        skew_words,
         is_compared=True,
     ),
     Metric(
@@ -715,7 +503,7 @@ METRICS: tuple[Metric, ...] = (
         "",
         "The mean sampling skew of even samples of this size (simulated).",
         "file_sampling.total_variation_ideal",
-        _of(
+        read_of(
             "file_sampling",
             lambda sampling: (
                 Unavailable("The records of each file were not counted, so chance cannot be simulated.")
@@ -734,11 +522,11 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Different records that were used, over all records.",
         "file_sampling.coverage_percent",
-        _of(
+        read_of(
             "file_sampling",
             lambda sampling: NO_PROBE if sampling.coverage_percent is None else sampling.coverage_percent,
         ),
-        _coverage_words,
+        coverage_words,
         is_compared=True,
     ),
     Metric(
@@ -750,8 +538,8 @@ METRICS: tuple[Metric, ...] = (
         "",
         "Records that the readers of a log produced in each epoch.",
         "file_sampling.reads_by_epoch",
-        _of("file_sampling", lambda sampling: float(sum(reads for _, reads in sampling.reads_by_epoch))),
-        _reads_words,
+        read_of("file_sampling", lambda sampling: float(sum(reads for _, reads in sampling.reads_by_epoch))),
+        reads_words,
     ),
     Metric(
         "unopened_files",
@@ -762,9 +550,9 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Files of the job from which no example came.",
         "file_sampling.unopened",
-        _of(
+        read_of(
             "file_sampling",
-            lambda sampling: _or(
+            lambda sampling: or_reason(
                 sampling.unopened, "The files of the job are not recorded, so nobody knows which gave no example."
             ),
         ),
@@ -780,8 +568,8 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "How many files a batch mixes, in bits: 0 is one file, 1 two equal ones, 2 four.",
         "file_sampling.mixing.batch_entropy",
-        _mixing(lambda mixing: mixing.batch_entropy),
-        _mixing_words(
+        read_mixing(lambda mixing: mixing.batch_entropy),
+        mixing_words(
             lambda mixing, ideal: f"{mixing.batch_entropy:.2f} bits (perfect shuffle: {ideal.batch_entropy:.2f})"
         ),
     ),
@@ -794,8 +582,8 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "How far the shuffle moved examples from their stored order: 0 % not at all, 100 % as far as a random order.",
         "file_sampling.mixing.displacement",
-        _mixing(lambda mixing: 100.0 * mixing.displacement),
-        _mixing_words(
+        read_mixing(lambda mixing: 100.0 * mixing.displacement),
+        mixing_words(
             lambda mixing, _: f"{format_percent(100 * mixing.displacement)} of the displacement of a random order"
         ),
     ),
@@ -808,8 +596,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "The largest sampling skew of ten consecutive tenths of the run: it shows a mix that is right only in the end.",
         "file_sampling.mixing.worst_tenth",
-        _mixing(lambda mixing: None if mixing.worst_tenth is None else 100.0 * mixing.worst_tenth),
-        _mixing_words(_worst_words),
+        read_mixing(lambda mixing: None if mixing.worst_tenth is None else 100.0 * mixing.worst_tenth),
+        mixing_words(worst_words),
     ),
     Metric(
         "padding_percent",
@@ -820,8 +608,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "What is added to short examples so that all of a batch are as long as its longest, over all that the steps were sent.",
         "padding.padding_percent",
-        _of("padding", lambda padding: padding.percent),
-        _padding_words,
+        read_of("padding", lambda padding: padding.percent),
+        padding_words,
         is_compared=True,
     ),
     Metric(
@@ -833,7 +621,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Examples of a batch that are made of the same image as another one of it, where a stage makes several of each.",
         "file_sampling.same_source.per_batch",
-        _of(
+        read_of(
             "file_sampling",
             lambda sampling: (
                 Unavailable("Each record gives one example; a views stage makes several.")
@@ -841,7 +629,7 @@ METRICS: tuple[Metric, ...] = (
                 else sampling.same_source.per_batch
             ),
         ),
-        _same_source_words,
+        same_source_words,
         is_compared=True,
     ),
     Metric(
@@ -853,8 +641,8 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Clock of the GPU's multiprocessors while the job trained; heat or power may hold it back.",
         "gpu_clocks.median_mhz",
-        _of("gpu_clocks", lambda clocks: float(clocks.median_mhz)),
-        _clock_words,
+        read_of("gpu_clocks", lambda clocks: float(clocks.median_mhz)),
+        clock_words,
     ),
     Metric(
         "first_epoch_step_ms",
@@ -865,8 +653,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Median step of each phase and its input wait: caches and shuffle buffers are filled in the first epoch.",
         "step_phases.phases.median_ms",
-        _of("step_phases", lambda found: found.phases[0].median_ns / NS_PER_MS),
-        _phase_words,
+        read_of("step_phases", lambda found: found.phases[0].median_ns / NS_PER_MS),
+        phase_words,
     ),
     Metric(
         "retraced_steps",
@@ -877,8 +665,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Recorded steps in which TensorFlow traced a function again.",
         "retracing.steps",
-        _of("retraces", lambda found: float(found.steps)),
-        _retrace_words,
+        read_of("retraces", lambda found: float(found.steps)),
+        retrace_words,
         result="retraces",
     ),
     Metric(
@@ -890,9 +678,9 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Examples of the kept batch whose prediction is their label.",
         "kept_outputs.right",
-        _of("kept_outputs", lambda kept: float(kept.right)),
+        read_of("kept_outputs", lambda kept: float(kept.right)),
         lambda kept: (
-            f"{format_count(kept.right)} of {_count(kept.table.num_rows, 'example')} right in step {kept.step}"
+            f"{format_count(kept.right)} of {count_words(kept.table.num_rows, 'example')} right in step {kept.step}"
         ),
     ),
     Metric(
@@ -904,8 +692,8 @@ METRICS: tuple[Metric, ...] = (
         "",
         "How often the model was evaluated between training steps; that time belongs to no step.",
         "evaluation.passes",
-        _of("evaluation", lambda evaluation: float(evaluation.count)),
-        _evaluations_words,
+        read_of("evaluation", lambda evaluation: float(evaluation.count)),
+        evaluations_words,
     ),
     Metric(
         "last_evaluation_loss",
@@ -916,8 +704,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Loss, and accuracy where the workload has one, of the last evaluation.",
         "evaluation.passes",
-        _of("evaluation", lambda evaluation: _or(evaluation.last_loss, "The evaluations noted no loss.")),
-        _last_evaluation_words,
+        read_of("evaluation", lambda evaluation: or_reason(evaluation.last_loss, "The evaluations noted no loss.")),
+        last_evaluation_words,
     ),
     Metric(
         "peak_memory_bytes",
@@ -928,7 +716,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Largest resident size of the job's process.",
         "memory.process_peak_bytes",
-        _of("memory", lambda memory: float(memory.process_peak_bytes)),
+        read_of("memory", lambda memory: float(memory.process_peak_bytes)),
         lambda memory: f"{format_bytes(memory.process_peak_bytes)} (start {format_bytes(memory.process_start_bytes)})",
         is_compared=True,
     ),
@@ -941,7 +729,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "What the data takes on disk, tables beside the files included.",
         "memory.data_bytes",
-        _of("memory", lambda memory: NO_DATA if memory.data_bytes is None else float(memory.data_bytes)),
+        read_of("memory", lambda memory: NO_DATA if memory.data_bytes is None else float(memory.data_bytes)),
         lambda memory: None if memory.data_bytes is None else format_bytes(memory.data_bytes),
         is_compared=True,
     ),
@@ -954,8 +742,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "The most that TensorFlow's allocators had handed out, the largest first.",
         "memory.allocators.peak_bytes",
-        _of("allocators", lambda found: float(found.allocators[0].peak_bytes)),
-        _allocator_words,
+        read_of("allocators", lambda found: float(found.allocators[0].peak_bytes)),
+        allocator_words,
         result="allocators",
     ),
     Metric(
@@ -967,8 +755,8 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "The median step inside the profile windows, beside that outside: what profiling costs.",
         "profiler_cost.profiled_step_ms",
-        _ms("profiler_cost", "profiled_step_ns"),
-        _profiler_words,
+        read_ms("profiler_cost", "profiled_step_ns"),
+        profiler_words,
     ),
     Metric(
         "last_loss",
@@ -979,7 +767,7 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         "Mean loss over the last tenth of the measured steps.",
         "job_steps",
-        _of("job_steps", _last("loss")),
+        read_of("job_steps", tail_mean("loss")),
         is_compared=True,
     ),
     Metric(
@@ -991,7 +779,7 @@ METRICS: tuple[Metric, ...] = (
         "higher",
         "Mean accuracy over the last tenth of the measured steps.",
         "job_steps",
-        _of("job_steps", _last("accuracy", 100.0)),
+        read_of("job_steps", tail_mean("accuracy", 100.0)),
         is_compared=True,
     ),
 )

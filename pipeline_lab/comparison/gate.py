@@ -33,11 +33,11 @@ def parse_percent(text: str) -> float:
     """Read a limit as users write it: ``5`` or ``5%``.
 
     Raises:
-        OptionsError: The text is no percentage of at least 0.
+        OptionsError: The text is not a percentage of at least 0.
     """
     match = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*%?\s*", text)
     if not match:
-        raise OptionsError(f"{text[:40]!r} is no limit; write a percentage such as 5 or 5%.")
+        raise OptionsError(f"{text[:40]!r} is not a limit; write a percentage such as 5 or 5%.")
     return float(match[1])
 
 

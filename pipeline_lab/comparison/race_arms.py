@@ -81,10 +81,10 @@ def _short(value: str | None) -> str:
 
 FloatArray = NDArray[np.float64]
 
-LAST_SHARE = 0.5
+RACE_TAIL_SHARE = 0.5
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NO_LEARNING = Unavailable("The workload computes no loss.")
-DIVERGED = Unavailable("It is no finite number at the end of the race: the training diverged.")
+DIVERGED = Unavailable("It is not finite at the end of the race: training diverged.")
 BATCH_UNKNOWN = Unavailable("The examples in a batch of your own dataset are not counted.")
 NO_IDLE_TIME = Unavailable(
     "The arm has no profile window: the race ended before it recorded them, or profiling is off; race to the end with "
@@ -189,7 +189,7 @@ def read_arm(folder: RunFolder, name: str, options: RunOptions, blocks: pa.Table
     steps = int(np.sum(blocks["steps"].to_numpy()))
     rows = read_table(folder.steps, STEPS)
     rows = rows.filter(pa.compute.invert(rows["warmup"]))
-    last = rows.slice(round((1 - LAST_SHARE) * rows.num_rows))
+    last = rows.slice(round((1 - RACE_TAIL_SHARE) * rows.num_rows))
     return ArmResult(
         name=name,
         steps=steps,

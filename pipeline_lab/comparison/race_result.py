@@ -126,7 +126,7 @@ def _worse_loss(baseline: ArmResult, candidate: ArmResult) -> str | None:
     if isinstance(baseline.loss, Unavailable):
         return None
     if not np.isfinite(candidate.losses).all():
-        return f"{candidate.name} learns worse: its loss became no finite number, {baseline.name}'s is {baseline.loss:.3g}."
+        return f"{candidate.name} learns worse: its loss became non-finite, {baseline.name}'s is {baseline.loss:.3g}."
     if isinstance(candidate.loss, Unavailable):
         return None
     if min(baseline.losses.size, candidate.losses.size) < MIN_LOSSES:
@@ -272,7 +272,7 @@ def read_race(folder: RunFolder) -> Race:
     """
     record = read_record(folder)
     if record.kind is not RunKind.RACE:
-        raise StoreError(f"Run {folder.id} is no race; `pipeline-lab race` makes one.")
+        raise StoreError(f"Run {folder.id} is not a race; `pipeline-lab race` makes one.")
     options = read_recorded_race(record.options or {})
     blocks = read_table(folder.blocks, BLOCKS)
     rounds = read_rounds(blocks, len(options.arms))

@@ -393,7 +393,7 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     Chart(
         "sampling-by-run",
         Topic.SAMPLING,
-        "For each run the samples that were more than their file's share, with what chance alone would give.",
+        "For each run the sampling skew (total variation distance) of its files, with that of an even sample of this size.",
         sampling_by_run,
     ),
     Chart("memory-by-run", Topic.MEMORY, "Peak resident memory of each run's job.", memory_by_run),

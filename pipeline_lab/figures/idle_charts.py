@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
+from pipeline_lab.analysis.activity.activity import HOST_COMPUTE
 from pipeline_lab.analysis.causes import GapCause, StepPart
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
@@ -31,7 +32,7 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     operations = {cause.label: _operations(gaps, cause) for cause in inside}
     figure.data[0].customdata = [operations[name] for name in figure.data[0].y]
     figure.data[0].hovertemplate = "%{y}: %{text} of the windows%{customdata}<extra></extra>"
-    if gaps.device == "host compute":
+    if gaps.device == HOST_COMPUTE:
         add_note(figure, "No device in the trace: host compute stands for it.")
     return figure
 

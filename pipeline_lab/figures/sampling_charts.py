@@ -210,7 +210,7 @@ def _even_range(sampling: FileSampling, starts: IntArray) -> FloatArray:
 def _note_distance(figure: go.Figure, sampling: FileSampling) -> None:
     if sampling.total_variation is None:
         return
-    sentence = f"{format_percent(100 * sampling.total_variation)} of the samples were more than their file's share"
+    sentence = f"Sampling skew (total variation distance): {format_percent(100 * sampling.total_variation)}"
     if sampling.total_variation_ideal is not None:
         sentence += f"; an even sample of this size has {format_percent(100 * sampling.total_variation_ideal)}"
     add_note(figure, sentence + ".")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipeline_lab.analysis.activity.activity import HOST_COMPUTE
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -224,7 +225,7 @@ def _add_step_marks(
 
 
 def _add_notes(figure: go.Figure, gaps: IdleGaps, rows: int, segments: list[Segments]) -> None:
-    if gaps.device == "host compute":
+    if gaps.device == HOST_COMPUTE:
         add_note(figure, "No device in the trace: host compute stands for it.")
     if rows > len(segments):
         add_note(figure, f"{len(segments)} of {rows} rows, spread over the run.")

@@ -20,7 +20,7 @@ def test_a_cause_of_idle_time_declares_all_its_parts(cause: GapCause) -> None:
     assert cause.label
     assert cause.activity
     assert (cause.sentence == "") == (cause in WORKS)
-    assert (cause.cure is None) == (cause in WORKS)
+    assert (cause.recommendation is None) == (cause in WORKS)
     assert "X" in cause.sentence.format(**FILLED) or cause in WORKS
     assert (cause.light, cause.dark) == tuple(THEMES[mode].categories[cause] for mode in ("light", "dark"))
 
@@ -44,8 +44,8 @@ def test_parts_of_a_step_are_the_fields_of_their_sum() -> None:
 @pytest.mark.parametrize("cause", InputCause)
 def test_an_input_cause_declares_all_its_parts_and_has_a_rule(cause: InputCause) -> None:
     assert cause.clause.startswith(", because ")
-    assert cause.cure.change.endswith(".")
-    assert "X" in cause.cure.why.format(stage="X") or "{" not in cause.cure.why
+    assert cause.recommendation.change.endswith(".")
+    assert "X" in cause.recommendation.why.format(stage="X") or "{" not in cause.recommendation.why
     assert [rule for named, rule in CAUSE_RULES if named is cause]
     assert f"`{cause}`" in (DOCS / "read-a-stall.md").read_text(encoding="utf-8")
 
@@ -56,5 +56,5 @@ def test_a_class_of_the_verdict_declares_all_its_parts(kind: VerdictClass) -> No
     assert kind.badge in ("blue", "green", "orange", "gray")
     assert kind.loss
     assert "X" in kind.sentence.format(**FILLED)
-    assert (kind.cure is None) == (kind is VerdictClass.UNKNOWN)
+    assert (kind.recommendation is None) == (kind is VerdictClass.UNKNOWN)
     assert f"`{kind}`" in (DOCS / "numbers.md").read_text(encoding="utf-8")

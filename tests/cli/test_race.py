@@ -79,7 +79,7 @@ def test_files_and_runs_can_race(lab: Lab, tmp_path: Path) -> None:
         (["baseline"], "at least two option sets"),
         (["baseline", "optimized"], "Did you mean optimised?"),
         (["baseline", "optimised", "--pairs", "2"], "pairs"),
-        (["baseline", "optimised", "--fail-if-slower", "much"], "is no limit"),
+        (["baseline", "optimised", "--fail-if-slower", "much"], "is not a limit"),
     ],
 )
 def test_wrong_usage_is_one_sentence(lab: Lab, arguments: list[str], sentence: str) -> None:

@@ -17,7 +17,7 @@ def test_limits_are_read_as_users_write_them(text: str, percent: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "five", "-5", "5 %%", "1e9", "nan"])
 def test_what_is_no_limit_is_one_sentence(text: str) -> None:
-    with pytest.raises(OptionsError, match="is no limit; write a percentage"):
+    with pytest.raises(OptionsError, match="is not a limit; write a percentage"):
         parse_percent(text)
 
 

@@ -212,7 +212,7 @@ def test_json_holds_no_infinity(tmp_path: Path, rounds: int) -> None:
 
 
 def test_a_plain_run_is_no_race(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is no race"):
+    with pytest.raises(StoreError, match="is not a race"):
         read_race(make_run(RunStore(tmp_path)))
 
 

@@ -1,4 +1,4 @@
-"""The step alone and the pipeline alone, beside the step as it ran: how much there is to gain."""
+"""The compute-only step and the input-only time per batch, beside the end-to-end step: how much there is to gain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,12 +37,12 @@ class Calibration:
     """What the worker timed before the steps.
 
     Attributes:
-        device_only_ns: G, the compute-only step; no more than a step took in training once its batch was there.
-        pipeline_only_ns: D, one batch from the pipeline alone; None if it could not be timed.
-        step_ns: P, the median step as it ran, unprofiled.
+        device_only_ns: The compute-only step; no more than a step took in training once its batch was there.
+        pipeline_only_ns: The input-only time per batch; None if it could not be timed.
+        step_ns: The end-to-end step: the median step with input, unprofiled.
         device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
             not noted.
-        page_cache: ``cold`` if D was timed on files read from the disk, ``warm`` if as the page cache held them; None where
+        page_cache: ``cold`` if the input-only time was taken on files read from disk, ``warm`` if from the page cache; None where
             that is not known.
     """
 
@@ -55,7 +55,7 @@ class Calibration:
 
     @property
     def utilisation_percent(self) -> float:
-        """G / P: how much of the step the device would need if its input were free."""
+        """Compute-only over end-to-end step: how much of the step the device would need if its input were free."""
         return min(100.0, 100.0 * self.device_only_ns / self.step_ns)
 
 

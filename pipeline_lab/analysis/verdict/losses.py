@@ -6,7 +6,7 @@ highly input-bound).
 
 from dataclasses import dataclass, replace
 
-from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.causes import Busy, VerdictClass
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
@@ -46,13 +46,13 @@ class Losses:
     Attributes:
         by_class: Each loss under the class that it would give the run.
         step_ns: Mean training step; a loss of n percent is that share of it.
-        device_name: What works: ``the device`` or ``the training computation`` (host compute).
+        worker: What is busy in the rest of it.
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
     """
 
     by_class: dict[VerdictClass, float]
     step_ns: float
-    device_name: str
+    worker: Busy
     pace: Pace | None = None
 
     @property
@@ -69,7 +69,7 @@ def measure_losses(results: Results) -> Losses | None:
         waiting = 100.0 * job.wait_total_ns / job.total_ns
         by_class = {VerdictClass.INPUT_BOUND: waiting}
         hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
-        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, "the training step")
+        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, Busy.UNTRACED)
     has_device = breakdown.device_compute_ns > 0
     parts = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
@@ -85,8 +85,8 @@ def measure_losses(results: Results) -> Losses | None:
     stretched = max(0.0, launching - _alone_percent(results))
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
-    name = "the device" if has_device else "the training computation"
-    losses = Losses(by_class, float(steps.training_step_ns.mean()), name)
+    worker = Busy.DEVICE if has_device else Busy.HOST_COMPUTE
+    losses = Losses(by_class, float(steps.training_step_ns.mean()), worker)
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses

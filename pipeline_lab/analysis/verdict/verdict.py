@@ -71,7 +71,7 @@ class Suggestion:
         gain = self.predicted_gain_percent
         if isinstance(gain, Unavailable) or gain < LEAST_GAIN_PERCENT:
             return ""
-        at_most = "" if self.options is not None else "up to "  # what a perfect cure would bring
+        at_most = "" if self.options is not None else "up to "  # the most a perfect fix could save
         return f"predicted: step {at_most}{format_percent(gain)} shorter"
 
     def to_json(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Verdict:
         confidence: Lowered for few steps, damaged traces, missing device planes.
         suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
         stage, cause: Filled for input-bound runs where the stages are known.
-        lost_percent: Share of the step that the class stands for, what a perfect cure would gain; None where nothing is lost.
+        lost_percent: Share of the step that the class stands for, the most a perfect fix could save; None where nothing is lost.
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
             nobody knows, or input does not hold the job back.
     """

@@ -5,7 +5,7 @@ The rules look at measured times only, never at options or preset names.
 
 import numpy as np
 
-from pipeline_lab.analysis.causes import GapCause, InputCause, VerdictClass
+from pipeline_lab.analysis.causes import PACE_SENTENCE, GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -32,11 +32,11 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
     template, why = kind.sentence, ""
     if kind is VerdictClass.INPUT_BOUND:
         clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
-        template, why = template if losses.pace is None else _PACE, clause.format(stage=stage)
+        template, why = template if losses.pace is None else PACE_SENTENCE, clause.format(stage=stage)
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
     return template.format(
-        device=losses.device_name,
+        device=losses.worker,
         lost=format_duration(lost),
         step=format_duration(losses.step_ns),
         share=format_percent(losses.by_class.get(kind, losses.device_percent)),
@@ -44,11 +44,6 @@ def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, los
         pipeline="" if losses.pace is None else format_duration(losses.pace.pipeline_ns),
         alone="" if losses.pace is None else format_duration(losses.pace.step_ns),
     )
-
-
-_BUSY = {"the device": "device busy"}
-_PACE = "The job is limited by input throughput: the pipeline alone takes {pipeline} per batch, the compute-only step {alone}{why}."
-"""Where the pipeline sets the job's pace, though most of what it takes does not show as waiting."""
 
 
 def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
@@ -130,9 +125,7 @@ def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tup
         found.append(Evidence("exposed stall", f"{format_percent(stalls.exposed_percent)} of the steps"))
     if kind in losses.by_class and kind is not VerdictClass.INPUT_BOUND:
         found.append(Evidence(kind.loss, f"{format_percent(losses.by_class[kind])} of the steps"))
-    found.append(
-        Evidence(_BUSY.get(losses.device_name, "compute busy"), f"{format_percent(losses.device_percent)} of the steps")
-    )
+    found.append(Evidence(losses.worker.evidence, f"{format_percent(losses.device_percent)} of the steps"))
     job = results.job_steps
     if not isinstance(job, Unavailable) and job.total_ns:
         waiting = format_percent(100.0 * job.wait_total_ns / job.total_ns)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.causes import GapCause, VerdictClass
+from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
@@ -283,7 +283,7 @@ def test_a_narrow_margin_lowers_the_confidence():
 
 def test_a_wait_worth_acting_on_is_not_hidden_by_larger_losses_that_are_not():
     shares = {VerdictClass.INPUT_BOUND: 18.0, VerdictClass.DISPATCH_BOUND: 19.0, VerdictClass.IDLE_OTHER: 19.0}
-    assert classify(Losses(shares, 1e6, "the device")) is VerdictClass.INPUT_BOUND
+    assert classify(Losses(shares, 1e6, Busy.DEVICE)) is VerdictClass.INPUT_BOUND
 
 
 def test_several_steps_per_execution_are_judged_by_the_training_step():
