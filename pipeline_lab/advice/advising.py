@@ -35,8 +35,8 @@ def find_recommendations(
         stage: The blamed stage's iterator, if known.
         lost_percent: Share of the step that the class stands for; the most a perfect fix could save.
         calibration: Step and pipeline alone, if they were timed.
-        overlap_percent: Share of the step that working ahead would save at best; None where a stage does so already, or
-            nobody knows.
+        overlap_percent: Share of the step that prefetching could save at most; None if a stage prefetches already, or
+            it is not known.
     """
     if kind is VerdictClass.INPUT_BOUND:
         return _for_input(cause, stage, calibration, overlap_percent)
@@ -75,7 +75,7 @@ def _overlap(percent: float) -> Suggestion:
 
 
 def _gain_to(calibration: Calibration | Unavailable) -> float | Unavailable:
-    """Return the most that input can gain: down to the step on a held batch."""
+    """Return the most that input can gain: down to the compute-only step."""
     return NO_GAIN if isinstance(calibration, Unavailable) else _gain(100.0 - calibration.utilisation_percent)
 
 
@@ -99,7 +99,7 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
-    """Return the model's suggestions; in words where it has none, or where input is not what holds the job back."""
+    """Return the model's suggestions; in words where it has none, or where input is not the bottleneck."""
     verdict, found = diagnosis.verdict, _by_model(diagnosis)
     if found and verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION):
         return found

@@ -29,7 +29,7 @@ FITS_SHARE = 0.8
 
 
 def cache(case: Case) -> Iterator[Proposal]:
-    """Keep the elements behind the last stage that does the same every epoch."""
+    """Cache the elements after the last stage that does the same every epoch."""
     stages = case.options.pipeline.stages
     if full_cache(case.options) is not None:
         return
@@ -97,7 +97,7 @@ CACHE_RULES: tuple[Rule, ...] = (cache, smaller_shuffle_elements)
 
 
 def _cached(options: RunOptions, kept: Sequence[Stage], where: str) -> RunOptions | None:
-    """Return options with a cache behind the reader and the kept functions; None where that means another data set."""
+    """Return options with a cache after the reader and the kept functions; None if that would change the data set."""
     if any(stage.is_part for stage in options.pipeline.stages):
         return None
     return with_cache(options, [stage.stage for stage in kept], where)
@@ -143,7 +143,7 @@ def _wide_pool(options: RunOptions, index: int) -> RunOptions | None:
 
 
 def _cache_early(options: RunOptions, index: int) -> RunOptions | None:
-    """Put a cache behind the functions that do the same every epoch, before whatever shuffles or repeats."""
+    """Put a cache after the functions that do the same every epoch, before anything that shuffles or repeats."""
     stage = options.pipeline.stages[index]
     where = getattr(stage, "where", None)
     if where is None:  # a snapshot or a saved data set, which do not move alike

@@ -22,7 +22,7 @@ ELSEWHERE = (
     "Workers of tf.data service did the work, and their time was not measured; record a run without the service stage."
 )
 OWN_PIPELINE = (
-    "The pipeline is made by your own module, and what a change of its code would bring cannot be told from options; race "
+    "The pipeline is made by your own module, and what a change of its code would bring cannot be predicted from options; race "
     "the module's arguments against each other."
 )
 FILLING = (
@@ -64,9 +64,9 @@ class Measured:
     """One run, ready to be asked what other options would bring; times in ms for one step or one batch.
 
     Attributes:
-        options: What the run was told.
-        step_ms: P, the step as it ran.
-        device_only_ms: G, the step on a held batch.
+        options: The run's options.
+        step_ms: End-to-end step time.
+        device_only_ms: Compute-only step time.
         stages: Work of each stage of the options, in their order.
         cores: N, cores that the job may use.
         pool_threads: Q, threads that run functions where the options do not set them.
@@ -118,7 +118,7 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
 
     Args:
         diagnosis: Of the run.
-        options: What it was told.
+        options: Of the run.
     """
     if not options.is_assembled:
         return Unavailable(OWN_PIPELINE)
@@ -159,7 +159,7 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
 
 
 def _cpu_ms(calibration: Calibration) -> float | None:
-    """Return the processor time of step and pipeline alone, where nobody sampled that of the job."""
+    """Return the processor time of step and pipeline alone, if that of the job was not sampled."""
     step_ns, pipeline_ns = calibration.device_only_cpu_ns, calibration.pipeline_only_cpu_ns
     return None if step_ns is None or pipeline_ns is None else (step_ns + pipeline_ns) / NS_PER_MS
 
@@ -209,7 +209,7 @@ def _busy_share(
 
     Args:
         ran: The stages that ran, each with the examples that it handed on for one batch.
-        options: What the run was told.
+        options: The run's options.
         cpu_ms: Processor time of the job for one step.
         calibration: For the pipeline alone.
     """

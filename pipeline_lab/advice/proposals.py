@@ -48,7 +48,7 @@ def with_cache(options: RunOptions, functions: Sequence[str], where: str | None)
 
 
 def with_whole_batches(options: RunOptions, functions: Sequence[str]) -> RunOptions | None:
-    """Return options in which these functions stand behind ``batch``, so that each call sees a whole batch.
+    """Return options in which these functions come after ``batch``, so that each call sees a whole batch.
 
     None where there is no ``batch``, or where views are made, which are examples of their own from then on.
     """
@@ -124,7 +124,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Case:
-    """A run that somebody wants to be faster.
+    """A run that is to become faster.
 
     Attributes:
         measured: What it measured.

@@ -1,4 +1,4 @@
-"""What a run was told, where it was told anything."""
+"""The options that a run recorded, if any."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ OF_SEVERAL = {
 
 
 def options_of(folder: RunFolder) -> "RunOptions | Unavailable":
-    """Return what a run was told; why not, where it is a log, a race or a search, or somebody else's job."""
+    """Return the options of a run, or why there are none: it is a log, a race, a search or another program's job."""
     if not folder.record.is_file():
         return Unavailable(NO_OPTIONS)
     try:

@@ -16,7 +16,7 @@ class Machine:
 
     Attributes:
         cores: N, cores that the job may use.
-        pool_threads: Q, threads of the pool as far as nobody sets them.
+        pool_threads: Threads of the pool unless the options set them.
     """
 
     cores: float
@@ -30,7 +30,7 @@ class RunningStage(Running):
     Attributes:
         index: Place among the stages of the options.
         stage: What was chosen.
-        is_skipped: It stands before a full cache: after the first epoch nobody asks it.
+        is_skipped: It comes before a full cache: after the first epoch it is not called.
     """
 
     index: int
@@ -85,14 +85,14 @@ def full_cache(options: RunOptions) -> int | None:
     found = None
     for index, stage in enumerate(options.pipeline.stages):
         if stage.is_endless:
-            break  # a cache behind an endless repeat is never full
+            break  # a cache after an endless repeat is never full
         if stage.keeps is not None:
             found = index
     return found
 
 
 def is_prefetch_added(options: RunOptions, last: RunningStage) -> bool:
-    """Say whether TensorFlow adds a prefetch at the end: its rewrites are on and the last stage does not work ahead."""
+    """Say whether TensorFlow adds a prefetch at the end: its rewrites are on and the last stage does not prefetch."""
     return options.pipeline.tensorflow_rewrites and not last.works_ahead
 
 
@@ -113,7 +113,7 @@ class StageCost:
         cpu_ms_per_example: Of it, processor time, ms.
         bytes_per_example: Mean size of what it handed on; None if it made nothing while the run was looked at.
         parallelism: Calls that were allowed at once, on average; None where it ran serially.
-        examples_per_call: Examples that it saw at once: 1, or the batch size behind ``batch``.
+        examples_per_call: Examples that it saw at once: 1, or the batch size after ``batch``.
     """
 
     stage: str
@@ -129,7 +129,7 @@ def attribute(works: Sequence[StageWork], options: RunOptions) -> tuple[StageCos
 
     Args:
         works: Of the live model, the outermost first.
-        options: What the run was told.
+        options: The run's options.
     """
     own = _assign(works, options)
     costs = []
@@ -198,4 +198,4 @@ def _share(work: StageWork, top: StageWork) -> float:
         return 1.0
     if top.visits_per_batch > 0:
         return work.visits_per_batch / top.visits_per_batch
-    return float(work.name not in ARGUMENTS)  # behind a full cache nobody was asked any more
+    return float(work.name not in ARGUMENTS)  # before a full cache nothing is called any more

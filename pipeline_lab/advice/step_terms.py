@@ -110,7 +110,7 @@ def memory_bytes(options: RunOptions, measured: Measured) -> int | Unavailable:
 
 
 def example_bytes(options: RunOptions, measured: Measured) -> tuple[float | None, ...]:
-    """Return the size of one example behind each stage, as it was measured where the run had that stage."""
+    """Return the size of one example after each stage, as measured if the run had that stage."""
     seen = {cost.stage: cost.bytes_per_example for cost in measured.stages}
     sizes: list[float | None] = []
     for index, (stage, element) in enumerate(zip(options.pipeline.stages, options.elements, strict=True)):
@@ -123,7 +123,7 @@ def example_bytes(options: RunOptions, measured: Measured) -> tuple[float | None
 
 
 def amount_behind(options: RunOptions, measured: Measured, index: int) -> Amount | None:
-    """Return what comes out of a stage in one pass over the data, None if nobody counted the records."""
+    """Return what comes out of a stage in one pass over the data, None if the records were not counted."""
     amounts = options.amounts
     if amounts is None and measured.records is not None:
         amounts = options.pipeline.amounts([measured.records])
@@ -157,8 +157,8 @@ class Term:
 def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: float, threads: int) -> list[Term]:
     """Lay a pipeline out on its threads.
 
-    A stage with threads of its own works while the one behind it does something else; the serial stages below it, down to
-    the next such stage, take turns on one thread. What stands behind the last of them runs on the thread that trains.
+    A stage with threads of its own works while the next one does something else; the serial stages before it, down to
+    the next such stage, share one thread. Stages after the last of them run on the training thread.
 
     Args:
         times: Each stage, the reader first.
@@ -184,7 +184,7 @@ def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: f
 
 
 def _side_by_side(times: Sequence[StageTime], options: RunOptions) -> tuple[list[Term], list[StageTime]]:
-    """Return a term for each thread and each parallel stage, and the serial stages that are left behind them."""
+    """Return a term for each thread and each parallel stage, and the remaining serial stages after them."""
     terms: list[Term] = []
     serial: list[StageTime] = []
     for time in times:
@@ -237,8 +237,8 @@ def refill_terms(
 
     A run that refills one itself has it in its step already, and in the waits that were put on its pipeline.
 
-    While a buffer fills, what stands behind it has nothing to do but what it holds ready; while it empties at the end of
-    the epoch, what stands before it has nothing to do. For that share of the epoch the two take turns.
+    While a buffer fills, stages after it have only what it holds ready; while it empties at the end of
+    the epoch, stages before it are idle. For that share of the epoch the two do not overlap.
 
     Args:
         times: Each stage, the reader first.

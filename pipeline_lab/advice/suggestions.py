@@ -119,7 +119,7 @@ SAMPLING_RULES: tuple[Rule, ...] = (sample_by_size, larger_shuffle, smaller_shuf
 
 
 def _new_shuffle(case: Case, found: Finding, records: int) -> Iterator[Proposal]:
-    """Propose a shuffle stage behind the reader, where all records fit into its buffer."""
+    """Propose a shuffle stage after the reader, if all records fit into its buffer."""
     size = example_bytes(case.options, case.measured)[0]
     if size is None or case.ram_bytes is None or records * size > case.ram_bytes:
         return

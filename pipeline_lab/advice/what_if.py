@@ -54,8 +54,8 @@ def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
 def _epochs(measured: Measured) -> Iterator[str]:
     if measured.from_step is not None:
         yield (
-            f"The run is taken from step {measured.from_step} on, behind its first epoch, in which a step takes another "
-            "time; the prediction is for such later epochs."
+            f"The run is used from step {measured.from_step} on, after its first epoch, in which steps take a different "
+            "time; the prediction is for later epochs."
         )
 
 
@@ -121,13 +121,13 @@ class Prediction:
     """What a run with other options would be like after its first epoch.
 
     Attributes:
-        step_ms: T, time of one step.
-        terms: What the step was the longest of, the longest first: the one that binds, then the next behind it.
+        step_ms: Time of one step.
+        terms: What runs side by side in a step, the longest first: it bounds the step, the next one comes after it.
         ceiling_ms: The step if its input were free.
         batch_size: Examples in a step.
         memory_bytes: What the pipeline's buffers and caches hold; unavailable where the size of an element or an epoch
             is not known.
-        threads: Of the pipeline: the pool's, and one for each stage that works ahead.
+        threads: Of the pipeline: the pool's, and one for each stage that prefetches.
         notes: What the prediction takes for granted, a sentence each.
     """
 
@@ -146,7 +146,7 @@ class Prediction:
 
     @property
     def ceiling_gain(self) -> float:
-        """T / G: how much faster the step could become by its input alone."""
+        """End-to-end over compute-only step time: how much faster the step could become through its input alone."""
         return self.step_ms / self.ceiling_ms
 
     def gain_percent(self, measured: Measured) -> float:
@@ -159,7 +159,7 @@ def measure(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable
 
     Args:
         diagnosis: Of the run.
-        options: What the run was told.
+        options: The run's options.
 
     Returns:
         Why not, where the run did not measure enough, or measured something that the model cannot explain.
@@ -207,7 +207,7 @@ def explain(measured: Measured) -> Measured | Unavailable:
 
 
 def _explain_turns(measured: Measured, found: Prediction) -> Measured | Unavailable:
-    """Divide step and input in turns: the wait is the pipeline's, as far as the step leaves room; the rest is the step's."""
+    """Divide a step whose input and compute do not overlap: the wait is the pipeline's, as far as the step leaves room; the rest is the step's."""
     serial_ms, left_ms = found.step_ms - found.ceiling_ms, measured.step_ms - found.ceiling_ms
     factor = min(measured.waited_ms, left_ms) / serial_ms
     factor = min(MOST_UNEXPLAINED, max(1.0 / MOST_UNEXPLAINED, factor))
@@ -223,14 +223,14 @@ def _not_understood(ran_ms: float, said_ms: float) -> Unavailable:
 
 
 def _add_to_step(measured: Measured, ms: float) -> Measured:
-    """Let the step without its input take so much longer, or shorter where the step on a held batch met a slower machine."""
+    """Lengthen the compute-only step, or shorten it where it was measured on a slower machine."""
     between_ms = measured.between_ms + ms
     device_ms = measured.device_only_ms + min(0.0, between_ms)
     return replace(measured, between_ms=max(0.0, between_ms), device_only_ms=max(LEAST_MS, device_ms))
 
 
 def _order_stall(measured: Measured) -> OrderStall | None:
-    """Find a parallel stage that keeps its order, on a machine that nobody else used: what is left to explain a stall."""
+    """Find a parallel stage that keeps its order, on an otherwise idle machine: the remaining explanation of a stall."""
     if measured.other_cores > BUSY_SHARE * measured.cores:
         return None
     running = running_stages(measured.options, measured.machine)

@@ -1,4 +1,4 @@
-"""What a change of the workload's own numbers does to the work of stages and step, and which changes nobody can tell."""
+"""What a change of the workload's numbers does to the work of stages and step, and which changes cannot be predicted."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Change:
     """What becomes of the parts that are no stage: additions in ms for one step.
 
     Attributes:
-        device_ms: To the step on a held batch.
+        device_ms: To the compute-only step.
         between_ms: To the time between two steps.
         cpu_ms: To the processor time of both.
     """
@@ -33,7 +33,7 @@ class Change:
 
 
 def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
-    """Return why the step time of changed options cannot be told from a run, as a sentence; None if it can."""
+    """Return why the step time of changed options cannot be predicted from a run, as a sentence; None if it can."""
     old, new = before.workload, after.workload
     if old.kind != new.kind:
         return f"The run trained on the {old.kind} workload; record one with {new.kind} to predict for it."
@@ -55,7 +55,7 @@ def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float,
 
     Args:
         before, after: The options that were measured, and those to predict for.
-        device_only_ms: G, the step on a held batch.
+        device_only_ms: Compute-only step time.
         cpu_ms: Processor time of what is not the pipeline.
     """
     old, new = before.workload, after.workload

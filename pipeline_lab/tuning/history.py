@@ -23,7 +23,7 @@ class Profiled:
         configuration: Its name.
         run: The run; empty if it could not be measured.
         step_ms: Time of its step; None where the model has no answer.
-        ceiling: How many times faster it could become by its input alone (T / G).
+        ceiling: How many times faster it could become through its input alone (end-to-end over compute-only step time).
         binds: What limits its step time.
         sentence: In words.
     """

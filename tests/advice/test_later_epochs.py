@@ -53,7 +53,7 @@ def test_a_prediction_is_made_from_the_epochs_that_were_judged(folder: RunFolder
     twice = predict(run, options(mapped(2)))
     assert isinstance(twice, Prediction)
     assert twice.step_ms == pytest.approx(BATCH * MAP_MS / 2)  # not held up by a reader of 20 ms a batch
-    assert twice.notes[0].startswith("The run is taken from step 30 on, behind its first epoch")
+    assert twice.notes[0].startswith("The run is used from step 30 on, after its first epoch")
 
 
 def test_the_whole_job_would_have_told_of_its_reader(folder: RunFolder):

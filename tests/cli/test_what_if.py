@@ -41,10 +41,10 @@ def test_json_is_one_object(lab: Lab) -> None:
 def test_a_prediction_says_over_which_epochs_it_speaks(lab: Lab) -> None:
     folder = make_measured_run(lab.store, cold_steps=30)
     asked = ("what-if", folder.id, "--store", lab.store.root)
-    assert "! The run is taken from step 30 on, behind its first epoch" in " ".join(call(*asked).stdout.split())
+    assert "! The run is used from step 30 on, after its first epoch" in " ".join(call(*asked).stdout.split())
     document = json.loads(call(*asked, "--json").stdout)
     assert (document["measured"]["from_step"], document["measured"]["step_ms"]) == (30, 20.0)
-    assert "behind its first epoch" in document["prediction"]["notes"][0]
+    assert "after its first epoch" in document["prediction"]["notes"][0]
 
 
 def test_what_cannot_be_predicted_says_why(lab: Lab) -> None:

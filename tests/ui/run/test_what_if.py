@@ -84,7 +84,7 @@ def test_where_the_first_epoch_was_another_matter_predictions_say_that_they_are_
 ):
     monkeypatch.setattr(analyses, "wait_for", lambda folder, **_: advise(diagnose_saved(folder.path)))
     run = make_measured_run(run_store, cold_steps=30)
-    assert "The run is taken from step 30 on, behind its first epoch" in written(
+    assert "The run is used from step 30 on, after its first epoch" in written(
         open_page("run", run=run.id, section="What if")
     )
     app = open_page("new_run", **{"from": f"run:{run.id}"})
