@@ -448,7 +448,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     *(
         Metric(
-            f"idle_{cause.value}read_ms",
+            f"idle_{cause.value}_ms",
             f"Idle per step: {cause.label}",
             Unit.MS,
             Topic.GAPS,

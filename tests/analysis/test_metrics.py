@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.metrics import (
     HEADLINE,
     METRICS,
     Metric,
     Topic,
     Unit,
+    find_metric,
     headline,
     number_rows,
     topic_rows,
@@ -128,3 +130,8 @@ def metrics_table() -> str:
     ]
     heading = "| number | unit | better | over | what it is | in the document |"
     return "\n".join(["", heading, "|---|---|---|---|---|---|", *rows, "", ""])
+
+
+def test_every_cause_of_idle_time_inside_the_windows_is_compared() -> None:
+    inside = [cause for cause in GapCause if cause is not GapCause.CAPTURE_GAP]
+    assert all(find_metric(f"idle_{cause.value}_ms").is_compared for cause in inside)
