@@ -216,6 +216,7 @@ def test_a_run_says_its_verdict_before_its_numbers_and_charts(open_page, run_sto
     assert app.header[0].value.startswith("The device waits for input 60 % of the time")
     labels = [metric.label for metric in app.metric]
     assert labels[labels.index("Median step") + 1] == "Input wait"
+    assert app.metric[labels.index("Throughput")].value.count("/s") == 1
     assert len(app.get("plotly_chart")) == 3
     assert "predicted: step up to 30 % shorter" in texts(app)
 

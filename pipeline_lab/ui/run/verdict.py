@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pipeline_lab.analysis.metrics import Unit, headline
+from pipeline_lab.analysis.metrics import headline
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
@@ -74,7 +74,7 @@ def show_metrics(diagnosis: Diagnosis) -> None:
                 st.metric(metric.title, "–", border=True, help=prose(f"Not measured: {text.reason}"), height="stretch")
             else:
                 help_ = f"{metric.explanation} Over {metric.over}."
-                st.metric(metric.title, _rate(text, metric.unit), border=True, help=prose(help_), height="stretch")
+                st.metric(metric.title, text, border=True, help=prose(help_), height="stretch")
     if over := basis(diagnosis):
         st.caption(f"What each is measured over. {escape(over)}.")
 
@@ -93,10 +93,6 @@ def _list(labels: list[str]) -> str:
     """Write labels as the beginning of a sentence."""
     first, *others = [label.lower() for label in labels]
     return " and ".join([", ".join([first, *others[:-1]]), *others[-1:]]).capitalize()
-
-
-def _rate(text: str, unit: Unit) -> str:
-    return f"{text}/s" if unit is Unit.PER_SECOND else text
 
 
 def _suggestion(suggestion: Suggestion) -> str:
