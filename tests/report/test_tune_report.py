@@ -55,7 +55,7 @@ def test_a_choice_of_the_model_that_was_not_raced_is_called_so(tmp_path: Path) -
     found = read_tuning(make_search(RunStore(tmp_path), RunState.CANCELLED, stops_after=1))
     content = TuneReport(found).content()
     assert content.answer.label == "model's choice, not raced"
-    assert "is only the model's choice: it was not raced" in content.answer.sentences[0]
+    assert "is only the model's choice: it did not race" in content.answer.sentences[0]
     (choice,) = (section for section in content.sections if section.title == "The model's choice")
     assert getattr(choice.blocks[0], "text", "") == found.race_command
     drawn = search_places(found)
