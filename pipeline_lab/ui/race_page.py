@@ -58,7 +58,7 @@ def read_race(store: RunStore, arms: Sequence[str], settings: Document) -> RaceO
 def show_page() -> None:
     st.title("Which pipeline is faster?", anchor=False)
     st.caption(
-        "Pipelines take turns in one process, in random order, until one is known to be faster or the budget is used up."
+        "Pipelines run in alternating blocks in one process, until one is known to be faster or the budget is used up."
     )
     store = cache.store()
     arms = show_arms(store)

@@ -78,7 +78,7 @@ def test_times_have_units(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "m", "soon", "5d"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(OptionsError, match="is not a time; use 90s, 15m or 2h"):
+    with pytest.raises(OptionsError, match="is not a duration; use 90s, 15m or 2h"):
         parse_time_s(text)
 
 

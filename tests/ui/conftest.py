@@ -24,7 +24,7 @@ def run_store(tmp_path, monkeypatch) -> RunStore:
     monkeypatch.setattr(runtime, "start_detached", lambda *_: None)
     monkeypatch.setattr(launcher, "hand_over", lambda _: False)
     monkeypatch.setattr(server, "ensure_spare", lambda _: None)
-    monkeypatch.setattr(analyses, "follow", lambda _: None)
+    monkeypatch.setattr(analyses, "start_live_analysis", lambda _: None)
     return RunStore(tmp_path / "profiles")
 
 

@@ -27,7 +27,7 @@ def analyze(
     html: HtmlOption = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Number of processes that read traces.", min=1, show_default="1"),
+        typer.Option(help="Number of traces to read in parallel, one process each.", min=1, show_default="1"),
     ] = None,
     ray: Annotated[
         str | None,

@@ -163,7 +163,7 @@ def parse_time_s(text: str) -> float:
     try:
         return float(number) * _SECONDS[unit]
     except (ValueError, KeyError):
-        raise OptionsError(f"{text!r} is not a time; use 90s, 15m or 2h.") from None
+        raise OptionsError(f"{text!r} is not a duration; use 90s, 15m or 2h.") from None
 
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}

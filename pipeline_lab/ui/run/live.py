@@ -34,7 +34,7 @@ from pipeline_lab.runs.run_events import (
     read_events,
 )
 from pipeline_lab.runs.store import RunFolder, read_record
-from pipeline_lab.ui.run import verdict
+from pipeline_lab.ui.run import verdict_view
 from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY
 from pipeline_lab.ui.shared import analyses, cache, state
@@ -45,9 +45,9 @@ from pipeline_lab.units import NS_PER_S, format_count, format_duration
 
 POLL_S = 1.0
 REDRAW_S = 3.0
-SO_FAR = ("device-timeline", "idle-by-cause")
-"""Charts of the windows of a job that is still going on."""
 """Charts refresh less often than progress, because their steps are read and summarized each time."""
+SO_FAR = ("device-timeline", "idle-by-cause")
+"""Charts of the windows of a job in progress."""
 _CALM = "<style>[data-testid='stStatusWidget'] { visibility: hidden }</style>"
 """A page that polls its run every second would make Streamlit's status icon blink."""
 
@@ -78,13 +78,13 @@ def show_live(folder: RunFolder, shown: RunState) -> None:
         folder: The run.
         shown: The state that the rest of the page shows; the page reruns when it changes.
     """
-    follow(folder, shown)
+    show_progress(folder, shown)
     _show_charts_so_far(folder)
     timeline.show_so_far(folder)
 
 
 @st.fragment(run_every=POLL_S)
-def follow(folder: RunFolder, shown: RunState) -> None:
+def show_progress(folder: RunFolder, shown: RunState) -> None:
     """Show progress and a way to stop the run; rerun the page when its state is no longer ``shown``."""
     st.html(_CALM)
     record = read_record(folder)
@@ -92,10 +92,10 @@ def follow(folder: RunFolder, shown: RunState) -> None:
         server.renew_spare()
     if record.status.state is not shown:
         st.rerun()
-    _show_progress(folder, record, summarise(read_events(folder.events)))
+    _write_progress(folder, record, summarise(read_events(folder.events)))
 
 
-def _show_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> None:
+def _write_progress(folder: RunFolder, record: RunRecord, progress: Progress) -> None:
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     left.progress(progress.fraction or 0.0, text=escape(_sentence(folder, record, progress)))
     if folder.cancel_flag.exists():
@@ -131,13 +131,13 @@ def _show_charts_so_far(folder: RunFolder) -> None:
         _show_steps(job)
     if job is None and not folder.windows():
         return
-    analyses.follow(folder)
+    analyses.start_live_analysis(folder)
     diagnosis = analyses.saved(folder)
     if diagnosis is None:
         return
     if job is None:  # the windows are all there is
-        verdict.show_verdict(diagnosis.verdict)
-        verdict.show_metrics(diagnosis)
+        verdict_view.show_verdict(diagnosis.verdict)
+        verdict_view.show_metrics(diagnosis)
     _show_gaps(diagnosis)
 
 

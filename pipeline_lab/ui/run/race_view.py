@@ -21,7 +21,7 @@ from pipeline_lab.ui.shared.text import escape
 def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Show a race in whatever state it is."""
     if record.status.state.is_live:
-        live.follow(folder, record.status.state)
+        live.show_progress(folder, record.status.state)
         _show_standing(folder, read_recorded_race(record.options or {}))
         return
     live.show_ending(record, folder)

@@ -9,7 +9,7 @@ from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.store import RunFolder, RunStore
-from pipeline_lab.ui.run import details, header, live, race_view, sections, tune_view, verdict, what_if
+from pipeline_lab.ui.run import details, header, live, race_view, sections, tune_view, verdict_view, what_if_tab
 from pipeline_lab.ui.shared import analyses, cache, focus, reports, run_actions
 from pipeline_lab.ui.timeline import component as timeline
 from pipeline_lab.ui.timeline import jump
@@ -26,12 +26,12 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     if diagnosis is None:
         details.show(record, folder)
         return
-    verdict.show_verdict(diagnosis.verdict, changes_in=what_if.TITLE)
-    verdict.show_findings(diagnosis)
-    verdict.show_metrics(diagnosis)
+    verdict_view.show_verdict(diagnosis.verdict, changes_in=what_if_tab.TITLE)
+    verdict_view.show_findings(diagnosis)
+    verdict_view.show_metrics(diagnosis)
     bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}
     bodies[jump.TITLE] = partial(timeline.show, folder)
-    bodies[what_if.TITLE] = partial(what_if.show, store, folder, diagnosis)
+    bodies[what_if_tab.TITLE] = partial(what_if_tab.show, store, folder, diagnosis)
     bodies["XProf"] = partial(details.show_beside_xprof, folder)
     bodies["Options and source"] = partial(details.show, record, folder)
     _show_tabs(bodies)

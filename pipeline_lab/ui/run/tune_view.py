@@ -22,7 +22,7 @@ from pipeline_lab.units import NS_PER_S, format_duration
 def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     """Show a search in whatever state it is."""
     if record.status.state.is_live:
-        live.follow(folder, record.status.state)
+        live.show_progress(folder, record.status.state)
         _show_so_far(folder)
         return
     live.show_ending(record, folder)

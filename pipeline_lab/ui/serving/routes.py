@@ -17,7 +17,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.ui.serving import uploads
 from pipeline_lab.ui.shared import reports
-from pipeline_lab.ui.timeline import routes as timeline
+from pipeline_lab.ui.timeline import timeline_routes as timeline
 from pipeline_lab.version import __version__
 
 PREFIX = "/api/lab"

@@ -99,7 +99,7 @@ def saved(folder: RunFolder) -> Diagnosis | None:
     return _place(folder).load_latest()
 
 
-def follow(folder: RunFolder) -> None:
+def start_live_analysis(folder: RunFolder) -> None:
     """Analyze the windows of a run in progress as they arrive."""
     _attempts.start(folder, "--follow")
 

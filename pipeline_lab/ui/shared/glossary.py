@@ -28,7 +28,7 @@ _WORDS = {
     "Verdict": "One sentence about the job's bottleneck, with its class, stage and cause.",
     "Confidence": "How sure the verdict is: lower for few steps, damaged traces, busy machines and ambiguous numbers.",
     "Arm, block, round": "In a race each pipeline is an arm. It runs in blocks of a few steps; one block of every arm is a round.",
-    "Race": "Pipelines take turns in one process, in random order, until the difference is known. Machine noise affects all "
+    "Race": "Pipelines run in alternating blocks in one process, in random order, until the difference is known. Machine noise affects all "
     "of them alike; separately recorded runs also differ by that noise.",
     "Interval": "The 95 % confidence interval of the true ratio (or another level that you chose), valid whenever the race stops.",
     "Undecided": "The race found no clear difference. It reports how large a difference it would have detected.",

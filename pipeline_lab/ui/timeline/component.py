@@ -12,7 +12,7 @@ from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.ui.shared import state
 from pipeline_lab.ui.shared.analyses import Attempts
 from pipeline_lab.ui.shared.text import escape
-from pipeline_lab.ui.timeline import answers, jump, routes
+from pipeline_lab.ui.timeline import answers, jump, timeline_routes
 from pipeline_lab.ui.timeline.explain import class_name
 from pipeline_lab.units import format_count, format_duration
 
@@ -67,7 +67,7 @@ def _show_canvas(folder: RunFolder, name: str, index: Index, *, has_sections: bo
     _canvas(
         key="timeline",
         data={
-            "url": routes.url_of(folder.id, name),
+            "url": timeline_routes.url_of(folder.id, name),
             "sections": has_sections,
             "lanes": arrange_lanes(index),
             "classes": _classes(index),

@@ -145,7 +145,7 @@ def _form(name: str) -> None:
     import streamlit as st
 
     from pipeline_lab.options.presets import find_preset
-    from pipeline_lab.ui.run.what_if import choose_changes
+    from pipeline_lab.ui.run.what_if_tab import choose_changes
 
     options = find_preset(name).options
     st.text("unchanged" if choose_changes(options, "form") == options else "changed")

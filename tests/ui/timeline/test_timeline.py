@@ -11,7 +11,7 @@ from pipeline_lab.analysis.timeline.look import pick
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.ui.shared import analyses
 from pipeline_lab.ui.timeline.explain import explain
-from pipeline_lab.ui.timeline.routes import ROUTES, url_of
+from pipeline_lab.ui.timeline.timeline_routes import ROUTES, url_of
 from tests.support.asgi import ask
 from tests.support.run_folders import make_run, set_state
 from tests.support.timelines import MS, make_timeline, write_trace
@@ -138,7 +138,7 @@ def test_the_page_shows_the_canvas_when_the_index_is_there(opened, open_page):
 
 def test_a_working_run_shows_the_timeline_of_its_windows_so_far(opened, open_page, monkeypatch):
     folder, url = opened
-    monkeypatch.setattr(analyses, "follow", lambda _: None)
+    monkeypatch.setattr(analyses, "start_live_analysis", lambda _: None)
     set_state(folder, RunState.RUNNING)
     app = open_page("run", run=folder.id)
     assert not app.exception

@@ -30,7 +30,7 @@ from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.order import ShuffleStage
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
-from pipeline_lab.ui.run.verdict import weighed
+from pipeline_lab.ui.run.verdict_view import weighed
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, state
 from pipeline_lab.ui.shared.fields import label_of
