@@ -1,7 +1,7 @@
 """The Python interface: what the app and the command line do, a script or a notebook does with these seven functions.
 
-Wherever a function takes a run, it takes every kind of :data:`AnyRun`, and wherever it takes a store, every kind of
-:data:`AnyStore`. Each part of the package is loaded when a function first needs it, so that ``import pipeline_lab`` stays
+Wherever a function takes a run, it takes every kind of `AnyRun`, and wherever it takes a store, every kind of
+`AnyStore`. Each part of the package is loaded when a function first needs it, so that ``import pipeline_lab`` stays
 quick.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipeline_lab.tuning.search_result import Tuning
 
 AnyRun: TypeAlias = "str | PathLike[str] | Run | RunFolder | RunRecord | Diagnosis | RecordedRun"
-"""A recorded run: its id, its folder, what :func:`run` returned, its record or its diagnosis.
+"""A recorded run: its id, its folder, what `run` returned, its record or its diagnosis.
 
 A log directory, a trace file and an archive of either count as runs too, of which less is known.
 """
@@ -76,7 +76,7 @@ def run(job: AnyJob, store: AnyStore = None) -> "Run":
         store: Where to keep it.
 
     Returns:
-        The run with its record; :func:`analyze` takes it.
+        The run with its record; `analyze` takes it.
 
     Raises:
         OptionsError: There is no such preset, file or run, or the job is bound to fail.
