@@ -66,7 +66,7 @@ def test_the_gate_has_its_exit_codes(store, baseline, slower, arguments, code, a
 def test_a_wrong_limit_is_wrong_usage(baseline: RunFolder) -> None:
     ended = call("compare", baseline.path, baseline.path, "--fail-if-slower", "slow")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert "'slow' is no limit" in ended.stderr
+    assert "'slow' is not a limit" in ended.stderr
 
 
 def test_a_run_compares_with_itself_by_path(baseline: RunFolder) -> None:
