@@ -410,3 +410,31 @@ class Busy(StrEnum):
     DEVICE = ("the device", "device busy")
     HOST_COMPUTE = ("the training computation", "compute busy")
     UNTRACED = ("the training step", "compute busy")
+
+
+class Work(StrEnum):
+    """What an event of the timeline is where that is not a cause of idle time.
+
+    Attributes:
+        label: In tables and legends.
+        light, dark: Its color in charts of that mode; empty where charts do not draw it.
+    """
+
+    label: str
+    light: str
+    dark: str
+
+    def __new__(cls, key: str, label: str = "", light: str = "", dark: str = "") -> "Work":
+        member = str.__new__(cls, key)
+        member._value_ = key
+        member.label, member.light, member.dark = label, light, dark
+        return member
+
+    BUSY = ("busy", "device work", "#26407a", "#7cb6f2")
+    SHORT_GAPS = ("short_gaps", "device work and short gaps", "#6d80ab", "#4b6a8e")
+    COLLECTIVE = ("collective", GapCause.COLLECTIVE.label)
+    TF_DATA = ("tf_data", "input pipeline", "#12908a", "#2fb8a8")
+    HIDDEN_WAIT = ("hidden_wait", "input wait hidden by device work", "#e9a982", "#8f5a36")
+    STEP = ("step", "step")
+    WINDOW = ("window", "profiler on")
+    OTHER = ("other", "other events")

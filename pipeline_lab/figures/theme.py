@@ -13,7 +13,7 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.figures.aggregate import FloatArray
 
 Mode = Literal["light", "dark"]
@@ -55,11 +55,8 @@ THEMES: dict[Mode, Theme] = {
         scale=("#f3f5f9", "#b9cbe6", "#7698cc", "#3f63a6", "#16305f"),
         categories={
             **{cause.value: cause.light for cause in GapCause},
-            "busy": "#26407a",
-            "short_gaps": "#6d80ab",
-            "hidden_wait": "#e9a982",
+            **{work.value: work.light for work in Work if work.light},
             "expected": "#5b6470",
-            "tf_data": "#12908a",
         },
     ),
     "dark": Theme(
@@ -71,11 +68,8 @@ THEMES: dict[Mode, Theme] = {
         scale=("#1a2029", "#23406a", "#3068ae", "#5f9fe6", "#c4e0ff"),
         categories={
             **{cause.value: cause.dark for cause in GapCause},
-            "busy": "#7cb6f2",
-            "short_gaps": "#4b6a8e",
-            "hidden_wait": "#8f5a36",
+            **{work.value: work.dark for work in Work if work.dark},
             "expected": "#a3abb7",
-            "tf_data": "#2fb8a8",
         },
     ),
 }

@@ -12,12 +12,12 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress, is_run, opened_log, window_files
 from pipeline_lab.analysis.diagnosis.job_tables import read_job
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, Work, find_layers, find_threads
+from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, find_layers, find_threads
 from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.store import RunFolder

@@ -11,7 +11,7 @@ from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.activity import Activity
 from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.trace.schema import Line, Plane
 
 MAX_LAYERS = 24
@@ -27,19 +27,6 @@ class LaneKind(StrEnum):
     DEVICE = "device"
     STREAM = "stream"
     THREAD = "thread"
-
-
-class Work(StrEnum):
-    """What an event is where that is no cause of a gap."""
-
-    BUSY = "busy"
-    SHORT_GAPS = "short_gaps"
-    COLLECTIVE = "collective"
-    TF_DATA = "tf_data"
-    HIDDEN_WAIT = "hidden_wait"
-    STEP = "step"
-    WINDOW = "window"
-    OTHER = "other"
 
 
 CLASSES: tuple[str, ...] = (*(work.value for work in Work), *(cause.value for cause in GapCause))

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.intervals import IntArray
+from pipeline_lab.analysis.causes import Work
 from pipeline_lab.analysis.timeline.index import Group, Index
-from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
+from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.writing import Lane
 
 MAX_PIXELS = 4000

@@ -5,11 +5,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pipeline_lab.analysis.activity.event_names import Kind, host_kind
-from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.index import Index
-from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind, Work
+from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.look import FoundEvent, rank_operations, step_at
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import format_count, format_duration, format_percent
@@ -17,24 +17,12 @@ from pipeline_lab.units import format_count, format_duration, format_percent
 MAX_OPERATIONS = 8
 ALL_ROLES = ("training", "tf.data", "other")
 TOO_MANY = "Too many events to rank; choose a shorter time range."
-WORK_NAMES = {
-    "busy": "device work",
-    "short_gaps": "device work and short gaps",
-    "collective": "communication between devices",
-    "tf_data": "input pipeline",
-    "hidden_wait": "input wait hidden by device work",
-    "step": "step",
-    "window": "profiler on",
-    "other": "other events",
-}
-"""Names of the classes that are not causes of gaps."""
-
 Facts = list[tuple[str, str]]
 
 
 def class_name(name: str) -> str:
     """Return the display name of a class of events."""
-    return WORK_NAMES[name] if name in WORK_NAMES else GapCause(name).label
+    return Work(name).label if name in set(Work) else GapCause(name).label
 
 
 def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dict[str, Any]:
