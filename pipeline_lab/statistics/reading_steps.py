@@ -133,7 +133,7 @@ class Repeat(Step):
 
     @property
     def is_fixed(self) -> bool:
-        return False
+        return self.count is not None
 
     def stream(self, upstream: "Stream", rng: "np.random.Generator") -> "Stream":
         from pipeline_lab.statistics import streams

@@ -68,8 +68,9 @@ def test_every_way_of_reading_has_its_step(read: ReadStage, step: ReadFiles | Sa
         ((ReadStage(), RandomShardStage(num_shards=6, shard_size=10), RepeatStage()), None),
         ((ReadStage(), RandomShardStage(num_shards=5, shard_size=10), RepeatStage()), 50),
         ((ReadStage(), ShuffleStage(reshuffle_each_iteration=False), TakeStage(count=25), RepeatStage()), 25),
+        ((ReadStage(), RepeatStage(count=3), TakeStage(count=25)), 25),
     ],
-    ids=["all", "take", "files", "records", "reshuffled", "all stretches", "some stretches", "shuffled once"],
+    ids=["all", "take", "files", "records", "reshuffled", "all stretches", "some stretches", "shuffled once", "ends"],
 )
 def test_what_a_pipeline_ever_sees_is_known_before_it_runs(stages: tuple[Stage, ...], visible: int | None):
     pipeline = PipelineOptions(stages=(*stages, BatchStage(size=5)))
