@@ -202,7 +202,7 @@ def outputs(kept: KeptOutputs) -> Table:
     rows = sorted(kept.table.to_pylist(), key=lambda row: bool(row["right"]))
     count = max(len(row["outputs"].split()) for row in rows)
     few = (
-        f"Outputs are the {MAX_OUTPUTS} largest of {format_count(count)}, each after its class."
+        f"Outputs are the {MAX_OUTPUTS} largest of {format_count(count)}, each with its class."
         if count > MAX_OUTPUTS
         else ""
     )

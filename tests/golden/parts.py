@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,9 +63,10 @@ INSERTED = (
 )
 
 
-def make(name: str, folder: Path) -> dict[str, str]:
-    """Return the texts of one part; the folder holds what is copied for it."""
-    with pytest.MonkeyPatch.context() as patch:
+def make(name: str) -> dict[str, str]:
+    """Return the texts of one part, made in a folder whose name is always as long: paths are folded where a line ends."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made, pytest.MonkeyPatch.context() as patch:
+        folder = Path(made)
         for variable in ("PIPELINE_LAB_STORE", "PIPELINE_LAB_RUNTIME", "PIPELINE_LAB_CACHE"):
             patch.setenv(variable, str(folder / variable.lower()))
         patch.setenv("NO_COLOR", "1")

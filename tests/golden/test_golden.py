@@ -1,7 +1,5 @@
 """What users get is what the golden files hold; ``python -m tests.golden --write`` writes them again."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.golden import parts
@@ -13,8 +11,8 @@ QUICK = [name for name in parts.PARTS if name != "positions"]
 
 @pytest.mark.reference_traces
 @pytest.mark.parametrize("name", QUICK)
-def test_a_part_is_what_its_golden_files_hold(name: str, tmp_path: Path) -> None:
-    made = {file: parts.shorten(text) for file, text in parts.make(name, tmp_path).items()}
+def test_a_part_is_what_its_golden_files_hold(name: str) -> None:
+    made = {file: parts.shorten(text) for file, text in parts.make(name).items()}
     stored = parts.read(FILES / name)
     assert sorted(made) == sorted(stored)
     assert [file for file in made if made[file] != stored[file]] == []

@@ -23,7 +23,7 @@ from tests.support import results
         (
             [float(number) for number in range(1000)],
             "999: 999, 998: 998, 997: 997, 996: 996, 995: 995",
-            "Outputs are the 5 largest of 1,000, each behind its class.",
+            "Outputs are the 5 largest of 1,000, each with its class.",
         ),
     ],
 )

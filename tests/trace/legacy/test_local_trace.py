@@ -230,7 +230,7 @@ def test_two_files_in_one_are_one_trace() -> None:
 
 def test_a_hostile_file_is_refused_before_memory_is_taken() -> None:
     lines = b"".join(chunk(4, number(2, k) + chunk(3, b"a")) for k in range(60_000))
-    with pytest.raises(TraceReadError, match="more threads than a profiler puts into a file of its size"):
+    with pytest.raises(TraceReadError, match="more threads than a profiler writes into a file of its size"):
         read(lines)
 
 
