@@ -112,12 +112,12 @@ def _ms(value: float) -> str:
     return format_duration(value * NS_PER_MS)
 
 
-Cure = Callable[[RunOptions, int], RunOptions | None]
+OrderFix = Callable[[RunOptions, int], RunOptions | None]
 
 
-def cure(options: RunOptions, finding: Remark) -> RunOptions | None:
+def fix_order(options: RunOptions, finding: Remark) -> RunOptions | None:
     """Return options without the trouble of a finding; None where there is no one answer to it."""
-    found = CURES.get(finding.kind)
+    found = ORDER_FIXES.get(finding.kind)
     return None if found is None or finding.stage is None else found(options, finding.stage)
 
 
@@ -162,7 +162,7 @@ def _cache_before_shuffle(options: RunOptions, _: int) -> RunOptions | None:
     return None if place is None else _cache_early(options, place)
 
 
-def _before(kind: str) -> Cure:
+def _before(kind: str) -> OrderFix:
     """Move a stage right before the first one of a kind."""
 
     def move(options: RunOptions, index: int) -> RunOptions | None:
@@ -175,7 +175,7 @@ def _before(kind: str) -> Cure:
     return move
 
 
-CURES: dict[str, Cure] = {
+ORDER_FIXES: dict[str, OrderFix] = {
     "no-prefetch": _add_prefetch,
     "prefetch-not-last": _prefetch_last,
     "serial-stage": _parallel,

@@ -97,7 +97,7 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Remark]:
     if order is None or not len(order.file):
         return
     if order.visible is None:  # stretches in another order each time come all in the end
-        parts = [part for part in parts if not part.visits_anew]
+        parts = [part for part in parts if not part.reorders_each_pass]
     different, examples = len(np.unique(order.number)), order.records.sum()
     opened = len(np.unique(order.file))
     yield Remark(
@@ -112,7 +112,7 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Remark]:
 
 
 def _starts_over(options: RunOptions) -> Iterator[Remark]:
-    """Say what a pipeline that is built anew after each evaluation can reach."""
+    """Say what a pipeline that is rebuilt after each evaluation can reach."""
     amounts, reachable, steps = options.amounts, reachable_examples(options), life_steps(options)
     if amounts is None or reachable is None or steps is None:
         return

@@ -76,7 +76,7 @@ def predict_order(
 
 
 def count_visible(steps: Sequence[Step], records: IntArray) -> int | None:
-    """Count the records that the stages ever let through; None where they leave out none for good.
+    """Count the records that the stages ever let through; None where they leave out none permanently.
 
     What comes after a stage that changes the order each time sees other records each time, in the end all.
 
@@ -151,7 +151,7 @@ def reachable_examples(options: RunOptions) -> int | None:
     steps, pipeline = life_steps(options), options.pipeline
     if steps is None or not options.is_assembled or pipeline.stages[0].mixes:
         return None
-    if any(stage.visits_anew for stage in pipeline.stages):
+    if any(stage.reorders_each_pass for stage in pipeline.stages):
         return None
     held = sum(
         (stage.buffered or 0) * (size or 1) for stage, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)

@@ -60,7 +60,7 @@ class BatchingStage(Stage):
     def element(self, before: Element, workload: WorkloadTraits) -> Element:
         return before
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         return 1.0
 
     def running(self, host: Host) -> Running:

@@ -145,7 +145,7 @@ class ViewsStage(FunctionStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return -(-wanted // self.views)
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         return 1.0 / self.views
 
     def lines(self, writing: Writing) -> Iterable[str]:

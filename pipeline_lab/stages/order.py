@@ -99,7 +99,7 @@ class ShuffleStage(OneForOne):
     def _weak(self, place: Position) -> Iterator[Remark]:
         """Compare the buffer with files that are read one after the other."""
         sizes = place.stages[0].sizes_in_order(place.file_sizes or ())
-        if sizes is None or len(place.file_sizes or ()) < 2 or any(stage.visits_anew for stage in place.stages):
+        if sizes is None or len(place.file_sizes or ()) < 2 or any(stage.reorders_each_pass for stage in place.stages):
             return
         views = math.prod(stage.copies for stage in place.before)
         sizes, records = [size * views for size in sizes], sum(place.file_sizes or ()) * views

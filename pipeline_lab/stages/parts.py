@@ -104,10 +104,10 @@ class SkipStage(PartStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return wanted + self.count
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
-        if before is None or behind is None:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
+        if before is None or after is None:
             return 1.0
-        return before.elements / behind.elements if math.isfinite(before.elements) and behind.elements else 1.0
+        return before.elements / after.elements if math.isfinite(before.elements) and after.elements else 1.0
 
     def remarks(self, place: Position) -> Iterator[Remark]:
         yield from super().remarks(place)
@@ -146,7 +146,7 @@ class ShardStage(PartStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return wanted * self.num_shards
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         return float(self.num_shards)
 
     def remarks(self, place: Position) -> Iterator[Remark]:
@@ -183,7 +183,7 @@ class RandomShardStage(PartStage):
     works_in_vain: ClassVar[bool] = True
     stops_early: ClassVar[bool] = True
     always_stops: ClassVar[bool] = True
-    visits_anew: ClassVar[bool] = True
+    reorders_each_pass: ClassVar[bool] = True
 
     def left(self, elements: float) -> float:
         return min(elements, self.num_shards * self.shard_size)
@@ -202,7 +202,7 @@ class RandomShardStage(PartStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return wanted * (self.num_shards + 1) // 2 + self.num_shards * self.shard_size
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         return 1.0 + (self.num_shards - 1) / 2.0  # all before a stretch is read to reach it
 
     def remarks(self, place: Position) -> Iterator[Remark]:
@@ -255,14 +255,14 @@ class FilterStage(PartStage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return int(wanted / self.keep_percent * 100)
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         return 100.0 / self.keep_percent
 
     def remarks(self, place: Position) -> Iterator[Remark]:
         yield from super().remarks(place)
         if place.amounts is None:
             return
-        before, behind = place.amounts[place.index - 1 : place.index + 1]
-        if not before.is_endless and behind.elements < before.elements:
-            lost = _count(before.elements - behind.elements, place.element)
+        before, after = place.amounts[place.index - 1 : place.index + 1]
+        if not before.is_endless and after.elements < before.elements:
+            lost = _count(before.elements - after.elements, place.element)
             yield _wasted(place, f"filter reads and discards about {lost} of each epoch")

@@ -91,8 +91,8 @@ class StageSequence:
         found, examples = [0.0] * len(self.stages), float(self.batch_size)
         for index in range(len(self.stages) - 1, -1, -1):
             found[index] = examples
-            before, behind = (None, None) if amounts is None or not index else amounts[index - 1 : index + 1]
-            examples *= self.stages[index].taken_for_each(before, behind)
+            before, after = (None, None) if amounts is None or not index else amounts[index - 1 : index + 1]
+            examples *= self.stages[index].taken_for_each(before, after)
         return tuple(found)
 
     def check_places(self) -> None:

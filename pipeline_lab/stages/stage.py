@@ -308,7 +308,7 @@ class Stage(Options):
     at_end: ClassVar[int] = 0
     """Forms add stages before one of a higher number that stands last."""
     placed_after: ClassVar[str | None] = None
-    """The stage that forms add it behind."""
+    """The stage after which forms add it."""
     labels: ClassVar[Mapping[str, str]] = {"num_parallel_calls": "Parallel calls"}
     left_empty: ClassVar[Mapping[str, str]] = {"crop": "no crop", "count": "without end"}
 
@@ -328,7 +328,7 @@ class Stage(Options):
     """It starts the data over."""
     fixes_order: ClassVar[bool] = False
     """A shuffle cannot be moved across it without another result."""
-    visits_anew: ClassVar[bool] = False
+    reorders_each_pass: ClassVar[bool] = False
     """It visits the data in a new order each epoch, so that in the end all of it comes."""
     prefetches: ClassVar[bool] = False
     """It prepares later elements while the present one is used, and does nothing else."""
@@ -386,11 +386,11 @@ class Stage(Options):
         """
 
     @abstractmethod
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         """Return the examples that it takes for each one that it hands on, in the steady part of a run.
 
         Args:
-            before, behind: What comes and what goes in one pass over the data, where that is known.
+            before, after: What comes and what goes in one pass over the data, where that is known.
         """
 
     # How it is written and recognised
@@ -540,7 +540,7 @@ class OneForOne(Stage):
     def asks_for(self, wanted: int, size: int, left: float) -> int:
         return wanted
 
-    def taken_for_each(self, before: Amount | None, behind: Amount | None) -> float:
+    def taken_for_each(self, before: Amount | None, after: Amount | None) -> float:
         return 1.0
 
     def running(self, host: Host) -> Running:

@@ -1,6 +1,6 @@
 """Which arm runs when, and which rounds count.
 
-A round is one block of every arm in an order drawn at random, each round anew: the proof behind
+A round is one block of every arm in an order drawn at random for each round: the proof behind
 :mod:`pipeline_lab.statistics.sequential` rests on these coins and on nothing else.
 """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.advice.cache_rules import CURES, cure
+from pipeline_lab.advice.cache_rules import ORDER_FIXES, fix_order
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.stages.pipeline import PipelineOptions
@@ -40,14 +40,14 @@ def pipeline(kind: str) -> RunOptions:
 
 
 def test_every_cure_has_its_trouble():
-    assert set(CURES) == set(TROUBLES)
+    assert set(ORDER_FIXES) == set(TROUBLES)
 
 
 @pytest.mark.parametrize("kind", TROUBLES)
 def test_a_cure_cures(kind: str):
     sick = pipeline(kind)
     finding = next(found for found in lint_pipeline(sick) if found.kind == kind)
-    cured = cure(sick, finding)
+    cured = fix_order(sick, finding)
     assert cured is not None
     assert kind not in [found.kind for found in lint_pipeline(cured)]
     assert sorted(stage.stage for stage in cured.pipeline.stages if stage.stage != "prefetch") == sorted(
@@ -57,4 +57,4 @@ def test_a_cure_cures(kind: str):
 
 def test_facts_have_no_cure():
     sick = pipeline("serial-stage")
-    assert all(cure(sick, found) is None for found in lint_pipeline(sick) if found.kind not in CURES)
+    assert all(fix_order(sick, found) is None for found in lint_pipeline(sick) if found.kind not in ORDER_FIXES)

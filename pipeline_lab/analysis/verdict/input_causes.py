@@ -382,8 +382,8 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
             Evidence("spread of the calls' time", f"{blamed.seen.function_latency.variation:.1f} times the mean")
         )
     if not facts.works_ahead:
-        for cure, gain in _gains(facts):
-            found.append(Evidence(f"{cure} alone would save", f"up to {format_percent(100 * gain)} of the step"))
+        for change, gain in _gains(facts):
+            found.append(Evidence(f"{change} alone would save", f"up to {format_percent(100 * gain)} of the step"))
     if cores is not None:
         found.append(
             Evidence("processor", f"{cores.cores_used:.2g} cores, {format_percent(100 * cores.own_share)} of all")

@@ -153,40 +153,40 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
         if finding.weight is not Weight.FACT:
             with st.container(border=True, gap="small"):
                 st.markdown(_line(options, finding))
-                _show_cure(store, options, finding, forecast)
+                _show_fix(store, options, finding, forecast)
     facts = [finding for finding in findings if finding.weight is Weight.FACT]
     if facts:
         with st.expander("Memory held by the stages"):
             st.markdown("  \n".join(_line(options, finding) for finding in facts))
 
 
-def _show_cure(store: RunStore, options: RunOptions, finding: Remark, forecast: Forecast | None) -> None:
+def _show_fix(store: RunStore, options: RunOptions, finding: Remark, forecast: Forecast | None) -> None:
     """Offer to apply or race what a finding advises, with its predicted effect."""
-    from pipeline_lab.advice.cache_rules import cure
+    from pipeline_lab.advice.cache_rules import fix_order
     from pipeline_lab.advice.forecasts import plan_race_of
 
-    cured = cure(options, finding)
-    if cured is None:
+    fixed = fix_order(options, finding)
+    if fixed is None:
         return
-    key = f"cure.{finding.kind}.{finding.stage}"
+    key = f"fix.{finding.kind}.{finding.stage}"
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Apply", key=f"{key}.apply", icon=":material/check:", help="Change the form."):
-            state.change(cured)
+            state.change(fixed)
             st.rerun()
         against = "Race the form against the form with this change."
         if st.button("Race it", key=f"{key}.race", icon=":material/flag:", help=against):
             with state.show_problem():
                 measured = None if forecast is None else forecast.measured
-                links.open_run(launch(store, plan_race_of(options, [cured], measured)).id)
-        if forecast is not None and (effect := _effect(forecast, options, cured)):
+                links.open_run(launch(store, plan_race_of(options, [fixed], measured)).id)
+        if forecast is not None and (effect := _effect(forecast, options, fixed)):
             st.caption(effect)
 
 
-def _effect(forecast: Forecast, options: RunOptions, cured: RunOptions) -> str:
+def _effect(forecast: Forecast, options: RunOptions, fixed: RunOptions) -> str:
     """Describe the predicted effect of a change."""
     from pipeline_lab.advice.what_if import Prediction, predict
 
-    before, after = (predict(forecast.measured, each) for each in (options, cured))
+    before, after = (predict(forecast.measured, each) for each in (options, fixed))
     if not isinstance(before, Prediction) or not isinstance(after, Prediction):
         return ""
     ratio = after.ms_per_example / before.ms_per_example

@@ -98,7 +98,7 @@ def test_the_form_is_predicted_from_the_latest_run_that_can_tell(open_page, run_
     assert not app.exception
     assert "**20 ms** a step, the same time per example as in synthetic" in written(app)
     assert not [button for button in app.button if button.key == "forecast-race"], "it would race itself"
-    app.button(key="cure.serial-stage.2.apply").click().run()
+    app.button(key="fix.serial-stage.2.apply").click().run()
     assert "**5 ms** a step, 75 % less time per example than in synthetic" in written(app)
     app.button(key="forecast-race").click().run()
     assert any(record.kind is RunKind.RACE for record in run_store.runs())
@@ -119,11 +119,11 @@ def test_advice_on_the_order_is_done_raced_and_predicted(open_page, run_store):
     assert "Predicted: step 75 % shorter, from 20 ms to 5 ms." in written(app), (
         "the serial map, by AUTOTUNE on eight threads"
     )
-    app.button(key="cure.serial-stage.2.race").click().run()
+    app.button(key="fix.serial-stage.2.race").click().run()
     (race,) = [record for record in run_store.runs() if record.kind is RunKind.RACE]
     assert read_race_options(race.options or {}).predicted_ratios == (0.25,)
     app = open_page("new_run", **{"from": f"run:{run.id}"})
-    app.button(key="cure.serial-stage.2.apply").click().run()
+    app.button(key="fix.serial-stage.2.apply").click().run()
     assert not app.exception
     assert "num_parallel_calls=tf.data.AUTOTUNE" in written(app)
     assert "as much time for each example" not in written(app)
@@ -131,7 +131,7 @@ def test_advice_on_the_order_is_done_raced_and_predicted(open_page, run_store):
 
 def test_advice_is_raced_where_nothing_can_be_predicted_too(open_page, run_store):
     app = open_page("new_run")
-    app.button(key="cure.no-prefetch.5.race").click().run()
+    app.button(key="fix.no-prefetch.5.race").click().run()
     (race,) = run_store.runs()
     assert read_race_options(race.options or {}).predicted_ratios == ()
 
