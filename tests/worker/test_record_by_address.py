@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
     [
         ("works", "done", "", 2),
         ("ends", "done", "ended, or stopped answering, after 1 window; what was recorded is kept.", 1),
-        ("idles", "failed", "but no window holds anything", 0),
+        ("idles", "failed", "but all windows are empty", 0),
         ("nowhere", "failed", "Nothing answers at localhost:", 0),
     ],
 )
