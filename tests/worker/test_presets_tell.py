@@ -172,7 +172,10 @@ CASES = [
     Told(
         "synthetic",
         lambda diagnosis: diagnosis.input_stalls.wait_percent,
-        {"training.steps": "20", "workload.compute_ms": "60"},  # longer than a batch takes: prefetch hides the whole wait
+        {
+            "training.steps": "20",
+            "workload.compute_ms": "60",
+        },  # longer than a batch takes: prefetch hides the whole wait
         {},
         lambda on, off: 2 * on < off,
         without="prefetch",
