@@ -94,7 +94,7 @@ def test_a_second_job_waits_for_the_first(server, new_page):
     running = launch(first, server, steps=5000, name="first")
     expect(first.get_by_test_id("stProgress")).to_contain_text(re.compile(r"step [\d,]+ of"))
     waiting = launch(second, server, steps=50, name="second")
-    expect(second.get_by_test_id("stProgress")).to_contain_text("1 run comes first")
+    expect(second.get_by_test_id("stProgress")).to_contain_text("1 run ahead")
     first.get_by_role("button", name="Cancel").click()
     wait_for_state(server, running, RunState.CANCELLED)
     wait_for_state(server, waiting, RunState.DONE)

@@ -87,7 +87,7 @@ def test_a_log_of_another_tool_is_one_sentence_on_the_page(server, page, tmp_pat
 def test_too_large_is_said_in_place(server, page, tmp_path):
     visit(page, server.url + "/open")
     page.locator("input.files").set_input_files(hollow(tmp_path / "large.zip", 3_000_000_000))
-    expect(page.get_by_role("status").get_by_text("larger than 2.05 GB")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("exceeds the upload limit of 2.05 GB")).to_be_visible()
 
 
 def test_a_cancelled_upload_leaves_nothing_and_the_next_one_opens(server, page, tmp_path, shots):
