@@ -70,7 +70,7 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]
     own = ended.stdout.split()[-1]
-    assert re.search(r"The script left by os\._exit\(0\) at train\.py, line \d+", ended.stderr)
+    assert re.search(r"The script called os\._exit\(0\) at train\.py, line \d+", ended.stderr)
     assert "Next:" in ended.stderr
     assert list((tmp_path / "own-logs").rglob("*.xplane.pb")), "the script's own profile"
     own_steps = analyze(tmp_path / "keras-logs").steps
