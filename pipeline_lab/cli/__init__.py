@@ -4,9 +4,11 @@ Results go to standard output, everything else to standard error. Exit codes: 0 
 traceback), 2 wrong usage.
 """
 
+import sys
+
 
 def main() -> None:
     """Run the command line."""
-    from pipeline_lab.cli.application import app
+    from pipeline_lab.cli.application import build_app
 
-    app()
+    build_app(sys.argv[1:])()

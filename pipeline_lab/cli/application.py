@@ -1,5 +1,6 @@
 """All commands in one list, and the one place where an error becomes a sentence and an exit code."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -63,18 +64,26 @@ def _options_of_all(
     """Why is the accelerator waiting for its input, what should change, and did the change work?"""
 
 
-app = typer.Typer(
-    name="pipeline-lab",
-    cls=OneSentence,
-    callback=_options_of_all,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for _name in COMMANDS:
-    _module = import_module(f"pipeline_lab.cli.commands.{_name}")
-    _command = getattr(_module, _name)
-    if isinstance(_command, typer.Typer):
-        app.add_typer(_command, name=_name)
-    else:
-        app.command(context_settings=getattr(_module, "CONTEXT_SETTINGS", None))(_command)
+def build_app(words: Sequence[str] = ()) -> typer.Typer:
+    """Return the application with the command that the words ask for; without one, with all.
+
+    Args:
+        words: What is typed after ``pipeline-lab``. Other commands are not imported then.
+    """
+    app = typer.Typer(
+        name="pipeline-lab",
+        cls=OneSentence,
+        callback=_options_of_all,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    first = words[0].replace("-", "_") if words else ""
+    for name in (first,) if first in COMMANDS else COMMANDS:
+        module = import_module(f"pipeline_lab.cli.commands.{name}")
+        command = getattr(module, name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(context_settings=getattr(module, "CONTEXT_SETTINGS", None))(command)
+    return app

@@ -9,9 +9,9 @@ from typer.main import get_command
 
 def list_commands() -> Iterator[tuple[str, Any]]:
     """Yield the name of each command, as it is typed after ``pipeline-lab``, and the command."""
-    from pipeline_lab.cli.application import app
+    from pipeline_lab.cli.application import build_app
 
-    yield from _below(get_command(app), "")
+    yield from _below(get_command(build_app()), "")
 
 
 def list_options(command: Any) -> list[str]:

@@ -60,3 +60,14 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     command = f"{sys.executable} -m pipeline_lab options | true"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in ended.stderr
+
+
+def test_only_the_command_that_is_asked_for_is_loaded() -> None:
+    program = (
+        "import contextlib, io, sys; from pipeline_lab.cli import main\n"
+        "sys.argv = ['pipeline-lab', 'what-if', '--help']\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main()\n"
+        "print([name for name in sys.modules if name.startswith('pipeline_lab.cli.commands.')])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "['pipeline_lab.cli.commands.what_if']"
