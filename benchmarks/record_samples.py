@@ -24,7 +24,7 @@ from pipeline_lab.units import format_bytes
 SAMPLES = Path(__file__).resolve().parents[1] / "profiles" / "samples"
 PRESETS = ("baseline", "optimised")
 SETTINGS = {"training.steps": "200", "profiling.steps_per_window": "3", "profiling.every_steps": "100"}
-BUDGET_BYTES = 5_500_000
+BUDGET_BYTES = 5_000_000
 HOST = "sample-host"
 
 
