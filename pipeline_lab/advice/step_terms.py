@@ -174,6 +174,8 @@ def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: f
     if is_prefetch_added(options, times[-1].running):
         terms += _thread(serial)
         serial = []
+    if options.training.overlaps_host:
+        return [*terms, *_thread(serial), Term(STEP, ceiling_ms)]
     serial_ms = sum(time.work_ms for time in serial)
     pipeline_ms = max((term.ms for term in terms), default=0.0)
     waited_ms = serial_ms

@@ -33,6 +33,7 @@ from pipeline_lab.advice.workload_changes import (
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
@@ -48,7 +49,8 @@ NOISY_PERCENT = 10.0
 
 def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
     """Name what the prediction for changed options rests on beside what the run measured, and what makes it unsure."""
-    return (*_epochs(measured), *_doubts(measured), *_notes(measured.options, options))
+    emulated = (EMULATED_NOTE,) if options.training.is_emulated else ()
+    return (*emulated, *_epochs(measured), *_doubts(measured), *_notes(measured.options, options))
 
 
 def _epochs(measured: Measured) -> Iterator[str]:

@@ -10,6 +10,8 @@ from pipeline_lab.stages.stage import Stage
 
 SAME_STEP = frozenset({"steps", "seconds", "warmup_steps", "calibrate", "learning_rate", "seed", "timeout_s"})
 """Fields of the training that leave a step as long as it is."""
+SET_STEP = frozenset({"step_ms", "step_variation_percent", "step_times_ms"})
+"""Fields that say how long it is, on the emulated accelerator."""
 
 CALL_MS = 0.2
 """Time of a call that only waits, beside the wait: Python, or a dataset of one element (2.5 GHz core)."""
@@ -46,7 +48,7 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     if unknown:
         return _not_from("workload", unknown)
     training = _changed(before.training.model_dump(), after.training.model_dump())
-    unknown = sorted(set(training) - SAME_STEP)
+    unknown = sorted(set(training) - SAME_STEP - SET_STEP)
     return _not_from("training", unknown) if unknown else _unknown_function(before, after)
 
 
@@ -60,6 +62,8 @@ def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float,
     """
     old, new = before.workload, after.workload
     between = new.pause_ms - old.pause_ms
+    if after.training.is_emulated:
+        return Change(after.training.mean_step_ms - before.training.mean_step_ms, between, 0.0)
     if not old.computes:
         device = new.step_ms - old.step_ms
         return Change(device, between, device if old.spins else 0.0)

@@ -408,6 +408,7 @@ class Busy(StrEnum):
         return member
 
     DEVICE = ("the device", "device busy")
+    EMULATED = ("the emulated accelerator", "emulated accelerator busy")
     HOST_COMPUTE = ("the training computation", "compute busy")
     UNTRACED = ("the training step", "compute busy")
 

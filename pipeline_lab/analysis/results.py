@@ -57,6 +57,7 @@ class Source:
         kept_apart: Windows or hosts whose captures do not say when they were made; they are placed one after another.
         unseen_device: The host's threads served a device that left no plane.
         unreadable: One sentence for each trace file that could not be read at all.
+        is_emulated: The accelerator was emulated: its steps took a set time, without a model.
     """
 
     path: str
@@ -69,6 +70,7 @@ class Source:
     kept_apart: bool = False
     unseen_device: bool = False
     unreadable: tuple[str, ...] = ()
+    is_emulated: bool = False
 
     def to_json(self) -> Document:
         lost = self.salvaged
@@ -82,6 +84,7 @@ class Source:
             "salvaged": lost
             and {"bytes_lost": lost.bytes_lost, "events_kept": lost.events_kept, "reason": lost.reason},
             "unreadable": list(self.unreadable),
+            "emulated": self.is_emulated,
         }
 
 

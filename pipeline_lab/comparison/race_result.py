@@ -17,7 +17,7 @@ from pipeline_lab.comparison.race_arms import ArmResult, count_samples, name_arm
 from pipeline_lab.errors import StoreError, TraceIncompleteError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
-from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.record import EMULATED_NOTE, RunKind
 from pipeline_lab.runs.run_tables import BLOCKS, read_table
 from pipeline_lab.runs.standings import ArmStanding, Rounds, compared_ns, find_standings, read_rounds
 from pipeline_lab.runs.store import RunFolder, read_record
@@ -315,6 +315,7 @@ def _candidate(
     baseline, arm, result = arms[0], arms[standing.arm], standing.result
     smallest = _smallest_effect(result)
     predicted = options.predicted_ratio(standing.arm)
+    emulated = EMULATED_NOTE if options.arms[0].training.is_emulated else None
     times_ns = compared_ns(rounds.step_ns[counted], options)
     if result is None:
         sentence = describe_too_few(arm.name, baseline.name, rounds, counted.size)
@@ -325,7 +326,7 @@ def _candidate(
         standing=standing,
         paired=paired_ratio(log_ratios(times_ns[:, 0], times_ns[:, standing.arm])) if len(times_ns) > 1 else None,
         smallest_effect=smallest,
-        sentence=" ".join(filter(None, (sentence, describe_prediction(predicted)))),
+        sentence=" ".join(filter(None, (sentence, describe_prediction(predicted), emulated))),
         predicted_ratio=predicted,
         warnings=find_warnings(baseline, arm),
     )

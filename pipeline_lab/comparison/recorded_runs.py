@@ -18,7 +18,7 @@ from pipeline_lab.comparison.step_time import StepTimeRatio, common_basis, compa
 from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options
-from pipeline_lab.runs.record import RunRecord
+from pipeline_lab.runs.record import EMULATED_NOTE, RunRecord
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import format_percent
@@ -246,10 +246,17 @@ def _batch_sizes(baseline: RecordedRun, candidate: RecordedRun) -> tuple[float, 
 def _warnings(runs: tuple[RecordedRun, ...], differences: Differences, basis: str) -> tuple[str, ...]:
     return (
         DRIFT_WARNING,
+        *_emulated(runs),
         *_unlike_runs(runs, differences),
         *_odd_bases(runs, basis),
         *(_unfinished(run) for run in runs if run.state not in ("", "done")),
     )
+
+
+def _emulated(runs: tuple[RecordedRun, ...]) -> list[str]:
+    if all(run.diagnosis.source.is_emulated for run in runs):
+        return [EMULATED_NOTE]
+    return [f"{run.name} ran on an emulated accelerator." for run in runs if run.diagnosis.source.is_emulated]
 
 
 def _unlike_runs(runs: tuple[RecordedRun, ...], differences: Differences) -> list[str]:

@@ -1,7 +1,7 @@
 """Every chart of a diagnosis, a comparison, a race and a search, listed once; pages, reports and tests go by this list."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
@@ -43,9 +43,10 @@ from pipeline_lab.figures.sampling_charts import (
     sampling_over_time,
 )
 from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
-from pipeline_lab.figures.theme import Mode
+from pipeline_lab.figures.theme import Mode, add_note
 from pipeline_lab.figures.timeline_chart import device_timeline
 from pipeline_lab.figures.tune_charts import search_places
+from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.tuning.search_result import Tuning
 
 Drawing: TypeAlias = go.Figure | Unavailable
@@ -167,7 +168,27 @@ def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return job if isinstance(job, Unavailable) else step_time(job, mode, diagnosis.outlier_steps)
 
 
-CHARTS: tuple[Chart[Diagnosis], ...] = (
+def _saying_emulated(
+    charts: tuple[Chart[Charted], ...], is_emulated: Callable[[Charted], bool]
+) -> tuple[Chart[Charted], ...]:
+    """Let charts of times say where the accelerator was emulated."""
+
+    def say(draw: Callable[[Charted, Mode], Drawing]) -> Callable[[Charted, Mode], Drawing]:
+        def drawn(subject: Charted, mode: Mode) -> Drawing:
+            figure = draw(subject, mode)
+            if not isinstance(figure, Unavailable) and is_emulated(subject):
+                add_note(figure, EMULATED_NOTE)
+            return figure
+
+        return drawn
+
+    return tuple(replace(chart, draw=say(chart.draw)) if chart.section in _OF_TIMES else chart for chart in charts)
+
+
+_OF_TIMES = (None, Topic.STEPS, Topic.STALLS, Topic.GAPS)
+"""Sections whose charts show what the device did; None stands for races and searches."""
+
+_CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "stall-over-time",
         Topic.STALLS,
@@ -317,10 +338,11 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         _evaluation_results,
     ),
 )
+CHARTS = _saying_emulated(_CHARTS, lambda diagnosis: diagnosis.source.is_emulated)
 """Every chart, in the order in which pages and reports show them."""
 
 
-RACE_CHARTS: tuple[Chart[Race], ...] = (
+_RACE_CHARTS: tuple[Chart[Race], ...] = (
     Chart(
         "race-intervals",
         None,
@@ -334,10 +356,11 @@ RACE_CHARTS: tuple[Chart[Race], ...] = (
         race_steps,
     ),
 )
+RACE_CHARTS = _saying_emulated(_RACE_CHARTS, lambda race: race.options.arms[0].training.is_emulated)
 """Every chart of a race."""
 
 
-TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
+_TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
     Chart(
         "search-places",
         None,
@@ -347,10 +370,11 @@ TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
         wide=True,
     ),
 )
+TUNE_CHARTS = _saying_emulated(_TUNE_CHARTS, lambda tuning: tuning.options.start.training.is_emulated)
 """Every chart of a search."""
 
 
-COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
+_COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     Chart(
         "step-time-difference",
         Topic.STEPS,
@@ -404,6 +428,9 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
         loss_panels,
         wide=True,
     ),
+)
+COMPARISON_CHARTS = _saying_emulated(
+    _COMPARISON_CHARTS, lambda comparison: any(run.diagnosis.source.is_emulated for run in comparison.runs)
 )
 """Every chart of a comparison, in the order in which pages and reports show them."""
 

@@ -71,10 +71,10 @@ def _of_varied_lengths(workload: Workload, pipeline: PipelineOptions, modes: Seq
 def _of_training(training: TrainingOptions, workload: Workload, pipeline: PipelineOptions) -> Iterator[str]:
     """Find training that the workload's step and data cannot do."""
     for name in workload.decides:
-        if _is_asked(training, name):
+        if training.is_set(name):
             yield f"training.{name} is up to the {workload.kind}'s own code; leave it"
     for name, rest in (("precision", "leave it at float32"), ("xla", "leave it out"), ("accumulate", "leave it out")):
-        if _is_asked(training, name) and name not in workload.step_options:
+        if training.is_set(name) and name not in workload.step_options:
             kinds = _with_step_option(name)
             steps = "steps" if len(kinds) > 1 else "step"
             yield f"training.{name} is for the {steps} of the {_join(kinds)} workload{steps[4:]}; {rest}"
@@ -114,10 +114,6 @@ def _of_replicas(training: TrainingOptions, workload: Workload, pipeline: Pipeli
         yield "training.xla compiles the step of one device; set training.replicas to 1"
     if pipeline.find("prefetch_to_device"):
         yield "each batch is divided among the replicas, which prefetch_to_device does not know; use prefetch"
-
-
-def _is_asked(training: TrainingOptions, name: str) -> bool:
-    return bool(getattr(training, name) != TrainingOptions.model_fields[name].default)
 
 
 def _with_step_option(name: str) -> list[str]:

@@ -64,8 +64,7 @@ class RaceOptions(Options):
                 f"{len(self.predicted_ratios)} predicted_ratios for {len(self.arms) - 1} candidates; give one for each, null "
                 "where there is none"
             )
-        if len({arm.training.device for arm in self.arms}) > 1:
-            raise ValueError("all arms of a race train on one device; set the same training.device in each")
+        _check_device(self.arms)
         if info.context != RECORDED:
             _check_replicas(self.arms)
             _check_batches(self.arms)
@@ -156,6 +155,21 @@ def _read(document: dict[str, Any], context: str | None) -> RaceOptions:
         return RaceOptions.model_validate(document, context=context)
     except ValidationError as error:
         raise OptionsError(explain(error, RaceOptions)) from None
+
+
+def _check_device(arms: tuple[RunOptions, ...]) -> None:
+    """Refuse arms on different devices.
+
+    Raises:
+        ValueError: They are of different kinds, or emulated ones with different steps.
+    """
+    if len({arm.training.device for arm in arms}) > 1:
+        raise ValueError("all arms of a race train on one device; set the same training.device in each")
+    if len({arm.training.set_times for arm in arms}) > 1:
+        raise ValueError(
+            "all arms of a race train on one emulated accelerator; set the same training.step_ms, step_variation_percent, "
+            "step_times_ms and seed in each"
+        )
 
 
 def _check_replicas(arms: tuple[RunOptions, ...]) -> None:

@@ -112,14 +112,14 @@ def _answer(tuning: Tuning) -> Answer:
     if ended is None:
         return Answer("search", "neutral", (tuning.sentence,), "not over")
     if ended.winner == START:
-        return Answer("nothing better", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+        return Answer("nothing better", "neutral", (tuning.sentence,), _certainty(ended), _evidence(ended))
     if not tuning.winner_was_raced:
-        return Answer("model's choice, not raced", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+        return Answer("model's choice, not raced", "neutral", (tuning.sentence,), _certainty(ended), _evidence(ended))
     if ended.ratio is None:
-        return Answer("leads, not raced", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
+        return Answer("leads, not raced", "neutral", (tuning.sentence,), _certainty(ended), _evidence(ended))
     if not ended.is_faster:
-        return Answer("undecided", "neutral", (ended.sentence,), _certainty(ended), _evidence(ended))
-    return Answer("faster", "good", (ended.sentence,), _certainty(ended), _evidence(ended))
+        return Answer("undecided", "neutral", (tuning.sentence,), _certainty(ended), _evidence(ended))
+    return Answer("faster", "good", (tuning.sentence,), _certainty(ended), _evidence(ended))
 
 
 def _certainty(ended: Ended) -> str:

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
+EMULATED_ACCELERATOR = "emulated accelerator"
+"""Device of a run whose steps only take time (``training.device = emulated``), as its environment and every page name it."""
+EMULATED_PLANE = f"/device:{EMULATED_ACCELERATOR}"
+"""Its plane in a trace."""
+EMULATED_NOTE = "The accelerator is emulated."
+"""What every answer about such a run says."""
+
 
 class RunKind(StrEnum):
     """What a run folder holds; follows from its options."""

@@ -17,7 +17,7 @@ from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.record import RunKind, RunRecord, RunState
+from pipeline_lab.runs.record import EMULATED_NOTE, RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, find_path, name_of, read_record
 from pipeline_lab.tuning.halving import Fate, Ratio
 from pipeline_lab.tuning.history import (
@@ -251,7 +251,8 @@ class Tuning(Displayed):
     def sentence(self) -> str:
         """How it ended, or what was done last, in words."""
         if self.ended is not None:
-            return self.ended.sentence
+            note = f" {EMULATED_NOTE}" if self.options.start.training.is_emulated else ""
+            return f"{self.ended.sentence}{note}"
         return describe(self.steps[-1]) if self.steps else "The search has not begun."
 
     def to_json(self) -> dict[str, Any]:

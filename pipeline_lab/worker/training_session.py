@@ -22,9 +22,10 @@ from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, describe_written, find_files, open_pipeline
 from pipeline_lab.worker.prepare.user_code import UserPipeline
+from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
-from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
+from pipeline_lab.worker.record.profiler import mark_step
 from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
@@ -107,13 +108,13 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
     profiling = job.options.profiling
     has_ids = carries_ids(job, dataset)
     mark_running(job.folder)
-    recorded = WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock)
+    recorded = WindowRecorder(job.folder, make_profiler(trainer), job.log, job.clock)
     windows = StepWindows(profiling, recorded, job.log)
     with contextlib.ExitStack() as stack:
         gpu = Gpu(is_gpu=device.is_gpu)
         stack.enter_context(sample_resources(job.folder.resources, job.clock, windows.watch_memory, gpu))
         recorder = stack.enter_context(
-            contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
+            contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_asynchronous, has_ids=has_ids))
         )
         stack.callback(windows.finish)
         checkpoints = Checkpoints(trainer, job.folder.scratch, job.options.training.checkpoint_every)

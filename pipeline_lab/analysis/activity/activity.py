@@ -17,6 +17,7 @@ from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
 from pipeline_lab.analysis.activity.iterators import iterators_read
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
+from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_PLANE
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 Made = TypeVar("Made")
@@ -59,7 +60,7 @@ class Device:
     """One device's work as interval sets.
 
     Attributes:
-        name: Its plane's name, or :data:`HOST_COMPUTE`.
+        name: Its plane's name, the emulated accelerator's, or :data:`HOST_COMPUTE`.
         compute, collective, copy: Kernels; communication; copies other than from the host.
         host_to_device: Copies from the host and infeed; brings work but is none.
         autotuning: Kernels, counted in ``compute`` too, that check an algorithm which is being tried out.
@@ -348,7 +349,7 @@ def _read_device(plane: Plane) -> Device | None:
         return union_of(*sets)
 
     return Device(
-        plane.name,
+        EMULATED_ACCELERATOR if plane.name == EMULATED_PLANE else plane.name,
         compute=moments(DeviceKind.COMPUTE),
         collective=moments(DeviceKind.COLLECTIVE),
         copy=moments(DeviceKind.COPY),

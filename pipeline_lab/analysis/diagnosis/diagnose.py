@@ -137,7 +137,9 @@ class RunFold:
 
         tables = read_job(self._folder)
         axis = place_on_axis(list(self._parts.values()), tables.origin_epoch_ns)
-        source = describe(self._folder.path, "run", axis, tuple(self._unreadable.values()))
+        source = describe(
+            self._folder.path, "run", axis, tuple(self._unreadable.values()), is_emulated=tables.training.is_emulated
+        )
         job = JobView(tables, axis.origin_epoch_ns or tables.origin_epoch_ns or 0, axis.reads, axis.steps)
         found = measure_job(job)
         other_percent = other_cpu_percent(tables.resources)

@@ -22,6 +22,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.sources import TraceFile
@@ -43,6 +44,7 @@ class TraceParts:
         name: Of the file, to put parts without a time in order.
         start_ns, end_ns: Its window on its own axis.
         unseen_device: Its host served a device that left no plane.
+        is_emulated: Its device is the emulated accelerator.
         found: What each analysis of traces says.
         reads: What it says about file readers.
     """
@@ -57,6 +59,7 @@ class TraceParts:
     events: int
     salvage: Salvage | None
     unseen_device: bool
+    is_emulated: bool
     found: AnyResults
     reads: FileReads
 
@@ -93,6 +96,7 @@ def analyse_trace(trace: Trace) -> TraceParts:
         events=trace.event_count,
         salvage=trace.salvage,
         unseen_device=_serves_unseen_device(activity),
+        is_emulated=trace.plane(EMULATED_PLANE) is not None,
         found=found,
         reads=count_reads(trace, steps if isinstance(steps, Steps) else None),
     )
@@ -111,6 +115,7 @@ def read_stored(profile: DerivedProfile) -> TraceParts:
         events=0,
         salvage=None,
         unseen_device=False,
+        is_emulated=False,
         found={name: _stored(analysis, profile) for name, analysis in _per_trace()},
         reads=FileReads({}, {}),
     )
@@ -270,8 +275,17 @@ def without_job(reads: FileReads | None) -> AnyResults:
     }
 
 
-def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()) -> Source:
-    """Say what was analyzed."""
+def describe(
+    path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = (), *, is_emulated: bool = False
+) -> Source:
+    """Say what was analyzed.
+
+    Args:
+        path, kind: Of the run or log.
+        axis: Its traces.
+        unreadable: What is wrong with those that could not be read.
+        is_emulated: The job's options say that its accelerator was emulated.
+    """
     return Source(
         path=str(path),
         kind=kind,
@@ -283,6 +297,7 @@ def describe(path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = ()
         kept_apart=axis.kept_apart,
         unseen_device=any(part.unseen_device for part in axis.parts),
         unreadable=unreadable,
+        is_emulated=is_emulated or any(part.is_emulated for part in axis.parts),
     )
 
 

@@ -69,7 +69,8 @@ def measure_losses(results: Results) -> Losses | None:
         waiting = 100.0 * job.wait_total_ns / job.total_ns
         by_class = {VerdictClass.INPUT_BOUND: waiting}
         hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
-        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, Busy.UNTRACED)
+        worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
+        return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker)
     has_device = breakdown.device_compute_ns > 0
     parts = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
@@ -86,6 +87,8 @@ def measure_losses(results: Results) -> Losses | None:
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
     worker = Busy.DEVICE if has_device else Busy.HOST_COMPUTE
+    if results.source.is_emulated:
+        worker = Busy.EMULATED
     losses = Losses(by_class, float(steps.training_step_ns.mean()), worker)
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):

@@ -23,6 +23,7 @@ from pipeline_lab.analysis.verdict.losses import (
 )
 from pipeline_lab.analysis.verdict.verdict import Blame, Confidence, Evidence, Verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 
@@ -55,6 +56,11 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
         f"{sentence} This describes the later epochs; in the first, a step takes {format_duration(first.mean_ns)} and waits "
         f"for input {waiting} of the time."
     )
+
+
+def name_emulated(sentence: str, results: Results) -> str:
+    """Add to a sentence that the accelerator is emulated, if it is."""
+    return f"{sentence} {EMULATED_NOTE}" if results.source.is_emulated else sentence
 
 
 def name_last_host(sentence: str, results: Results) -> str:
@@ -170,8 +176,9 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
     cause = blame.cause.value if blame.cause is not None else _idle_cause(kind, results)
     return Verdict(
         verdict_class=kind,
-        sentence=name_first_epoch(
-            name_last_host(write_sentence(kind, cause, blame.stage, losses), results), first_epoch
+        sentence=name_emulated(
+            name_first_epoch(name_last_host(write_sentence(kind, cause, blame.stage, losses), results), first_epoch),
+            results,
         ),
         evidence=(
             *gather_evidence(kind, losses, results),

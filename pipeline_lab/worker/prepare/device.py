@@ -6,6 +6,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.runs.record import EMULATED_ACCELERATOR
 from pipeline_lab.worker.train.training_steps import Batch
 
 GPU_PART_MB = 1024
@@ -18,13 +19,18 @@ class JobDevice:
 
     Attributes:
         name: Such as ``CPU`` or ``GPU 0: NVIDIA H200``.
-        is_gpu: It works in parallel to the host, so results are read one step later.
+        is_gpu: TensorFlow runs the step on a GPU.
         gpus: Name and memory (bytes, None if unknown) of each visible GPU.
     """
 
     name: str
     is_gpu: bool
     gpus: list[dict[str, Any]]
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Say whether it works in parallel to the host, so that results are read one step later."""
+        return self.is_gpu or self.name == EMULATED_ACCELERATOR
 
     def hold(self, batch: Batch) -> Batch:
         """Put a batch into device memory, so that a step on it needs no copy."""
@@ -37,7 +43,7 @@ class JobDevice:
         return held
 
 
-def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> JobDevice:
+def choose_device(wish: Literal["auto", "cpu", "gpu", "emulated"], replicas: int = 1) -> JobDevice:
     """Make TensorFlow use the requested device.
 
     Args:
@@ -53,6 +59,9 @@ def choose_device(wish: Literal["auto", "cpu", "gpu"], replicas: int = 1) -> Job
             "training.device is gpu, but TensorFlow sees no GPU on this machine; choose auto or cpu, "
             "or install with requirements-gpu.txt (`pipeline-lab doctor` says what is missing)."
         )
+    if wish == "emulated":
+        tf.config.set_visible_devices([], "GPU")
+        return JobDevice(EMULATED_ACCELERATOR, is_gpu=False, gpus=[])
     if wish == "cpu" or not gpus:
         tf.config.set_visible_devices([], "GPU")
         _divide(tf.config.list_physical_devices("CPU"), replicas)

@@ -116,7 +116,7 @@ class Arm:
         batches: Iterator[Any],
         buffers: ReadyBatches,
     ) -> None:
-        self._job, self._trainer, self._recorder = job, trainer, recorder
+        self._job, self.trainer, self._recorder = job, trainer, recorder
         self._calls, self._batches, self._buffers = steps, batches, buffers
         self._memory = ResidentMemory()
         self._steps = self._batches_kept = 0
@@ -133,11 +133,11 @@ class Arm:
             A sentence about what did not settle in time, or None.
         """
         begun_s = time.monotonic()
-        state = self._trainer.save_state()
+        state = self.trainer.save_state()
         self._train(FIRST_STEPS, is_measured=False, keep_samples=False)
         troubles = [self._fill_caches(epoch_batches, begun_s + limit_s), self._tune(begun_s + limit_s)]
         self._recorder.catch_up()
-        self._trainer.restore_state(state)
+        self.trainer.restore_state(state)
         self.rest()
         return next(filter(None, troubles), None)
 

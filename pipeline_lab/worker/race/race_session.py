@@ -20,8 +20,9 @@ from pipeline_lab.worker.prepare.job_pipeline import Pipeline, find_files, open_
 from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.race.blocks import Arm, LoadMeter, count_epoch_batches
 from pipeline_lab.worker.race.rounds import RaceJob, RaceRunner
+from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.pipeline_model import may_change
-from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
+from pipeline_lab.worker.record.profiler import mark_step
 from pipeline_lab.worker.record.resources import Gpu, sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
@@ -159,7 +160,7 @@ def _record_each(jobs: list[Job], arms: list[Arm], stop: StopRequest) -> None:
     for job, arm in zip(jobs, arms, strict=True):
         if job.options.profiling.enabled and not stop.is_set:
             own_log = EventLog(job.folder.events)
-            arm.run_window(WindowRecorder(job.folder, TensorFlowProfiler(), own_log, job.clock), mark_step)
+            arm.run_window(WindowRecorder(job.folder, make_profiler(arm.trainer), own_log, job.clock), mark_step)
             arm.rest()
 
 
@@ -193,7 +194,7 @@ def _build(
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
     has_ids = carries_ids(job, dataset)
     recorder = stack.enter_context(
-        contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_gpu, has_ids=has_ids))
+        contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_asynchronous, has_ids=has_ids))
     )
     iterator = iter(trainer.distribute(dataset))
     keep_iterator(iterator)

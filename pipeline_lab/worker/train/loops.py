@@ -241,7 +241,7 @@ def make_steps(job: Job, trainer: Trainer) -> StepCalls:
     training = job.options.training
     if training.loop == "in_graph" or training.steps_per_call > 1:
         return GraphSteps(trainer, job.clock, training.steps_per_call, _make_notes(job, trainer))
-    return PythonSteps(trainer, job.clock)
+    return PythonSteps(trainer, job.clock, reads=training.read_every_step)
 
 
 def make_loop(job: Job, trainer: Trainer, steps: StepCalls, course: Course) -> Loop:

@@ -101,12 +101,18 @@ class StepCalls(Protocol):
 
 
 class PythonSteps:
-    """Python requests a batch, then calls the step on it."""
+    """Python requests a batch, then calls the step on it.
+
+    Args:
+        trainer: The step.
+        clock: The job's.
+        reads: Wait for the result before anything else happens, as a loop does that prints its loss.
+    """
 
     per_call = 1
 
-    def __init__(self, trainer: Trainer, clock: Clock) -> None:
-        self._trainer, self._clock = trainer, clock
+    def __init__(self, trainer: Trainer, clock: Clock, *, reads: bool = False) -> None:
+        self._trainer, self._clock, self._reads = trainer, clock, reads
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
         del most
@@ -115,7 +121,11 @@ class PythonSteps:
         arrived_ns = self._clock.now_ns()
         if batch is None:
             return ()
-        return (TakenStep(start_ns, arrived_ns, None, self._trainer.step(batch), batch),)
+        result = self._trainer.step(batch)
+        if not self._reads:
+            return (TakenStep(start_ns, arrived_ns, None, result, batch),)
+        self._trainer.read(result)
+        return (TakenStep(start_ns, arrived_ns, self._clock.now_ns(), result, batch),)
 
     def repeat(self, batch: Batch, times: int) -> Any:
         result = None

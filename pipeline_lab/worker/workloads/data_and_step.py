@@ -20,6 +20,8 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.prepare.user_code import UserPipeline
+from pipeline_lab.worker.train.emulated_device import EmulatedDevice, EmulatedTrainer, step_durations
 from pipeline_lab.worker.train.training_steps import Trainer
 from pipeline_lab.worker.workloads.data_files import Recipe, cached_files
 from pipeline_lab.workloads.workload import Workload
@@ -95,7 +97,7 @@ def find_tables(workload: Workload, files: Sequence[DataFile]) -> list[DataFile]
 def make_trainer(
     options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile] = (), pipeline: Any = None
 ) -> Trainer:
-    """Build the step of a run's workload.
+    """Build the step of a run's workload, or the emulated accelerator in its place.
 
     Args:
         options: Of the run.
@@ -103,6 +105,9 @@ def make_trainer(
         tables: The tables next to its files.
         pipeline: Of a module of the user's, which brings its own step.
     """
+    if options.training.is_emulated:
+        device = EmulatedDevice(step_durations(options.training))
+        return EmulatedTrainer(device, pipeline.first_batch.came if isinstance(pipeline, UserPipeline) else None)
     half = data_and_step_of(options.workload)
     return half.make_trainer(options, is_gpu=is_gpu, tables=tables, pipeline=pipeline)
 
