@@ -16,6 +16,12 @@ class TensorFlowProfiler:
         tf.profiler.experimental.stop(save=save)
 
 
+def mark_launch(number: int) -> AbstractContextManager[None]:
+    """Mark the launch of a step of the emulated accelerator, with the number that its event in the trace carries too."""
+    marker: AbstractContextManager[None] = tf.profiler.experimental.Trace("emulated launch", correlation_id=number)
+    return marker
+
+
 def mark_step(step: int) -> AbstractContextManager[None]:
     """Mark a training step in the trace; ``_r`` makes it a step for TensorFlow's tools too."""
     marker: AbstractContextManager[None] = tf.profiler.experimental.Trace("train", step_num=step, _r=1)

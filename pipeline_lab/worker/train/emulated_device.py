@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,16 +134,23 @@ class EmulatedTrainer(OneDeviceTrainer):
 
     Args:
         device: Takes the steps.
+        mark_launch: Surrounds the launch of a step with its marker in the trace, which carries the step's number.
         came: Called with each batch, as a user's pipeline requires; None where nobody asks.
     """
 
-    def __init__(self, device: EmulatedDevice, came: Callable[[], None] | None = None) -> None:
-        self.device, self._came = device, came
+    def __init__(
+        self,
+        device: EmulatedDevice,
+        mark_launch: Callable[[int], AbstractContextManager[None]] = lambda _: nullcontext(),
+        came: Callable[[], None] | None = None,
+    ) -> None:
+        self.device, self._mark_launch, self._came = device, mark_launch, came
 
     def step(self, batch: Batch) -> EmulatedStep:
         if self._came is not None:
             self._came()
-        return self.device.submit(batch)
+        with self._mark_launch(self.device.next_number):
+            return self.device.submit(batch)
 
     def evaluate(self, batch: Batch) -> EmulatedStep:
         return self.device.submit(batch)

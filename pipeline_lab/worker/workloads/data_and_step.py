@@ -21,6 +21,7 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.prepare.user_code import UserPipeline
+from pipeline_lab.worker.record.profiler import mark_launch
 from pipeline_lab.worker.train.emulated_device import EmulatedDevice, EmulatedTrainer, step_durations
 from pipeline_lab.worker.train.training_steps import Trainer
 from pipeline_lab.worker.workloads.data_files import Recipe, cached_files
@@ -107,7 +108,8 @@ def make_trainer(
     """
     if options.training.is_emulated:
         device = EmulatedDevice(step_durations(options.training))
-        return EmulatedTrainer(device, pipeline.first_batch.came if isinstance(pipeline, UserPipeline) else None)
+        came = pipeline.first_batch.came if isinstance(pipeline, UserPipeline) else None
+        return EmulatedTrainer(device, mark_launch, came)
     half = data_and_step_of(options.workload)
     return half.make_trainer(options, is_gpu=is_gpu, tables=tables, pipeline=pipeline)
 
