@@ -42,6 +42,17 @@ def test_all_arms_train_on_one_device() -> None:
         _race(SYNTHETIC.options, set_option(SYNTHETIC.options, "training.device", "cpu"))
 
 
+def test_arms_on_the_emulated_accelerator_take_steps_of_the_same_times() -> None:
+    emulated = set_option(SYNTHETIC.options, "training.device", "emulated")
+    assert _race(emulated, set_option(emulated, "training.seed", "1")), "times that do not vary need no seed"
+    varied = set_option(emulated, "training.step_variation_percent", "10")
+    for other in (set_option(emulated, "training.step_ms", "21"), varied):
+        with pytest.raises(OptionsError, match="one emulated accelerator"):
+            _race(emulated, other)
+    with pytest.raises(OptionsError, match="one emulated accelerator"):
+        _race(varied, set_option(varied, "training.seed", "1"))
+
+
 def _race(*arms: RunOptions) -> RaceOptions:
     return read_race_options({"arms": [arm.model_dump(mode="json") for arm in arms]})
 
