@@ -13,6 +13,8 @@ import pytest
 from hypothesis import settings
 
 from tests.needs import REFERENCE_TRACES, describe_left_out, find_missing, is_required
+from tests.pretend_gpu import PretendGpu, build
+from tests.support.warm_worker import warm_worker
 
 settings.register_profile("no clock", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("no clock")
@@ -34,12 +36,16 @@ COSTLY = {
     "lab": Costly("slow"),
     "open_page": Costly("slow"),
     "ask_tensorflow": Costly("tensorflow", "tensorflow"),
+    "ask_gpu": Costly("tensorflow", "gpu"),
+    "pretend_gpu": Costly("pretend_gpu"),
     "server": Costly("server", "app"),
     "browser": Costly("browser", "app"),
 }
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[1]
 SMALL_TRACE = ROOT / "tests" / "data" / "small_pipeline.xplane.pb"
+AskGpu = Callable[..., Any]
+"""Called with the name of a function, ``gpu=PretendGpu(…)`` and its arguments."""
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """How many tests were left out, by the marker of what they need."""
 
@@ -121,6 +127,29 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for line in describe_left_out(config.stash.get(LEFT_OUT, {})):
         terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.fixture(scope="session")
+def pretend_gpu(pytestconfig: pytest.Config) -> Path:
+    """The folder of the pretend GPU's libraries, for ``PretendGpu.environment``."""
+    return build(pytestconfig.rootpath / ".pytest_cache" / "pretend_gpu")
+
+
+@pytest.fixture(scope="session")
+def ask_gpu(_own_folders: None, pretend_gpu: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AskGpu]:
+    """Call a function, ``module:name``, in the one process that has TensorFlow on a pretend GPU.
+
+    ``gpu`` says what the GPU is like meanwhile; what is fixed when TensorFlow starts stays as it is by default.
+    """
+    folder = tmp_path_factory.mktemp("gpu")
+    usual = PretendGpu(ledger=folder / "ledger")
+    with warm_worker("tests.pretend_gpu.worker", usual.environment(pretend_gpu), folder / "log") as ask:
+        yield lambda task, gpu=usual, **arguments: ask(task, gpu=_changes(gpu), **arguments)
+
+
+def _changes(gpu: PretendGpu) -> dict[str, str]:
+    """Return the settings of a GPU that can change while TensorFlow runs."""
+    return {name: value for name, value in gpu.settings().items() if name != "PRETEND_GPU_LEDGER"}
 
 
 @pytest.fixture

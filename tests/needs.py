@@ -46,6 +46,7 @@ def _find_reference_traces() -> str | None:
 
 NEEDS = (
     Need("browser", "Chromium", find_chromium, "install it with `sudo apt-get install chromium`", "chromium"),
+    Need("pretend_gpu", "g++", lambda: shutil.which("g++"), "install it with `sudo apt-get install g++`", "g++"),
     Need(
         "reference_traces",
         "the folder of reference captures",

@@ -1,24 +1,17 @@
-"""What tests ask of a process that has TensorFlow loaded; ``python -m tests.worker.tensorflow_tasks`` serves them.
-
-One line of JSON per task, ``{"task": name, "arguments": {…}}``, is answered by one, ``{"result": …}`` or
-``{"error": …}``. Everything else that the process prints goes to standard error.
-"""
+"""What tests ask of a process that has TensorFlow loaded; ``python -m tests.worker.tensorflow_tasks`` serves them."""
 
 import contextlib
 import doctest
 import functools
 import hashlib
 import itertools
-import json
 import multiprocessing
-import os
 import signal
 import socket
 import sys
 import tempfile
 import threading
 import time
-import traceback
 import unittest.mock
 from pathlib import Path
 from typing import Any
@@ -53,6 +46,7 @@ from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
 from tests.support.patience import PATIENCE_S
+from tests.support.warm_worker import serve
 from tests.worker.fakes import make_job
 
 tf.config.set_logical_device_configuration(
@@ -611,19 +605,5 @@ TASKS = {
 }
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = {"result": TASKS[request["task"]](**request["arguments"])}
-        except Exception:
-            answer = {"error": traceback.format_exc()}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    serve(TASKS.__getitem__)

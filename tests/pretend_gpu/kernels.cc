@@ -1,0 +1,209 @@
+// Kernels: every GPU kernel of the wheel that has a CPU twin is taken over. The twin computes, the stream's clock moves on.
+//
+// The definitions are TensorFlow's own, so that placement, types and the arguments in host memory are as on a real GPU.
+
+#include <algorithm>
+#include <set>
+
+#include "pretend_gpu.h"
+#include "tensorflow/c/kernels.h"
+#include "tensorflow/core/framework/kernel_def.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "xla/tsl/framework/bfc_allocator.h"
+
+namespace pretend_gpu {
+namespace {
+
+using namespace tensorflow;
+
+// Kernels that stay TensorFlow's own: they launch nothing on a device, or deal with the device and the runtime themselves.
+// A star stands for any ending.
+constexpr const char* kOwn[] = {
+    // values that are passed on, or are in host memory
+    "_Arg", "_Retval", "_Device*", "Const", "_EagerConst", "HostConst", "ImmutableConst", "Identity*", "RefIdentity", "StopGradient",
+    "PreventGradient", "GuaranteeConst", "Placeholder", "FakeParam", "Shape*", "Rank", "Size", "Reshape", "ExpandDims",
+    "Squeeze", "Assert", "BroadcastArgs", "BroadcastGradientArgs", "DeviceIndex", "NoOp", "_Nop",
+    // control flow and functions
+    "Switch", "_SwitchN", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "RefSwitch", "RefMerge",
+    "RefEnter", "RefExit", "RefNextIteration", "*PartitionedCall", "RemoteCall", "SymbolicGradient", "If", "While", "Case",
+    "For", "StatelessIf", "StatelessWhile", "StatelessCase", "EagerPyFunc", "PyFunc*",
+    // between devices
+    "_Send", "_Recv", "_HostSend", "_HostRecv", "Collective*", "Nccl*", "SyncDevice",
+    // variables, iterators and other resources
+    "VarHandleOp", "_VarHandlesOp", "ReadVariableOp", "_ReadVariablesOp", "AssignVariableOp", "DestroyResourceOp",
+    "VarIsInitializedOp", "VariableShape", "DisableCopyOnRead", "Variable", "VariableV2", "TemporaryVariable", "Iterator*",
+    "MakeIterator", "Anonymous*", "DeleteIterator", "MultiDeviceIterator*", "DeleteMultiDeviceIterator", "OneShotIterator",
+    "GeneratorDataset", "PrefetchDataset*", "RegisterDataset", "Optional*", "Stack", "StackV2", "StackClose*",
+    "GetSession*", "DeleteSessionTensor", "RngReadAndSkip", "_ParallelConcatStart", "_ScopedAllocator*",
+    // XLA
+    "Xla*", "_Xla*"};
+
+bool Matches(const std::string& op, std::string pattern) {
+  if (pattern.back() == '*') return op.rfind(pattern.substr(0, pattern.size() - 1), 0) == 0;
+  if (pattern.front() != '*') return op == pattern;
+  pattern.erase(0, 1);
+  return op.size() >= pattern.size() && op.compare(op.size() - pattern.size(), pattern.size(), pattern) == 0;
+}
+
+bool IsOwn(const std::string& op) {
+  return std::any_of(std::begin(kOwn), std::end(kOwn), [&](const char* pattern) { return Matches(op, pattern); });
+}
+
+// TensorFlow calls the allocator of a plug-in device PluggableDevice_0_bfc, which is what traces of a GPU are not known by.
+// Its name is private; to name a private member is allowed where a template is instantiated explicitly.
+template <std::string tsl::BFCAllocator::* kName>
+struct Renames {
+  friend void Rename(tsl::BFCAllocator& allocator, const std::string& name) { allocator.*kName = name; }
+};
+void Rename(tsl::BFCAllocator& allocator, const std::string& name);
+template struct Renames<&tsl::BFCAllocator::name_>;
+
+void NameAllocatorAsCuda(Allocator* allocator) {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  const std::string theirs = "PluggableDevice_", name = allocator->Name();
+  auto* named = dynamic_cast<tsl::BFCAllocator*>(allocator);
+  if (named && name.rfind(theirs, 0) == 0) Rename(*named, "GPU_" + name.substr(theirs.size()));
+}
+
+double Elements(const Tensor& tensor) { return static_cast<double>(tensor.NumElements()); }
+
+// An asynchronous kernel can stand for both kinds: AsAsync() says which one it is.
+class TwinKernel : public AsyncOpKernel {
+ public:
+  explicit TwinKernel(OpKernelConstruction* construction)
+      : AsyncOpKernel(construction), op_(construction->def().op()) {
+    std::shared_ptr<const NodeProperties> properties;
+    OP_REQUIRES_OK(construction,
+                   NodeProperties::CreateFromNodeDef(construction->def(), OpRegistry::Global(), &properties));
+    auto* device = dynamic_cast<DeviceBase*>(construction->device());
+    NameAllocatorAsCuda(device->GetAllocator(AllocatorAttributes()));
+    OpKernel* twin = nullptr;
+    OP_REQUIRES_OK(construction, CreateOpKernel(DeviceType("CPU"), device, device->GetAllocator(AllocatorAttributes()),
+                                                construction->function_library(), construction->resource_manager(),
+                                                properties, construction->graph_def_version(), &twin));
+    twin_.reset(twin);
+    is_on_host_ = num_outputs() > 0 && std::all_of(output_memory_types().begin(), output_memory_types().end(),
+                                                   [](MemoryType type) { return type == HOST_MEMORY; });
+    for (const char* name : {"transpose_a", "adj_x"}) TryGetNodeAttr(def(), name, &is_first_transposed_);
+    for (const char* name : {"transpose_b", "adj_y"}) TryGetNodeAttr(def(), name, &is_second_transposed_);
+  }
+
+  AsyncOpKernel* AsAsync() override { return twin_ && twin_->AsAsync() ? this : nullptr; }
+  bool IsExpensive() override { return false; }  // as kernels that only launch
+
+  void Compute(OpKernelContext* context) override {
+    double flop = Flop(context);
+    if (flop <= GetSettings().skip_flop || !Skip(context)) twin_->Compute(context);
+    if (context->status().ok()) Spend(context, flop);
+  }
+
+  void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    twin_->AsAsync()->ComputeAsync(context, [this, context, done] {
+      if (context->status().ok()) Spend(context, 0);
+      done();
+    });
+  }
+
+ private:
+  // Floating point operations of products and convolutions, the only ops for which they matter; 0 for others.
+  double Flop(OpKernelContext* context) {
+    if (op_ == "MatMul") {
+      const Tensor& first = context->input(0);
+      return first.dims() == 2 ? 2.0 * first.dim_size(is_first_transposed_ ? 1 : 0) * Elements(context->input(1)) : 0;
+    }
+    if (op_ == "Conv2D") {
+      const Tensor &images = context->input(0), &filter = context->input(1);
+      return 2 * Elements(filter) * Elements(images) / std::max<int64_t>(1, images.dim_size(3));
+    }
+    if (op_ == "Conv2DBackpropFilter" || op_ == "Conv2DBackpropInput") return 128 * Elements(context->input(2));
+    return 0;
+  }
+
+  // Return zeros of the right shape in place of a large product that would take the CPU long; false if the shape is not known.
+  bool Skip(OpKernelContext* context) {
+    TensorShape shape;
+    if (op_ == "MatMul") {
+      const Tensor &first = context->input(0), &second = context->input(1);
+      shape = TensorShape({first.dim_size(is_first_transposed_ ? 1 : 0), second.dim_size(is_second_transposed_ ? 0 : 1)});
+    } else if (op_ == "Conv2D") {
+      if (!ShapeOfConvolution(context, &shape)) return false;
+    } else {  // the gradients are told their shape
+      auto sizes = context->input(op_ == "Conv2DBackpropInput" ? 0 : 1).flat<int32>();
+      for (int i = 0; i < sizes.size(); ++i) shape.AddDim(sizes(i));
+    }
+    Tensor* output = nullptr;
+    absl::Status status = context->allocate_output(0, shape, &output);
+    if (!status.ok()) {
+      context->SetStatus(status);
+      return true;
+    }
+    std::fill_n(const_cast<char*>(output->tensor_data().data()), output->TotalBytes(), 0);
+    return true;
+  }
+
+  bool ShapeOfConvolution(OpKernelContext* context, TensorShape* shape) {
+    std::vector<int32> strides;
+    std::string padding, format;
+    TryGetNodeAttr(def(), "strides", &strides);
+    TryGetNodeAttr(def(), "padding", &padding);
+    TryGetNodeAttr(def(), "data_format", &format);
+    if (format == "NCHW" || padding == "EXPLICIT") return false;
+    const Tensor &images = context->input(0), &filter = context->input(1);
+    auto length = [&](int axis) {
+      int64_t covered = images.dim_size(axis) - (padding == "VALID" ? filter.dim_size(axis - 1) - 1 : 0);
+      return (covered + strides[axis] - 1) / strides[axis];
+    };
+    *shape = TensorShape({images.dim_size(0), length(1), length(2), filter.dim_size(3)});
+    return true;
+  }
+
+  // Let the time pass that the op would take.
+  void Spend(OpKernelContext* context, double flop) {
+    if (is_on_host_) return;
+    int64_t duration_ns = DurationNs(context, flop);
+    if (duration_ns == 0) return;
+    TF_Status* status = TF_NewStatus();
+    // The C API's context is this one under another name.
+    SP_Stream stream = TF_GetStream(reinterpret_cast<TF_OpKernelContext*>(context), status);
+    if (TF_GetCode(status) == TF_OK)
+      Launch(stream, duration_ns, {Work::kKernel, op_ + "_kernel", name() + ":" + op_, 0});
+    TF_DeleteStatus(status);
+  }
+
+  int64_t DurationNs(OpKernelContext* context, double flop) {
+    const Settings& settings = GetSettings();
+    auto fixed = settings.op_ns.find(op_);
+    if (fixed != settings.op_ns.end()) return fixed->second;
+    int64_t bytes = 0;
+    for (int i = 0; i < context->num_outputs(); ++i)
+      if (Tensor* output = context->mutable_output(i)) bytes += output->TotalBytes();
+    constexpr int kPasses = 3;  // an op reads about twice what it writes
+    return settings.kernel_ns + static_cast<int64_t>(flop / settings.gflops + kPasses * bytes / settings.memory_gbps);
+  }
+
+  std::string op_;
+  std::unique_ptr<OpKernel> twin_;
+  bool is_on_host_ = false, is_first_transposed_ = false, is_second_transposed_ = false;
+};
+
+OpKernel* Make(OpKernelConstruction* construction) { return new TwinKernel(construction); }
+
+}  // namespace
+}  // namespace pretend_gpu
+
+extern "C" __attribute__((visibility("default"))) void TF_InitKernel() {
+  using namespace pretend_gpu;
+  const KernelList all = GetAllRegisteredKernels();
+  std::set<std::string> on_cpu, seen;
+  for (const KernelDef& kernel : all.kernel())
+    if (kernel.device_type() == "CPU") on_cpu.insert(kernel.op());
+  for (const KernelDef& kernel : all.kernel()) {
+    if (kernel.device_type() != "GPU" || IsOwn(kernel.op()) || !on_cpu.count(kernel.op())) continue;
+    auto taken_over = std::make_unique<KernelDef>(kernel);
+    taken_over->set_priority(kernel.priority() + 10);
+    if (!seen.insert(taken_over->SerializeAsString()).second) continue;  // TensorFlow has some of them twice
+    new kernel_factory::OpKernelRegistrar(taken_over.release(), "TwinKernel", Make);
+  }
+}
