@@ -14,6 +14,7 @@ from pipeline_lab.errors import PipelineLabError, Unavailable
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.store import RunStore
+from pipeline_lab.units import NS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _predict_one(measured: Measured | Unavailable, change: Change) -> dict[str, 
 def _predicted(prediction: Prediction | Unavailable, measured: Measured) -> dict[str, Any]:
     if isinstance(prediction, Unavailable):
         return {"predicted": None, "binding": prediction.reason}
-    return {"predicted": prediction.step_ms / measured.step_ms, "binding": prediction.terms[0].name}
+    return {"predicted": prediction.step_ns / measured.step_ns, "binding": prediction.terms[0].name}
 
 
 def _race(
@@ -152,7 +153,7 @@ def _race(
 
 def _describe(plan: Plan, measured: Measured) -> str:
     return (
-        f"{plan.name}: step {measured.step_ms:.1f} ms ± {measured.noise_percent:.0f} %, alone {measured.device_only_ms:.1f} "
-        f"ms; pipeline × {measured.pipeline_factor:.2f}, processor × {measured.cpu_factor:.2f}, others took "
+        f"{plan.name}: step {measured.step_ns / NS_PER_MS:.1f} ms ± {measured.noise_percent:.0f} %, "
+        f"alone {measured.device_only_ns / NS_PER_MS:.1f} ms; pipeline × {measured.pipeline_factor:.2f}, processor × {measured.cpu_factor:.2f}, others took "
         f"{measured.other_cores:.2f} cores"
     )

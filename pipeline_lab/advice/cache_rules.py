@@ -22,7 +22,7 @@ from pipeline_lab.advice.stage_costs import full_cache
 from pipeline_lab.advice.step_terms import amount_behind, example_bytes
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.stage import Remark, Stage
-from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration
+from pipeline_lab.units import format_bytes, format_duration
 
 FITS_SHARE = 0.8
 """Part of the memory for buffers that a cache may take."""
@@ -56,7 +56,7 @@ def cache(case: Case) -> Iterator[Proposal]:
     fits = case.ram_bytes is not None and memory is not None and memory <= FITS_SHARE * case.ram_bytes
     why = (
         f"Every epoch reads and processes the same {format_bytes(held_bytes)} again, "
-        f"{_ms(sum(time.work_ms for time in saved))} of thread time per batch; nothing before the cache is random."
+        f"{format_duration(sum(time.work_ns for time in saved))} of thread time per batch; nothing before the cache is random."
     )
     effects = ["The first epoch is no faster."]
     if any(stage.buffered for stage in stages):
@@ -106,10 +106,6 @@ def _cached(options: RunOptions, kept: Sequence[Stage], where: str) -> RunOption
 def _moved(stages: Stages, at: int, to: int) -> Stages:
     stages.insert(to, stages.pop(at))
     return stages
-
-
-def _ms(value: float) -> str:
-    return format_duration(value * NS_PER_MS)
 
 
 OrderFix = Callable[[RunOptions, int], RunOptions | None]

@@ -12,6 +12,7 @@ import numpy as np
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.option_changes import name_change, option_changes, source_diff
 from pipeline_lab.advice.what_if import Prediction, predict
+from pipeline_lab.analysis.declaration import to_ms
 from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
@@ -105,7 +106,7 @@ def _ratio(measured: Measured, baseline: RunOptions, candidate: RunOptions) -> f
     before, after = predict(measured, baseline), predict(measured, candidate)
     if not isinstance(before, Prediction) or not isinstance(after, Prediction):
         return None
-    return after.ms_per_example / before.ms_per_example  # as the race compares them
+    return after.ns_per_example / before.ns_per_example  # as the race compares them
 
 
 def read_forecasts(store: RunStore) -> tuple[Forecast, ...]:
@@ -193,15 +194,19 @@ def write_forecasts(forecasts: Sequence[Forecast]) -> dict[str, Any] | None:
 
 def _measured(measured: Measured) -> dict[str, Any]:
     return {
-        "step_ms": measured.step_ms,
-        "device_only_ms": measured.device_only_ms,
-        "between_ms": measured.between_ms,
+        "step_ms": to_ms(measured.step_ns),
+        "device_only_ms": to_ms(measured.device_only_ns),
+        "between_ms": to_ms(measured.between_ns),
         "noise_percent": measured.noise_percent,
         "from_step": measured.from_step,
         "cores": measured.cores,
         "other_cores": measured.other_cores,
         "stages": [
-            {"stage": cost.stage, "ms_per_example": cost.ms_per_example, "cpu_ms_per_example": cost.cpu_ms_per_example}
+            {
+                "stage": cost.stage,
+                "ms_per_example": to_ms(cost.ns_per_example),
+                "cpu_ms_per_example": to_ms(cost.cpu_ns_per_example),
+            }
             for cost in measured.stages
         ],
     }
@@ -210,10 +215,10 @@ def _measured(measured: Measured) -> dict[str, Any]:
 def _prediction(prediction: Prediction, measured: Measured) -> dict[str, Any]:
     memory = prediction.memory_bytes
     return {
-        "step_ms": prediction.step_ms,
+        "step_ms": to_ms(prediction.step_ns),
         "gain_percent": prediction.gain_percent(measured),
-        "ceiling_ms": prediction.ceiling_ms,
-        "terms": [{"name": term.name, "ms": term.ms} for term in prediction.terms],
+        "ceiling_ms": to_ms(prediction.ceiling_ns),
+        "terms": [{"name": term.name, "ms": to_ms(term.time_ns)} for term in prediction.terms],
         "memory_bytes": memory.to_json() if isinstance(memory, Unavailable) else memory,
         "threads": prediction.threads,
         "notes": list(prediction.notes),

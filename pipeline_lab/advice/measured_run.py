@@ -16,7 +16,6 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.statistics.effective_sample import estimate_mean
-from pipeline_lab.units import NS_PER_MS
 
 ELSEWHERE = (
     "Workers of tf.data service did the work, and their time was not measured; record a run without the service stage."
@@ -50,30 +49,30 @@ class OrderStall:
 
     Attributes:
         stage: Its name.
-        step_ms: Step time that this came to.
+        step_ns: Step time that this came to.
         held_examples: Examples that were under way or waited meanwhile.
     """
 
     stage: str
-    step_ms: float
+    step_ns: float
     held_examples: float
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run, ready to be asked what other options would bring; times in ms for one step or one batch.
+    """One run, ready to be asked what other options would bring; times in ns for one step or one batch.
 
     Attributes:
         options: The run's options.
-        step_ms: End-to-end step time.
-        device_only_ms: Compute-only step time.
+        step_ns: End-to-end step time.
+        device_only_ns: Compute-only step time.
         stages: Work of each stage of the options, in their order.
         cores: N, cores that the job may use.
         pool_threads: Q, threads that run functions where the options do not set them.
         other_cores: L, cores that others kept busy.
-        between_ms: Python between two steps, and whatever else the model's parts do not explain of the step.
-        waited_ms: Of the step, what passed before the batch was there.
-        step_cpu_ms: Processor time of all that is not the pipeline; None if it is not known.
+        between_ns: Python between two steps, and whatever else the model's parts do not explain of the step.
+        waited_ns: Of the step, what passed before the batch was there.
+        step_cpu_ns: Processor time of all that is not the pipeline; None if it is not known.
         records: Records of one epoch; None if they were not counted.
         noise_percent: Half of the 95 % interval of the mean step time, percent of it.
         pipeline_factor, cpu_factor: What the modelled pipeline and processor time have to be multiplied by for the
@@ -83,15 +82,15 @@ class Measured:
     """
 
     options: RunOptions
-    step_ms: float
-    device_only_ms: float
+    step_ns: float
+    device_only_ns: float
     stages: tuple[StageCost, ...]
     cores: float
     pool_threads: int
     other_cores: float = 0.0
-    between_ms: float = 0.0
-    waited_ms: float = 0.0
-    step_cpu_ms: float | None = None
+    between_ns: float = 0.0
+    waited_ns: float = 0.0
+    step_cpu_ns: float | None = None
     records: int | None = None
     noise_percent: float = 0.0
     pipeline_factor: float = 1.0
@@ -109,8 +108,8 @@ class Measured:
         return Machine(self.cores, self.pool_threads)
 
     @property
-    def ms_per_example(self) -> float:
-        return self.step_ms / self.options.pipeline.batch_size
+    def ns_per_example(self) -> float:
+        return self.step_ns / self.options.pipeline.batch_size
 
 
 def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
@@ -142,26 +141,26 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
     steps = _plain_steps(job)
     measured = Measured(
         options=options,
-        step_ms=steps.step_ms,
-        device_only_ms=min(calibration.device_only_ns / NS_PER_MS, steps.step_ms),
+        step_ns=steps.step_ns,
+        device_only_ns=min(calibration.device_only_ns, steps.step_ns),
         stages=_without_turns(attribute(model.stages, options), options, threads),
         cores=cores,
         pool_threads=threads if options.pipeline.private_threadpool_size is None else max(1, int(cores)),
         other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
-        between_ms=steps.between_ms,
-        waited_ms=steps.waited_ms,
+        between_ns=steps.between_ns,
+        waited_ns=steps.waited_ns,
         records=_records(results, options),
         noise_percent=_noise_percent(job),
         from_step=None if later is None else later.first_step,
     )
-    cpu_ms = _cpu_ms(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step / NS_PER_MS
-    return measured if cpu_ms is None else _share_processor(measured, cpu_ms, calibration)
+    cpu_ns = _cpu_ns(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step
+    return measured if cpu_ns is None else _share_processor(measured, cpu_ns, calibration)
 
 
-def _cpu_ms(calibration: Calibration) -> float | None:
+def _cpu_ns(calibration: Calibration) -> float | None:
     """Return the processor time of step and pipeline alone, if that of the job was not sampled."""
     step_ns, pipeline_ns = calibration.device_only_cpu_ns, calibration.pipeline_only_cpu_ns
-    return None if step_ns is None or pipeline_ns is None else (step_ns + pipeline_ns) / NS_PER_MS
+    return None if step_ns is None or pipeline_ns is None else (step_ns + pipeline_ns)
 
 
 def _without_turns(stages: tuple[StageCost, ...], options: RunOptions, threads: int) -> tuple[StageCost, ...]:
@@ -170,10 +169,10 @@ def _without_turns(stages: tuple[StageCost, ...], options: RunOptions, threads: 
         return stages
     read, *others = stages
     at_once = max(1.0, min(read.parallelism or 1.0, threads))
-    return (replace(read, ms_per_example=read.ms_per_example / at_once), *others)
+    return (replace(read, ns_per_example=read.ns_per_example / at_once), *others)
 
 
-def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration) -> Measured:
+def _share_processor(measured: Measured, cpu_ns: float, calibration: Calibration) -> Measured:
     """Divide the processor time between the step and the stages.
 
     Stages without a function work all the time. Functions may wait for something else; how much they work is what
@@ -182,66 +181,66 @@ def _share_processor(measured: Measured, cpu_ms: float, calibration: Calibration
 
     Args:
         measured: With thread time alone.
-        cpu_ms: C, processor time of the job for one step.
+        cpu_ns: C, processor time of the job for one step.
         calibration: For the pipeline alone.
     """
     options, running = measured.options, running_stages(measured.options, measured.machine)
     parts = tuple(zip(measured.stages, options.pipeline.examples_for_batch(options.amounts), running, strict=True))
     ran = [(cost, examples) for cost, examples, stage in parts if not stage.is_skipped]
-    share = _busy_share(ran, options, cpu_ms, calibration)
-    is_full = cpu_ms / measured.free_cores >= FULL_SHARE * measured.step_ms
-    stages, own_ms = [], 0.0
+    share = _busy_share(ran, options, cpu_ns, calibration)
+    is_full = cpu_ns / measured.free_cores >= FULL_SHARE * measured.step_ns
+    stages, own_ns = [], 0.0
     for cost, examples, stage in parts:
-        idle = idle_ms(cost, options)
-        ms, cpu_each_ms = cost.ms_per_example, cost.ms_per_example - idle
+        idle = idle_ns(cost, options)
+        each_ns, cpu_each_ns = cost.ns_per_example, cost.ns_per_example - idle
         if not stage.is_skipped:
-            cpu_each_ms *= share if _has_function(cost.stage, options) else 1.0
-            ms = idle + cpu_each_ms if is_full else ms
-            own_ms += cpu_each_ms * examples
-        stages.append(replace(cost, ms_per_example=ms, cpu_ms_per_example=cpu_each_ms))
-    return replace(measured, stages=tuple(stages), step_cpu_ms=max(0.0, cpu_ms - own_ms))
+            cpu_each_ns *= share if _has_function(cost.stage, options) else 1.0
+            each_ns = idle + cpu_each_ns if is_full else each_ns
+            own_ns += cpu_each_ns * examples
+        stages.append(replace(cost, ns_per_example=each_ns, cpu_ns_per_example=cpu_each_ns))
+    return replace(measured, stages=tuple(stages), step_cpu_ns=max(0.0, cpu_ns - own_ns))
 
 
 def _busy_share(
-    ran: Sequence[tuple[StageCost, float]], options: RunOptions, cpu_ms: float, calibration: Calibration
+    ran: Sequence[tuple[StageCost, float]], options: RunOptions, cpu_ns: float, calibration: Calibration
 ) -> float:
     """Return how much of the functions' time keeps a core busy, 0 to 1; never more than the whole job does.
 
     Args:
         ran: The stages that ran, each with the examples that it handed on for one batch.
         options: The run's options.
-        cpu_ms: Processor time of the job for one step.
+        cpu_ns: Processor time of the job for one step.
         calibration: For the pipeline alone.
     """
     alone_ns = calibration.pipeline_only_cpu_ns
-    most_ms = cpu_ms if alone_ns is None else min(cpu_ms, alone_ns / NS_PER_MS)
-    functions_ms = others_ms = 0.0
+    most_ns = cpu_ns if alone_ns is None else min(cpu_ns, alone_ns)
+    functions_ns = others_ns = 0.0
     for cost, examples in ran:
-        busy_ms = (cost.ms_per_example - idle_ms(cost, options)) * examples
+        busy_ns = (cost.ns_per_example - idle_ns(cost, options)) * examples
         if _has_function(cost.stage, options):
-            functions_ms += busy_ms
+            functions_ns += busy_ns
         else:
-            others_ms += busy_ms
-    return min(1.0, max(0.0, most_ms - others_ms) / functions_ms) if functions_ms > 0 else 1.0
+            others_ns += busy_ns
+    return min(1.0, max(0.0, most_ns - others_ns) / functions_ns) if functions_ns > 0 else 1.0
 
 
 def _has_function(stage: str, options: RunOptions) -> bool:
-    reads_by_function = options.workload.set_ms("read") > 0 or options.workload.made_by_python
+    reads_by_function = options.workload.set_ns("read") > 0 or options.workload.made_by_python
     return STAGE_TYPES[stage].is_function or (stage == "read" and reads_by_function)
 
 
-def idle_ms(cost: StageCost, options: RunOptions) -> float:
-    """Return the time per example that a function is known to pass without a core, ms."""
-    return min(cost.ms_per_example, options.workload.set_ms(cost.stage)) if options.workload.sleeps else 0.0
+def idle_ns(cost: StageCost, options: RunOptions) -> float:
+    """Return the time per example that a function is known to pass without a core, ns."""
+    return min(cost.ns_per_example, options.workload.set_ns(cost.stage)) if options.workload.sleeps else 0.0
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """The steps that no profile window touched, ms: a step, its wait for a batch, and the time between two."""
+    """The steps that no profile window touched, ns: a step, its wait for a batch, and the time between two."""
 
-    step_ms: float
-    waited_ms: float
-    between_ms: float
+    step_ns: float
+    waited_ns: float
+    between_ns: float
 
 
 def _plain_steps(job: JobSteps) -> _Steps:
@@ -255,9 +254,9 @@ def _plain_steps(job: JobSteps) -> _Steps:
         plain = ~tables.bools(job.table, "warmup")
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
     return _Steps(
-        _median_of_blocks(step) / NS_PER_MS,
-        _median_of_blocks(wait) / NS_PER_MS,
-        max(0.0, float(np.median(step - wait - compute))) / NS_PER_MS,
+        _median_of_blocks(step),
+        _median_of_blocks(wait),
+        max(0.0, float(np.median(step - wait - compute))),
     )
 
 

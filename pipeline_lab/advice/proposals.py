@@ -163,10 +163,10 @@ class Case:
         model = self.results.live_model
         return None if isinstance(model, Unavailable) else model.ram_budget_bytes
 
-    def ms_per_example(self, options: RunOptions | None) -> float:
-        """Return the predicted time of changed options for one example, ms; infinite where there is none."""
+    def ns_per_example(self, options: RunOptions | None) -> float:
+        """Return the predicted time of changed options for one example, ns; infinite where there is none."""
         found = None if options is None else predict(self.measured, options)
-        return found.ms_per_example if isinstance(found, Prediction) else float("inf")
+        return found.ns_per_example if isinstance(found, Prediction) else float("inf")
 
     def memory_of(self, options: RunOptions) -> int | None:
         """Return what changed options hold in buffers and caches, bytes; None if it is not known."""

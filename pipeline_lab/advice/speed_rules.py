@@ -24,7 +24,7 @@ from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage
-from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+from pipeline_lab.units import format_duration, format_percent
 
 
 def ragged(case: Case) -> Iterator[Proposal]:
@@ -61,7 +61,7 @@ def overlap(case: Case) -> Iterator[Proposal]:
         return
     yield Proposal(
         "Add prefetch as the last stage.",
-        f"Input and compute do not overlap: {_ms(case.own.ceiling_ms)} of training, then {_ms(case.own.step_ms - case.own.ceiling_ms)} "
+        f"Input and compute do not overlap: {format_duration(case.own.ceiling_ns)} of training, then {format_duration(case.own.step_ns - case.own.ceiling_ns)} "
         "of waiting for the next batch.",
         edit_stages(case.options, lambda stages: [*stages, {"stage": "prefetch", "buffer_size": "autotune"}]),
         ("A few more batches are held in memory.",),
@@ -71,16 +71,16 @@ def overlap(case: Case) -> Iterator[Proposal]:
 def more_calls(case: Case) -> Iterator[Proposal]:
     """Run more calls of a stage at once, with as many threads as that takes."""
     for stage in case.running:
-        time_ms = _work_ms(case, stage) / stage.calls
-        if time_ms < MATTERS_SHARE * case.measured.step_ms:
+        time_ns = _work_ns(case, stage) / stage.calls
+        if time_ns < MATTERS_SHARE * case.measured.step_ns:
             continue
         more = [calls for calls in CALLS if calls > stage.calls]
         some = [calls for calls in more if calls <= case.pool_threads or stage.keeps_order]  # others would only wait
         few = _fewest(case, [_with_calls(case.options, stage, calls) for calls in some])
         wide = _fewest(case, [_with_calls(case.options, stage, calls, pool=calls) for calls in more])
         yield from _propose_calls(case, stage, few)
-        if wide is not None and case.ms_per_example(wide) < WORTH_IT * min(
-            case.ms_per_example(few), case.ms_per_example(case.options)
+        if wide is not None and case.ns_per_example(wide) < WORTH_IT * min(
+            case.ns_per_example(few), case.ns_per_example(case.options)
         ):
             yield from _propose_calls(case, stage, wide)
 
@@ -108,7 +108,7 @@ def any_order(case: Case) -> Iterator[Proposal]:
         if stage.keeps_order and case.own.terms[0].name == f"{ORDER}{name}":
             yield Proposal(
                 f"Set deterministic=False on {name}.",
-                f"Its work alone would take {_ms(_work_ms(case, stage) / stage.calls)} a batch, but finished elements wait for "
+                f"Its work alone would take {format_duration(_work_ns(case, stage) / stage.calls)} a batch, but finished elements wait for "
                 "slower ones before them.",
                 set_stage(case.options, stage.index, deterministic=False),
                 ("The order of the examples differs from run to run.",),
@@ -127,7 +127,7 @@ def whole_batches(case: Case) -> Iterator[Proposal]:
     called = case.options.pipeline.batch_size
     yield Proposal(
         f"Put batch before {' and '.join(names)}, so that each call sees a whole batch.",
-        f"{' and '.join(names)}: {called} calls for each batch, {_ms(sum(_work_ms(case, stage) for stage in single))} of "
+        f"{' and '.join(names)}: {called} calls for each batch, {format_duration(sum(_work_ns(case, stage) for stage in single))} of "
         "thread time.",
         with_whole_batches(case.options, names),
         ("Buffers after batch hold records instead of decoded examples.",),
@@ -142,7 +142,7 @@ def batches_from_python(case: Case) -> Iterator[Proposal]:
         return
     yield Proposal(
         f"Let the generator yield {size} examples at once.",
-        f"Each of its calls costs Python time beside the example itself: {_ms(_work_ms(case, case.running[0]))} a batch in all, "
+        f"Each of its calls costs Python time beside the example itself: {format_duration(_work_ns(case, case.running[0]))} a batch in all, "
         "and only one thread at a time can run Python.",
         set_workload(case.options, examples_at_once=size),
     )
@@ -165,7 +165,7 @@ def _propose_calls(case: Case, stage: RunningStage, options: RunOptions | None) 
     what = f"Read {calls} files at a time" if is_read else f"Give {name} {calls} parallel calls"
     yield Proposal(
         f"{what}{f' and the pool {threads} threads' if effects and threads and threads != case.pool_threads else ''}.",
-        f"{name} takes {_ms(_work_ms(case, stage))} of thread time a batch with {stage.calls:.0f} "
+        f"{name} takes {format_duration(_work_ns(case, stage))} of thread time a batch with {stage.calls:.0f} "
         f"call{'' if stage.calls == 1 else 's'} at once; others leave {case.measured.free_cores:.1f} of "
         f"{case.measured.cores:.0f} cores.",
         options,
@@ -182,9 +182,9 @@ def _with_calls(options: RunOptions, stage: RunningStage, calls: int, pool: int 
 
 def _fewest(case: Case, choices: list[RunOptions | None]) -> RunOptions | None:
     """Return the first choice that is about as fast as the fastest."""
-    best = min((case.ms_per_example(choice) for choice in choices), default=float("inf"))
+    best = min((case.ns_per_example(choice) for choice in choices), default=float("inf"))
     return next(
-        (choice for choice in choices if choice is not None and WORTH_IT * case.ms_per_example(choice) <= best), None
+        (choice for choice in choices if choice is not None and WORTH_IT * case.ns_per_example(choice) <= best), None
     )
 
 
@@ -192,13 +192,9 @@ def _is_interleaved(stage: RunningStage) -> bool:
     return stage.stage.sizes_in_order(()) is None
 
 
-def _work_ms(case: Case, stage: RunningStage) -> float:
-    return case.times[stage.index].work_ms
+def _work_ns(case: Case, stage: RunningStage) -> float:
+    return case.times[stage.index].work_ns
 
 
 def _names(stages: list[RunningStage]) -> str:
     return " and ".join(stage.stage.stage for stage in stages)
-
-
-def _ms(value: float) -> str:
-    return format_duration(value * NS_PER_MS)

@@ -7,7 +7,6 @@ from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.functions import MAPS
 from pipeline_lab.stages.stage import Host, Running, Stage
-from pipeline_lab.units import NS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,16 @@ class StageCost:
 
     Attributes:
         stage: Its name in the options, such as ``parse``.
-        ms_per_example: Thread time of its own for one example that it handed on, ms.
-        cpu_ms_per_example: Of it, processor time, ms.
+        ns_per_example: Thread time of its own for one example that it handed on, ns.
+        cpu_ns_per_example: Of it, processor time, ns.
         bytes_per_example: Mean size of what it handed on; None if it made nothing while the run was looked at.
         parallelism: Calls that were allowed at once, on average; None where it ran serially.
         examples_per_call: Examples that it saw at once: 1, or the batch size after ``batch``.
     """
 
     stage: str
-    ms_per_example: float
-    cpu_ms_per_example: float
+    ns_per_example: float
+    cpu_ns_per_example: float
     bytes_per_example: float | None = None
     parallelism: float | None = None
     examples_per_call: int = 1
@@ -137,10 +136,10 @@ def attribute(works: Sequence[StageWork], options: RunOptions) -> tuple[StageCos
         examples = size or 1
         top = mine[0] if mine else None
         per_element = options.pipeline.batch_size if top is not None and top.name == BATCHED_MAP else examples
-        ms = sum(work.self_ns * _share(work, mine[0]) for work in mine) / NS_PER_MS / per_element
+        each_ns = sum(work.self_ns * _share(work, mine[0]) for work in mine) / per_element
         size_bytes = None if top is None or top.element_bytes is None else top.element_bytes / per_element
         parallelism = next((work.parallelism for work in mine if work.parallelism is not None), None)
-        costs.append(StageCost(stage.stage, ms, ms, size_bytes, parallelism, examples))
+        costs.append(StageCost(stage.stage, each_ns, each_ns, size_bytes, parallelism, examples))
     return tuple(costs)
 
 

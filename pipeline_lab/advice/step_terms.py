@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline_lab.advice.measured_run import Measured, idle_ms
+from pipeline_lab.advice.measured_run import Measured, idle_ns
 from pipeline_lab.advice.stage_costs import RunningStage, StageCost, is_prefetch_added, running_stages
-from pipeline_lab.advice.workload_changes import changed_ms
+from pipeline_lab.advice.workload_changes import changed_ns
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.delivery import TUNED_PREFETCH
@@ -23,13 +23,13 @@ class StageTime:
 
     Attributes:
         running: How it runs.
-        work_ms: w, thread time.
-        cpu_ms: Of it, processor time.
+        work_ns: w, thread time.
+        cpu_ns: Of it, processor time.
     """
 
     running: RunningStage
-    work_ms: float
-    cpu_ms: float
+    work_ns: float
+    cpu_ns: float
 
 
 def stage_times(running: Sequence[RunningStage], measured: Measured, options: RunOptions) -> tuple[StageTime, ...]:
@@ -60,19 +60,19 @@ def _time(
     stage: RunningStage, cost: StageCost | None, examples: float, measured: Measured, options: RunOptions
 ) -> StageTime:
     if cost is None:
-        ms = examples * _assumed_ms(stage, measured)
-        return StageTime(stage, ms, ms)
+        work_ns = examples * _assumed_ns(stage, measured)
+        return StageTime(stage, work_ns, work_ns)
     size = options.pipeline.batch_sizes[stage.index] or 1
-    ms = changed_ms(cost, measured.options, options, examples_per_call=size)
-    busy_ms = cost.ms_per_example - idle_ms(cost, measured.options)
-    share = cost.cpu_ms_per_example / busy_ms if busy_ms > 0 else 1.0
-    cpu_ms = share * (ms - idle_ms(StageCost(cost.stage, ms, ms), options))
-    return StageTime(stage, examples * ms * measured.pipeline_factor, examples * cpu_ms)
+    each_ns = changed_ns(cost, measured.options, options, examples_per_call=size)
+    busy_ns = cost.ns_per_example - idle_ns(cost, measured.options)
+    share = cost.cpu_ns_per_example / busy_ns if busy_ns > 0 else 1.0
+    cpu_ns = share * (each_ns - idle_ns(StageCost(cost.stage, each_ns, each_ns), options))
+    return StageTime(stage, examples * each_ns * measured.pipeline_factor, examples * cpu_ns)
 
 
-def _assumed_ms(stage: RunningStage, measured: Measured) -> float:
+def _assumed_ns(stage: RunningStage, measured: Measured) -> float:
     sizes = [cost.bytes_per_example for cost in measured.stages if cost.bytes_per_example is not None]
-    return stage.stage.assumed_ms(max(sizes, default=0.0))
+    return stage.stage.assumed_ns(max(sizes, default=0.0))
 
 
 NO_SIZE = "The size of an example at {stage} is not known; record a run to measure it."
@@ -147,14 +147,14 @@ class Term:
 
     Attributes:
         name: For people.
-        ms: How long a step would take if this alone counted.
+        time_ns: How long a step would take if this alone counted.
     """
 
     name: str
-    ms: float
+    time_ns: float
 
 
-def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: float, threads: int) -> list[Term]:
+def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ns: float, threads: int) -> list[Term]:
     """Lay a pipeline out on its threads.
 
     A stage with threads of its own works while the next one does something else; the serial stages before it, down to
@@ -163,26 +163,26 @@ def find_terms(times: Sequence[StageTime], options: RunOptions, *, ceiling_ms: f
     Args:
         times: Each stage, the reader first.
         options: What they were made from.
-        ceiling_ms: The step if its input were free.
+        ceiling_ns: The step if its input were free.
         threads: Q, of the pool.
     """
     terms, serial = _side_by_side(times, options)
-    pooled_ms = sum(time.work_ms for time in times if time.running.uses_pool)
-    if pooled_ms:
-        terms.append(Term(POOL, pooled_ms / threads))
+    pooled_ns = sum(time.work_ns for time in times if time.running.uses_pool)
+    if pooled_ns:
+        terms.append(Term(POOL, pooled_ns / threads))
     held = held_batches(times, options)
     if is_prefetch_added(options, times[-1].running):
         terms += _thread(serial)
         serial = []
     if options.training.overlaps_host:
-        return [*terms, *_thread(serial), Term(STEP, ceiling_ms)]
-    serial_ms = sum(time.work_ms for time in serial)
-    pipeline_ms = max((term.ms for term in terms), default=0.0)
-    waited_ms = serial_ms
+        return [*terms, *_thread(serial), Term(STEP, ceiling_ns)]
+    serial_ns = sum(time.work_ns for time in serial)
+    pipeline_ns = max((term.time_ns for term in terms), default=0.0)
+    waited_ns = serial_ns
     if held < 1.0:  # while the step trains, no more is made than the buffers hold
-        waited_ms = max(serial_ms, pipeline_ms - min(ceiling_ms, held * pipeline_ms))
-    name = TURNS if waited_ms > TURNS_SHARE * ceiling_ms else STEP
-    return [*terms, Term(name, ceiling_ms + waited_ms)]
+        waited_ns = max(serial_ns, pipeline_ns - min(ceiling_ns, held * pipeline_ns))
+    name = TURNS if waited_ns > TURNS_SHARE * ceiling_ns else STEP
+    return [*terms, Term(name, ceiling_ns + waited_ns)]
 
 
 def _side_by_side(times: Sequence[StageTime], options: RunOptions) -> tuple[list[Term], list[StageTime]]:
@@ -196,21 +196,21 @@ def _side_by_side(times: Sequence[StageTime], options: RunOptions) -> tuple[list
             serial.append(time)
             continue
         terms += _thread(serial)
-        fetched_ms = sum(each.work_ms for each in serial)
+        fetched_ns = sum(each.work_ns for each in serial)
         serial = []
         if time.running.stage.stage == "read" and options.workload.made_by_python:
-            terms.append(Term(PYTHON, time.work_ms))
-        elif time.work_ms:
-            held_ms = (time.work_ms + fetched_ms) / time.running.slots
-            terms.append(Term(time.running.stage.stage, max(time.work_ms / time.running.calls, held_ms)))
+            terms.append(Term(PYTHON, time.work_ns))
+        elif time.work_ns:
+            held_ns = (time.work_ns + fetched_ns) / time.running.slots
+            terms.append(Term(time.running.stage.stage, max(time.work_ns / time.running.calls, held_ns)))
     return terms, serial
 
 
 def _thread(serial: Sequence[StageTime]) -> list[Term]:
     """Return the term of a thread that runs serial stages; only those that matter name it."""
-    total_ms = sum(time.work_ms for time in serial)
-    named = [time.running.stage.stage for time in serial if time.work_ms >= NAMED_SHARE * total_ms]
-    return [Term(" + ".join(dict.fromkeys(named)), total_ms)] if total_ms else []
+    total_ns = sum(time.work_ns for time in serial)
+    named = [time.running.stage.stage for time in serial if time.work_ns >= NAMED_SHARE * total_ns]
+    return [Term(" + ".join(dict.fromkeys(named)), total_ns)] if total_ns else []
 
 
 def held_batches(times: Sequence[StageTime], options: RunOptions) -> float:
@@ -230,9 +230,9 @@ def refill_terms(
     times: Sequence[StageTime],
     options: RunOptions,
     measured: Measured,
-    step_ms: float,
+    step_ns: float,
     *,
-    ceiling_ms: float,
+    ceiling_ns: float,
     threads: int,
 ) -> list[Term]:
     """Return the step where a buffer is refilled in every epoch, if one is and it costs anything.
@@ -246,8 +246,8 @@ def refill_terms(
         times: Each stage, the reader first.
         options: What they were made from.
         measured: The run that tells how many records an epoch has, where the options do not.
-        step_ms: The step if the buffer were always full.
-        ceiling_ms: The step if its input were free.
+        step_ns: The step if the buffer were always full.
+        ceiling_ns: The step if its input were free.
         threads: Q, of the pool.
     """
     place = _refilled(options)
@@ -258,12 +258,12 @@ def refill_terms(
     share = min(1.0, _buffered(options, place) / epoch)
     before = [_idle(time) if index > place else time for index, time in enumerate(times)]
     behind = [_idle(time) if index <= place else time for index, time in enumerate(times)]
-    fill_ms = max(term.ms for term in find_terms(before, options, ceiling_ms=0.0, threads=threads))
-    rest_ms = max(term.ms for term in find_terms(behind, options, ceiling_ms=ceiling_ms, threads=threads))
+    fill_ns = max(term.time_ns for term in find_terms(before, options, ceiling_ns=0.0, threads=threads))
+    rest_ns = max(term.time_ns for term in find_terms(behind, options, ceiling_ns=ceiling_ns, threads=threads))
     batches = epoch / options.pipeline.batch_size
-    held_ms = held_batches(times[place + 1 :], options) * rest_ms / batches
-    added_ms = share * (fill_ms + rest_ms - step_ms) - min(share * fill_ms, held_ms)
-    return [Term(REFILL, step_ms + added_ms)] if added_ms > LEAST_SHARE * step_ms else []
+    held_ns = held_batches(times[place + 1 :], options) * rest_ns / batches
+    added_ns = share * (fill_ns + rest_ns - step_ns) - min(share * fill_ns, held_ns)
+    return [Term(REFILL, step_ns + added_ns)] if added_ns > LEAST_SHARE * step_ns else []
 
 
 def _refilled(options: RunOptions) -> int | None:
@@ -290,4 +290,4 @@ def _buffered(options: RunOptions, place: int) -> float:
 
 
 def _idle(time: StageTime) -> StageTime:
-    return replace(time, work_ms=0.0, cpu_ms=0.0)
+    return replace(time, work_ns=0.0, cpu_ns=0.0)

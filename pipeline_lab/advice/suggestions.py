@@ -101,12 +101,12 @@ def smaller_types(case: Case) -> Iterator[Proposal]:
     if augment is None or batch is None or batch.running.index < augment:
         return
     size = example_bytes(case.options, case.measured)[augment]
-    if size is None or batch.work_ms < COPY_SHARE * case.measured.step_ms:
+    if size is None or batch.work_ns < COPY_SHARE * case.measured.step_ns:
         return
     whole = size * case.options.pipeline.batch_size
     yield Proposal(
         "Keep images as uint8 up to the batch, and convert them to float in the training step.",
-        f"A batch is {format_bytes(whole)} of float32, and putting it together takes {100 * batch.work_ms / case.measured.step_ms:.0f} % "
+        f"A batch is {format_bytes(whole)} of float32, and putting it together takes {100 * batch.work_ns / case.measured.step_ns:.0f} % "
         f"of a step; as bytes it would be {format_bytes(whole / FLOAT_BYTES)}.",
         None,
         ("Rotations and scaling must be done in the training step or rounded to bytes.",),

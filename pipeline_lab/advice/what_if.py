@@ -37,7 +37,7 @@ from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+from pipeline_lab.units import format_duration, format_percent
 
 BUSY_SHARE = 0.2
 """Part of the cores that others may use before it is worth a word."""
@@ -81,7 +81,7 @@ def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
     elif examples_sent(before) != examples_sent(after):
         yield "The training step is assumed to grow with its input, padding included."
     for stage in sorted({stage.stage for stage in new.stages if stage.is_function}):
-        if _sees_batches(old, stage) != _sees_batches(new, stage) and not after.workload.set_ms(stage):
+        if _sees_batches(old, stage) != _sees_batches(new, stage) and not after.workload.set_ns(stage):
             yield f"The gain of {stage} from whole batches is estimated from small images; race it to be sure."
     if full_cache(after) is not None and full_cache(before) is None:
         yield "The first epoch fills the cache and is no faster; the prediction is for later epochs."
@@ -111,7 +111,7 @@ MOST_UNEXPLAINED = 2.0
 """A run whose step is so many times what the model says, or the other way round, is not understood."""
 WAITED_SHARE = 0.2
 """Part of a step that passed waiting for input beyond which the step itself cannot have been what it took so long for."""
-LEAST_MS = 1e-6
+LEAST_NS = 1.0
 NOT_UNDERSTOOD = (
     "A step of the run took {ran}, but the parts that were measured explain {said}: {why}. Record it again on a quieter "
     "machine, or race the change."
@@ -123,9 +123,9 @@ class Prediction:
     """What a run with other options would be like after its first epoch.
 
     Attributes:
-        step_ms: Time of one step.
+        step_ns: Time of one step.
         terms: What runs side by side in a step, the longest first: it bounds the step, the next one comes after it.
-        ceiling_ms: The step if its input were free.
+        ceiling_ns: The step if its input were free.
         batch_size: Examples in a step.
         memory_bytes: What the pipeline's buffers and caches hold; unavailable where the size of an element or an epoch
             is not known.
@@ -133,27 +133,27 @@ class Prediction:
         notes: What the prediction takes for granted, a sentence each.
     """
 
-    step_ms: float
+    step_ns: float
     terms: tuple[Term, ...]
-    ceiling_ms: float
+    ceiling_ns: float
     batch_size: int
     memory_bytes: int | Unavailable
     threads: int
     notes: tuple[str, ...] = ()
 
     @property
-    def ms_per_example(self) -> float:
+    def ns_per_example(self) -> float:
         """Step time by which options of different batch sizes compare."""
-        return self.step_ms / self.batch_size
+        return self.step_ns / self.batch_size
 
     @property
     def ceiling_gain(self) -> float:
         """End-to-end over compute-only step time: how much faster the step could become through its input alone."""
-        return self.step_ms / self.ceiling_ms
+        return self.step_ns / self.ceiling_ns
 
     def gain_percent(self, measured: Measured) -> float:
         """Return how much less time an example takes than in the measured run, percent; below 0 if more."""
-        return 100.0 * (1.0 - self.ms_per_example / measured.ms_per_example)
+        return 100.0 * (1.0 - self.ns_per_example / measured.ns_per_example)
 
 
 def measure(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
@@ -187,22 +187,22 @@ def explain(measured: Measured) -> Measured | Unavailable:
     found = predict(measured, measured.options)
     if isinstance(found, Unavailable):
         return found
-    wanted_ms, binding = measured.step_ms, found.terms[0].name
-    excess_ms = wanted_ms - found.step_ms
-    if binding == STEP and measured.waited_ms <= WAITED_SHARE * wanted_ms:
-        return _add_to_step(measured, excess_ms)
-    if binding == TURNS and measured.waited_ms:
+    wanted_ns, binding = measured.step_ns, found.terms[0].name
+    excess_ns = wanted_ns - found.step_ns
+    if binding == STEP and measured.waited_ns <= WAITED_SHARE * wanted_ns:
+        return _add_to_step(measured, excess_ns)
+    if binding == TURNS and measured.waited_ns:
         return _explain_turns(measured, found)
-    factor = wanted_ms / found.step_ms
+    factor = wanted_ns / found.step_ns
     if binding == TURNS:
-        factor = (wanted_ms - found.ceiling_ms) / (found.step_ms - found.ceiling_ms)
+        factor = (wanted_ns - found.ceiling_ns) / (found.step_ns - found.ceiling_ns)
     elif binding == STEP:  # it waited for input all the same, so the pipeline takes longer than it seems to
-        pipeline_ms = max((term.ms for term in found.terms if term.name not in (STEP, PROCESSOR)), default=0.0)
-        factor = wanted_ms / pipeline_ms if pipeline_ms else math.inf
+        pipeline_ns = max((term.time_ns for term in found.terms if term.name not in (STEP, PROCESSOR)), default=0.0)
+        factor = wanted_ns / pipeline_ns if pipeline_ns else math.inf
     if factor > MOST_UNEXPLAINED and (stall := _order_stall(measured)) is not None:
         return replace(measured, order_stall=stall)
     if not 1.0 / MOST_UNEXPLAINED <= factor <= MOST_UNEXPLAINED:
-        return _not_understood(wanted_ms, found.step_ms)
+        return _not_understood(wanted_ns, found.step_ns)
     if binding == PROCESSOR:
         return replace(measured, cpu_factor=factor)
     return replace(measured, pipeline_factor=factor)
@@ -210,25 +210,25 @@ def explain(measured: Measured) -> Measured | Unavailable:
 
 def _explain_turns(measured: Measured, found: Prediction) -> Measured | Unavailable:
     """Divide a step whose input and compute do not overlap: the wait is the pipeline's, as far as the step leaves room; the rest is the step's."""
-    serial_ms, left_ms = found.step_ms - found.ceiling_ms, measured.step_ms - found.ceiling_ms
-    factor = min(measured.waited_ms, left_ms) / serial_ms
+    serial_ns, left_ns = found.step_ns - found.ceiling_ns, measured.step_ns - found.ceiling_ns
+    factor = min(measured.waited_ns, left_ns) / serial_ns
     factor = min(MOST_UNEXPLAINED, max(1.0 / MOST_UNEXPLAINED, factor))
-    if factor * serial_ms >= measured.step_ms:
-        return _not_understood(measured.step_ms, found.step_ms)
-    return _add_to_step(replace(measured, pipeline_factor=factor), left_ms - factor * serial_ms)
+    if factor * serial_ns >= measured.step_ns:
+        return _not_understood(measured.step_ns, found.step_ns)
+    return _add_to_step(replace(measured, pipeline_factor=factor), left_ns - factor * serial_ns)
 
 
-def _not_understood(ran_ms: float, said_ms: float) -> Unavailable:
-    ran, said = (format_duration(ms * NS_PER_MS) for ms in (ran_ms, said_ms))
-    why = "something else slows it down" if ran_ms > said_ms else "the machine was slower while they were measured"
+def _not_understood(ran_ns: float, said_ns: float) -> Unavailable:
+    ran, said = (format_duration(each) for each in (ran_ns, said_ns))
+    why = "something else slows it down" if ran_ns > said_ns else "the machine was slower while they were measured"
     return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said, why=why))
 
 
-def _add_to_step(measured: Measured, ms: float) -> Measured:
+def _add_to_step(measured: Measured, added_ns: float) -> Measured:
     """Lengthen the compute-only step, or shorten it where it was measured on a slower machine."""
-    between_ms = measured.between_ms + ms
-    device_ms = measured.device_only_ms + min(0.0, between_ms)
-    return replace(measured, between_ms=max(0.0, between_ms), device_only_ms=max(LEAST_MS, device_ms))
+    between_ns = measured.between_ns + added_ns
+    device_ns = measured.device_only_ns + min(0.0, between_ns)
+    return replace(measured, between_ns=max(0.0, between_ns), device_only_ns=max(LEAST_NS, device_ns))
 
 
 def _order_stall(measured: Measured) -> OrderStall | None:
@@ -239,9 +239,9 @@ def _order_stall(measured: Measured) -> OrderStall | None:
     found = [stage for stage in running if stage.keeps_order]
     if not found:
         return None
-    work = {cost.stage: cost.ms_per_example for cost in measured.stages}
+    work = {cost.stage: cost.ns_per_example for cost in measured.stages}
     stage = max(found, key=lambda each: work.get(each.stage.stage, 0.0))
-    return OrderStall(stage.stage.stage, measured.step_ms, stage.held_examples)
+    return OrderStall(stage.stage.stage, measured.step_ns, stage.held_examples)
 
 
 def _order_terms(measured: Measured, running: Sequence[RunningStage], options: RunOptions) -> list[Term]:
@@ -250,12 +250,12 @@ def _order_terms(measured: Measured, running: Sequence[RunningStage], options: R
     for stage in running:
         if not stage.keeps_order or stage.is_skipped:
             continue
-        ms = options.workload.order_ms(stage.stage.stage, behind[stage.index], stage.held_examples)
-        ms *= measured.pipeline_factor
+        waited_ns = options.workload.order_ns(stage.stage.stage, behind[stage.index], stage.held_examples)
+        waited_ns *= measured.pipeline_factor
         if stall is not None and stall.stage == stage.stage.stage:
-            ms = stall.step_ms * min(1.0, stall.held_examples / stage.held_examples)
-        if ms:
-            terms.append(Term(f"{ORDER}{stage.stage.stage}", ms))
+            waited_ns = stall.step_ns * min(1.0, stall.held_examples / stage.held_examples)
+        if waited_ns:
+            terms.append(Term(f"{ORDER}{stage.stage.stage}", waited_ns))
     return terms
 
 
@@ -277,23 +277,23 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         measured.machine,
         ran_parallel=_made_parallel(measured),
     )
-    change = change_of_step(measured.options, options, measured.device_only_ms, measured.step_cpu_ms or 0.0)
-    device_ms = max(0.0, measured.device_only_ms + change.device_ms)
-    ceiling_ms = max(LEAST_MS, device_ms + max(0.0, measured.between_ms + change.between_ms))
+    change = change_of_step(measured.options, options, measured.device_only_ns, measured.step_cpu_ns or 0.0)
+    device_ns = max(0.0, measured.device_only_ns + change.device_ns)
+    ceiling_ns = max(LEAST_NS, device_ns + max(0.0, measured.between_ns + change.between_ns))
     times = stage_times(running, measured, options)
     threads = pool_threads(options, measured.machine)
-    terms = find_terms(times, options, ceiling_ms=ceiling_ms, threads=threads)
-    if measured.step_cpu_ms is not None:
-        cpu_ms = max(0.0, measured.step_cpu_ms + change.cpu_ms) + sum(time.cpu_ms for time in times)
-        terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ms / measured.free_cores))
+    terms = find_terms(times, options, ceiling_ns=ceiling_ns, threads=threads)
+    if measured.step_cpu_ns is not None:
+        cpu_ns = max(0.0, measured.step_cpu_ns + change.cpu_ns) + sum(time.cpu_ns for time in times)
+        terms.append(Term(PROCESSOR, measured.cpu_factor * cpu_ns / measured.free_cores))
     terms += _order_terms(measured, running, options)
-    full_ms = max(term.ms for term in terms)
-    terms += refill_terms(times, options, measured, full_ms, ceiling_ms=ceiling_ms, threads=threads)
-    terms.sort(key=lambda term: -term.ms)
+    full_ns = max(term.time_ns for term in terms)
+    terms += refill_terms(times, options, measured, full_ns, ceiling_ns=ceiling_ns, threads=threads)
+    terms.sort(key=lambda term: -term.time_ns)
     return Prediction(
-        step_ms=terms[0].ms,
+        step_ns=terms[0].time_ns,
         terms=tuple(terms),
-        ceiling_ms=ceiling_ms,
+        ceiling_ns=ceiling_ns,
         batch_size=options.pipeline.batch_size,
         memory_bytes=memory_bytes(options, measured),
         threads=threads + sum(time.running.works_ahead for time in times),

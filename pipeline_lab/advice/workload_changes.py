@@ -7,13 +7,14 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.functions import HOW_IT_RUNS
 from pipeline_lab.stages.registry import STAGE_TYPES
 from pipeline_lab.stages.stage import Stage
+from pipeline_lab.units import NS_PER_MS
 
 SAME_STEP = frozenset({"steps", "seconds", "warmup_steps", "calibrate", "learning_rate", "seed", "timeout_s"})
 """Fields of the training that leave a step as long as it is."""
 SET_STEP = frozenset({"step_ms", "step_variation_percent", "step_times_ms"})
 """Fields that say how long it is, on the emulated accelerator."""
 
-CALL_MS = 0.2
+CALL_NS = 0.2 * NS_PER_MS
 """Time of a call that only waits, beside the wait: Python, or a dataset of one element (2.5 GHz core)."""
 VECTORISED_LEAST = 0.3
 """A vectorised function still takes at least this share of what it took one by one."""
@@ -21,17 +22,17 @@ VECTORISED_LEAST = 0.3
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of the parts that are no stage: additions in ms for one step.
+    """What becomes of the parts that are no stage: additions for one step, ns.
 
     Attributes:
-        device_ms: To the compute-only step.
-        between_ms: To the time between two steps.
-        cpu_ms: To the processor time of both.
+        device_ns: To the compute-only step.
+        between_ns: To the time between two steps.
+        cpu_ns: To the processor time of both.
     """
 
-    device_ms: float
-    between_ms: float
-    cpu_ms: float
+    device_ns: float
+    between_ns: float
+    cpu_ns: float
 
 
 def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
@@ -52,23 +53,23 @@ def find_unknown(before: RunOptions, after: RunOptions) -> str | None:
     return _not_from("training", unknown) if unknown else _unknown_function(before, after)
 
 
-def change_of_step(before: RunOptions, after: RunOptions, device_only_ms: float, cpu_ms: float) -> Change:
+def change_of_step(before: RunOptions, after: RunOptions, device_only_ns: float, cpu_ns: float) -> Change:
     """Return what is added to the step by another batch size, more or less padding, ``compute_ms`` or ``python_ms``.
 
     Args:
         before, after: The options that were measured, and those to predict for.
-        device_only_ms: Compute-only step time.
-        cpu_ms: Processor time of what is not the pipeline.
+        device_only_ns: Compute-only step time.
+        cpu_ns: Processor time of what is not the pipeline.
     """
     old, new = before.workload, after.workload
-    between = new.pause_ms - old.pause_ms
+    between = new.pause_ns - old.pause_ns
     if after.training.is_emulated:
-        return Change(after.training.mean_step_ms - before.training.mean_step_ms, between, 0.0)
+        return Change((after.training.mean_step_ms - before.training.mean_step_ms) * NS_PER_MS, between, 0.0)
     if not old.computes:
-        device = new.step_ms - old.step_ms
+        device = new.step_ns - old.step_ns
         return Change(device, between, device if old.spins else 0.0)
     larger = examples_sent(after) / examples_sent(before) - 1.0
-    return Change(device_only_ms * larger, between, cpu_ms * larger)
+    return Change(device_only_ns * larger, between, cpu_ns * larger)
 
 
 def examples_sent(options: RunOptions) -> float:
@@ -77,27 +78,27 @@ def examples_sent(options: RunOptions) -> float:
     return options.pipeline.batch_size / (1.0 - (shares[-1] or 0.0))
 
 
-def changed_ms(cost: StageCost, before: RunOptions, after: RunOptions, *, examples_per_call: int) -> float:
-    """Return the thread time per example that a stage will take, ms.
+def changed_ns(cost: StageCost, before: RunOptions, after: RunOptions, *, examples_per_call: int) -> float:
+    """Return the thread time per example that a stage will take, ns.
 
     Args:
         cost: What it took.
         before, after: The options that it was measured with, and those to predict for.
         examples_per_call: How many examples it is to see at once.
     """
-    old_ms, new_ms = before.workload.set_ms(cost.stage), after.workload.set_ms(cost.stage)
-    beside_ms = max(0.0, cost.ms_per_example - old_ms)  # what a call takes beside the time that is set
-    if new_ms and not old_ms:
-        beside_ms += CALL_MS
-    if old_ms or new_ms:
+    old_ns, new_ns = before.workload.set_ns(cost.stage), after.workload.set_ns(cost.stage)
+    beside_ns = max(0.0, cost.ns_per_example - old_ns)  # what a call takes beside the time that is set
+    if new_ns and not old_ns:
+        beside_ns += CALL_NS
+    if old_ns or new_ns:
         calls = before.workload.examples_per_call(cost.stage) * cost.examples_per_call
-        return new_ms + beside_ms * calls / (after.workload.examples_per_call(cost.stage) * examples_per_call)
+        return new_ns + beside_ns * calls / (after.workload.examples_per_call(cost.stage) * examples_per_call)
     kind = STAGE_TYPES[cost.stage]
-    saved = kind.vectorised_saves_ms
-    single_ms = cost.ms_per_example + (saved if cost.examples_per_call > 1 else 0.0)
+    saved = kind.vectorised_saves_ns
+    single_ns = cost.ns_per_example + (saved if cost.examples_per_call > 1 else 0.0)
     if examples_per_call == 1 or not kind.is_function:
-        return single_ms
-    return max(VECTORISED_LEAST * single_ms, single_ms - saved)
+        return single_ns
+    return max(VECTORISED_LEAST * single_ns, single_ns - saved)
 
 
 def _unknown_function(before: RunOptions, after: RunOptions) -> str | None:

@@ -6,7 +6,7 @@ from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.report.content import Answer, Content, Section, Table, Text
-from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration, format_percent
+from pipeline_lab.units import format_bytes, format_duration, format_percent
 
 
 def report_prediction(
@@ -21,15 +21,13 @@ def report_prediction(
     terms = Table(
         "What limits the step",
         ("Part", "Time"),
-        tuple((term.name, _ms(term.ms)) for term in prediction.terms),
+        tuple((term.name, format_duration(term.time_ns)) for term in prediction.terms),
         numeric=(1,),
         note="The step takes as long as the longest of them.",
     )
     memory = prediction.memory_bytes
     held = f"unknown ({memory.reason})" if isinstance(memory, Unavailable) else format_bytes(memory)
-    bounds = (
-        f"If input were free: {_ms(prediction.ceiling_ms)}. Buffers and caches: {held}. Threads: {prediction.threads}."
-    )
+    bounds = f"If input were free: {format_duration(prediction.ceiling_ns)}. Buffers and caches: {held}. Threads: {prediction.threads}."
     headline = _headline(measured, prediction, is_changed=bool(changes))
     return Content(
         title="Prediction",
@@ -52,11 +50,9 @@ def report_unpredicted(why: Unavailable) -> Content:
 
 def _headline(measured: Measured, prediction: Prediction, *, is_changed: bool) -> str:
     if not is_changed:
-        return f"The step takes {_ms(measured.step_ms)}; change it with --set to see what that would bring."
+        return f"The step takes {format_duration(measured.step_ns)}; change it with --set to see what that would bring."
     gain = prediction.gain_percent(measured)
     by = f"{format_percent(abs(gain))} {'less' if gain >= 0 else 'more'} time for each example"
-    return f"Predicted: {_ms(prediction.step_ms)} a step instead of {_ms(measured.step_ms)}, {by}."
-
-
-def _ms(value: float) -> str:
-    return format_duration(value * NS_PER_MS)
+    return (
+        f"Predicted: {format_duration(prediction.step_ns)} a step instead of {format_duration(measured.step_ns)}, {by}."
+    )

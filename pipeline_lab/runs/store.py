@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError, did_you_mean
+from pipeline_lab.runs import run_tables
 from pipeline_lab.runs.record import GONE, RunKind, RunRecord, RunState, RunStatus, explain_loss
 
 if TYPE_CHECKING:
@@ -57,25 +58,19 @@ class RunFolder:
     probed_source = _Inside("pipeline.probed.py")
     """The source with the sample probe written in; only for records that do not carry their own ids."""
     events = _Inside("events.jsonl")
-    steps = _Inside("steps.arrows")
-    samples = _Inside("samples.arrows")
-    evaluated = _Inside("evaluated.arrows")
-    """Examples of the evaluation passes."""
-    outputs = _Inside("outputs.arrows")
-    """Model outputs for each example of one chosen step."""
-    names = _Inside("names.arrows")
-    """Names of the examples, where they have any."""
-    labels = _Inside("labels.arrows")
-    padding = _Inside("padding.arrows")
-    """How much of each batch is padding, where examples differ in length."""
-    resources = _Inside("resources.arrows")
-    model = _Inside("model.arrows")
-    """Samples of tf.data's performance model of the training pipeline."""
+    steps = run_tables.STEPS
+    samples = run_tables.SAMPLES
+    outputs = run_tables.OUTPUTS
+    names = run_tables.NAMES
+    evaluated = run_tables.EVALUATED
+    labels = run_tables.LABELS
+    padding = run_tables.PADDING
+    resources = run_tables.RESOURCES
+    model = run_tables.MODEL
+    blocks = run_tables.BLOCKS
     written = _Inside("written.json")
     """The stages of the pipeline as it was written."""
     files = _Inside("files.json")
-    blocks = _Inside("blocks.arrows")
-    """The blocks of a race."""
     trials = _Inside("trials.jsonl")
     """Runs and races of a search, each with its outcome."""
     history = _Inside("history.jsonl")

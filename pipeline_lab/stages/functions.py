@@ -99,7 +99,7 @@ class ParseStage(FunctionStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    vectorised_saves_ms: ClassVar[float] = 0.02
+    vectorised_saves_ns: ClassVar[float] = 20_000.0
     is_tuned: ClassVar[bool] = True
 
 
@@ -183,7 +183,7 @@ class AugmentStage(FunctionStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    vectorised_saves_ms: ClassVar[float] = 0.12
+    vectorised_saves_ns: ClassVar[float] = 120_000.0
     is_tuned: ClassVar[bool] = True
 
     def element(self, before: Element, workload: WorkloadTraits) -> Element:

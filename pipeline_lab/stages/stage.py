@@ -26,7 +26,7 @@ CHANNELS = 3
 LABEL_AND_ID_BYTES = 16
 FLOAT_BYTES = 4
 
-TAKEN_MS = 0.001
+TAKEN_NS = 1000.0
 """Time of a stage that does next to nothing with an example and was not measured: repeat, shuffle, a cache in memory."""
 
 
@@ -342,8 +342,8 @@ class Stage(Options):
     """What it costs cannot be told from a run without it."""
     hides_work: ClassVar[bool] = False
     """What it keeps from running cannot be told from a run with it."""
-    vectorised_saves_ms: ClassVar[float] = 0.0
-    """Overhead per example that goes when its function sees whole batches, ms (32-pixel images, a 2.5 GHz core)."""
+    vectorised_saves_ns: ClassVar[float] = 0.0
+    """Overhead per example that goes when its function sees whole batches, ns (32-pixel images, a 2.5 GHz core)."""
     is_tuned: ClassVar[bool] = False
     """The tuner turns its number of parallel calls, together with those of others."""
     tuned_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -427,13 +427,13 @@ class Stage(Options):
     def running(self, host: Host) -> Running:
         """Return how it will run."""
 
-    def assumed_ms(self, example_bytes: float) -> float:
-        """Return the time for an example where it was not measured, ms.
+    def assumed_ns(self, example_bytes: float) -> float:
+        """Return the time for an example where it was not measured, ns.
 
         Args:
             example_bytes: Size of an example at its largest.
         """
-        return TAKEN_MS
+        return TAKEN_NS
 
     def costs_like(self, other: "Stage") -> bool:
         """Say whether another stage of the same name costs the same."""

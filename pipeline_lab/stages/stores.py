@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pipeline_lab.stages.code import INDENT, Code, assign_call, quote
 from pipeline_lab.stages.stage import (
-    TAKEN_MS,
+    TAKEN_NS,
     Call,
     Neighbours,
     OneForOne,
@@ -19,10 +19,10 @@ from pipeline_lab.stages.stage import (
 from pipeline_lab.statistics.reading_steps import Cache, Step
 from pipeline_lab.units import format_percent
 
-FROM_DISK_MS = 0.02
+FROM_DISK_NS = 20_000.0
 """Time to read an example of a few kB back from a cache on disk (2.5 GHz core, page cache warm)."""
-COPIED_BYTES_PER_MS = 2e6
-"""Bytes of a larger one that are read back in a millisecond."""
+COPIED_BYTES_PER_NS = 2.0
+"""Bytes of a larger one that are read back in a nanosecond."""
 
 
 def _named(compression: str | None) -> str:
@@ -109,8 +109,8 @@ class CacheStage(StoreStage):
     def lines(self, writing: Writing) -> Iterable[str]:
         return [assign_call("dataset.cache", [] if self.where == "memory" else [_path(writing)])]
 
-    def assumed_ms(self, example_bytes: float) -> float:
-        return TAKEN_MS if self.where == "memory" else FROM_DISK_MS + example_bytes / COPIED_BYTES_PER_MS
+    def assumed_ns(self, example_bytes: float) -> float:
+        return TAKEN_NS if self.where == "memory" else FROM_DISK_NS + example_bytes / COPIED_BYTES_PER_NS
 
     def costs_like(self, other: Stage) -> bool:
         return isinstance(other, CacheStage) and other.where == self.where

@@ -22,7 +22,7 @@ class Profiled:
     Attributes:
         configuration: Its name.
         run: The run; empty if it could not be measured.
-        step_ms: Time of its step; None where the model has no answer.
+        step_ms: Time of its step, as documents say it; None where the model has no answer.
         ceiling: How many times faster it could become through its input alone (end-to-end over compute-only step time).
         binds: What limits its step time.
         sentence: In words.

@@ -141,13 +141,13 @@ class Predicted:
 
     Attributes:
         configuration: Which one.
-        step_ms: Time of a step.
+        step_ns: Time of a step.
         memory_bytes: What its buffers and caches hold.
         threads: Threads that read and map at the same time.
     """
 
     configuration: Configuration
-    step_ms: float
+    step_ns: float
     memory_bytes: int
     threads: int
 
@@ -158,7 +158,7 @@ class Predicted:
 
     @property
     def costs(self) -> tuple[float, int, int]:
-        return (self.step_ms, self.memory_bytes, self.threads)
+        return (self.step_ns, self.memory_bytes, self.threads)
 
 
 def pareto_set(predicted: Sequence[Predicted]) -> list[Predicted]:
@@ -183,12 +183,12 @@ def pick(predicted: Sequence[Predicted], count: int) -> list[Predicted]:
     """
     if not predicted or count < 1:
         return []
-    best_ms = min(one.step_ms for one in predicted)
-    near = [one for one in predicted if one.step_ms <= best_ms * (1 + NEAR_BEST)]
+    best_ns = min(one.step_ns for one in predicted)
+    near = [one for one in predicted if one.step_ns <= best_ns * (1 + NEAR_BEST)]
     chosen = pareto_set(near)[:count]
     rest = [one for one in near if one not in chosen]
     while rest and len(chosen) < count:
-        farthest = max(rest, key=lambda one: (_distance(one, chosen), -one.step_ms))
+        farthest = max(rest, key=lambda one: (_distance(one, chosen), -one.step_ns))
         chosen.append(farthest)
         rest.remove(farthest)
     return chosen
@@ -270,4 +270,4 @@ def _predict(configuration: Configuration, measured: Measured, model: SearchMode
         return NOT_KNOWN
     if isinstance(prediction.memory_bytes, Unavailable):
         return NO_SIZE
-    return Predicted(configuration, prediction.step_ms, prediction.memory_bytes, prediction.threads)
+    return Predicted(configuration, prediction.step_ns, prediction.memory_bytes, prediction.threads)

@@ -20,7 +20,7 @@ from pipeline_lab.tuning.outlook import Limits, Predicted, SearchModel, look_ahe
 from pipeline_lab.tuning.search_result import profile_sentence, proposal_sentence
 from pipeline_lab.tuning.space import START, Configuration, Knob
 from pipeline_lab.tuning.trials import Ledger, Trials
-from pipeline_lab.units import BYTES_PER_MB
+from pipeline_lab.units import BYTES_PER_MB, NS_PER_MS
 
 if TYPE_CHECKING:
     import optuna
@@ -102,8 +102,10 @@ class Climb:
         if not isinstance(found.memory_bytes, Unavailable):
             self._contest.costs[leader.name] = (float(found.memory_bytes), float(found.threads))
         binds = _binds(found)
-        sentence = profile_sentence(leader.name, found.step_ms, found.ceiling_gain, binds)
-        self._contest.history.add(Profiled(leader.name, folder.id, found.step_ms, found.ceiling_gain, binds, sentence))
+        sentence = profile_sentence(leader.name, found.step_ns, found.ceiling_gain, binds)
+        self._contest.history.add(
+            Profiled(leader.name, folder.id, found.step_ns / NS_PER_MS, found.ceiling_gain, binds, sentence)
+        )
         return measured, found
 
     def _without_model(self, missing: Unavailable) -> str:
@@ -126,7 +128,7 @@ class Climb:
         worthwhile = [
             one
             for one in outlook.allowed
-            if one.configuration.name not in contest.measured and one.step_ms < now.step_ms / (1 + contest.margin)
+            if one.configuration.name not in contest.measured and one.step_ns < now.step_ns / (1 + contest.margin)
         ]
         arms = contest.budget.most_arms - (contest.best is not contest.space.start)
         chosen = pick(
@@ -134,9 +136,9 @@ class Climb:
         )  # a single one can race the start directly
         leader = contest.best.name
         for one in chosen:
-            contest.promised[one.configuration.name] = contest.promised[leader] * one.step_ms / now.step_ms
+            contest.promised[one.configuration.name] = contest.promised[leader] * one.step_ns / now.step_ns
             contest.costs[one.configuration.name] = (float(one.memory_bytes), float(one.threads))
-        gain = now.step_ms / chosen[0].step_ms if chosen else 1.0
+        gain = now.step_ns / chosen[0].step_ns if chosen else 1.0
         sentence = proposal_sentence(outlook.looked_at, outlook.refused, len(chosen), gain)
         picks = tuple(_describe(one) for one in chosen)
         contest.history.add(Proposed(number, outlook.looked_at, outlook.refused, picks, sentence))
@@ -149,7 +151,7 @@ def _binds(prediction: Prediction) -> str:
 
 def _describe(one: Predicted) -> Pick:
     options = one.configuration.options.model_dump(mode="json")
-    return Pick(one.configuration.name, options, one.step_ms, one.memory_bytes, one.threads)
+    return Pick(one.configuration.name, options, one.step_ns / NS_PER_MS, one.memory_bytes, one.threads)
 
 
 BATCH = 3

@@ -32,15 +32,15 @@ from pipeline_lab.tuning.history import (
 )
 from pipeline_lab.tuning.space import START
 from pipeline_lab.tuning.trials import Ledger, TrialLine
-from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
+from pipeline_lab.units import NS_PER_S, format_duration, format_percent
 
 LEAST_CEILING = 1.01
 """How many times faster the step could become by its input before it is worth a number."""
 
 
-def profile_sentence(name: str, step_ms: float, ceiling: float, binds: str) -> str:
+def profile_sentence(name: str, step_ns: float, ceiling: float, binds: str) -> str:
     who = "The start" if name == START else f"“{name}”"
-    step = format_duration(step_ms * NS_PER_MS)
+    step = format_duration(step_ns)
     more = (
         f"could be {ceiling:.2f}× as fast if its input were free"
         if ceiling >= LEAST_CEILING

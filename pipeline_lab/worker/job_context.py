@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipeline_lab.runs.run_events import PhaseEvent
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 
 if TYPE_CHECKING:  # the stop request is needed where pydantic is not
@@ -66,5 +67,5 @@ class Job:
 
     def pause(self) -> None:
         """Spend the Python time that the workload sets between calls, if any."""
-        if python_ms := self.options.workload.pause_ms:
-            time.sleep(python_ms / 1e3)
+        if pause_ns := self.options.workload.pause_ns:
+            time.sleep(pause_ns / NS_PER_S)

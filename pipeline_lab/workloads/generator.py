@@ -15,7 +15,7 @@ from pipeline_lab.stages.code import Code, assign_call, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, ReadStage, read_lines
 from pipeline_lab.stages.stage import Position, Remark, Weight
-from pipeline_lab.units import format_bytes
+from pipeline_lab.units import NS_PER_MS, format_bytes
 from pipeline_lab.workloads.workload import Workload, WorkloadSource
 
 HAND_OVER_MS = 0.2
@@ -98,11 +98,11 @@ class GeneratorWorkload(Workload):
         return frozenset({"example_ms", "examples_at_once", "compute_ms", "examples_per_generator"})
 
     @property
-    def step_ms(self) -> float:
-        return self.compute_ms
+    def step_ns(self) -> float:
+        return self.compute_ms * NS_PER_MS
 
-    def set_ms(self, stage: str) -> float:
-        return self.example_ms if stage == "read" and self.producer == "in_line" else 0.0
+    def set_ns(self, stage: str) -> float:
+        return self.example_ms * NS_PER_MS if stage == "read" and self.producer == "in_line" else 0.0
 
     def examples_per_call(self, stage: str) -> int:
         return self.examples_at_once if stage == "read" else 1

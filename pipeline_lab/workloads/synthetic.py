@@ -11,6 +11,7 @@ from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.code import Code, assign_call, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, read_lines
+from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.workloads.workload import Workload, WorkloadSource
 
 
@@ -76,24 +77,24 @@ class SyntheticWorkload(Workload):
         return self.work == "spin"
 
     @property
-    def pause_ms(self) -> float:
-        return self.python_ms
+    def pause_ns(self) -> float:
+        return self.python_ms * NS_PER_MS
 
     @property
-    def step_ms(self) -> float:
-        return self.compute_ms
+    def step_ns(self) -> float:
+        return self.compute_ms * NS_PER_MS
 
-    def set_ms(self, stage: str) -> float:
+    def set_ns(self, stage: str) -> float:
         if stage == "map":
             slow = 1.0 / self.tail_every if self.tail_every else 0.0
-            return (1.0 - slow) * self.map_ms + slow * self.tail_ms
-        return self.read_ms if stage == "read" else 0.0
+            return ((1.0 - slow) * self.map_ms + slow * self.tail_ms) * NS_PER_MS
+        return self.read_ms * NS_PER_MS if stage == "read" else 0.0
 
-    def order_ms(self, stage: str, examples: float, held_examples: float) -> float:
+    def order_ns(self, stage: str, examples: float, held_examples: float) -> float:
         """One slow record in ``tail_every`` keeps the others waiting until it is done, unless that many may wait for it."""
         if stage != "map" or not self.tail_every:
             return 0.0
-        return examples / self.tail_every * self.tail_ms * min(1.0, self.tail_every / held_examples)
+        return examples / self.tail_every * self.tail_ms * NS_PER_MS * min(1.0, self.tail_every / held_examples)
 
     @property
     def has_varied_lengths(self) -> bool:

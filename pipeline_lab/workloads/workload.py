@@ -146,21 +146,21 @@ class Workload(Options):
         return False
 
     @property
-    def step_ms(self) -> float:
-        """Time that it sets for its step, ms; 0 where the step computes something."""
+    def step_ns(self) -> float:
+        """Time that it sets for its step, ns; 0 where the step computes something."""
         return 0.0
 
     @property
-    def pause_ms(self) -> float:
-        """Python work between two steps, ms."""
+    def pause_ns(self) -> float:
+        """Python work between two steps, ns."""
         return 0.0
 
-    def set_ms(self, stage: str) -> float:
-        """Return the time per example that its own numbers set for a stage, ms; 0 where none do."""
+    def set_ns(self, stage: str) -> float:
+        """Return the time per example that its own numbers set for a stage, ns; 0 where none do."""
         return 0.0
 
-    def order_ms(self, stage: str, examples: float, held_examples: float) -> float:
-        """Return what it takes to hand on so many examples in order where some of them are known to be slow, ms.
+    def order_ns(self, stage: str, examples: float, held_examples: float) -> float:
+        """Return what it takes to hand on so many examples in order where some of them are known to be slow, ns.
 
         Args:
             stage: Whose calls run at the same time.

@@ -21,7 +21,7 @@ from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.support import results
-from tests.support.measured import BATCH, MAP_MS, STEP_MS, mapped, options
+from tests.support.measured import BATCH, MAP_MS, MS, STEP_MS, mapped, options
 from tests.support.measured_run import COLD_MS, make_measured_run
 
 
@@ -47,19 +47,19 @@ def test_a_prediction_is_made_from_the_epochs_that_were_judged(folder: RunFolder
     assert found.later_epochs is not None
     assert "This describes the later epochs; in the first, a step takes 40 ms" in found.verdict.sentence
     run = measured(found, folder)
-    assert (run.from_step, run.step_ms, run.waited_ms) == (30, BATCH * MAP_MS, BATCH * MAP_MS - STEP_MS)
-    costs = {cost.stage: cost.ms_per_example for cost in run.stages}
+    assert (run.from_step, run.step_ns / MS, run.waited_ns / MS) == (30, BATCH * MAP_MS, BATCH * MAP_MS - STEP_MS)
+    costs = {cost.stage: cost.ns_per_example / MS for cost in run.stages}
     assert (costs["read"], costs["map"]) == (0.0, pytest.approx(MAP_MS))
     twice = predict(run, options(mapped(2)))
     assert isinstance(twice, Prediction)
-    assert twice.step_ms == pytest.approx(BATCH * MAP_MS / 2)  # not held up by a reader of 20 ms a batch
+    assert twice.step_ns / MS == pytest.approx(BATCH * MAP_MS / 2)  # not held up by a reader of 20 ms a batch
     assert twice.notes[0].startswith("The run is used from step 30 on, after its first epoch")
 
 
 def test_the_whole_job_would_have_told_of_its_reader(folder: RunFolder):
     run = measured(replace(diagnose_saved(folder.path), later_epochs=None), folder)
     assert run.from_step is None
-    assert 0.0 < {cost.stage: cost.ms_per_example for cost in run.stages}["read"] < COLD_MS
+    assert 0.0 < {cost.stage: cost.ns_per_example / MS for cost in run.stages}["read"] < COLD_MS
     assert not any("first epoch" in note for note in found_notes(run))
 
 

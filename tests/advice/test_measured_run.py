@@ -13,7 +13,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore
 from tests.advice.test_stage_costs import chain
 from tests.support import results
-from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, options, with_workload
+from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, MS, STEP_MS, options, with_workload
 from tests.support.measured_run import CORES, CPU_MS, THREADS, make_measured_run
 from tests.support.recorded_run import write_run
 
@@ -26,11 +26,11 @@ def read(folder: RunFolder) -> Measured:
 
 def test_a_run_tells_step_stages_and_machine(tmp_path: Path):
     found = read(make_measured_run(RunStore(tmp_path)))
-    assert (found.step_ms, found.device_only_ms, found.waited_ms) == (BATCH * MAP_MS, STEP_MS, 15.0)
+    assert (found.step_ns / MS, found.device_only_ns / MS, found.waited_ns / MS) == (BATCH * MAP_MS, STEP_MS, 15.0)
     assert (found.cores, found.pool_threads, found.other_cores) == (CORES, THREADS, 0.0)
     costs = {cost.stage: cost for cost in found.stages}
     assert list(costs) == ["read", "repeat", "map", "batch", "prefetch"]
-    assert costs["map"].ms_per_example == pytest.approx(MAP_MS)
+    assert costs["map"].ns_per_example / MS == pytest.approx(MAP_MS)
     assert costs["map"].bytes_per_example == EXAMPLE_BYTES
     assert costs["batch"].examples_per_call == BATCH
     assert (found.records, found.pipeline_factor) == (1000, pytest.approx(1.0))
@@ -38,15 +38,15 @@ def test_a_run_tells_step_stages_and_machine(tmp_path: Path):
 
 def test_what_sleeps_costs_no_processor_time_and_the_rest_is_the_steps(tmp_path: Path):
     found = read(make_measured_run(RunStore(tmp_path)))
-    assert {cost.stage: cost.cpu_ms_per_example for cost in found.stages}["map"] == pytest.approx(0.0, abs=1e-9)
-    assert found.step_cpu_ms == pytest.approx(CPU_MS, rel=1e-3)
+    assert {cost.stage: cost.cpu_ns_per_example / MS for cost in found.stages}["map"] == pytest.approx(0.0, abs=1e-9)
+    assert found.step_cpu_ns / MS == pytest.approx(CPU_MS, rel=1e-3)
 
 
 def test_what_a_run_takes_is_what_its_own_options_are_predicted_to_take(tmp_path: Path):
     found = read(make_measured_run(RunStore(tmp_path)))
-    assert predict(found, found.options).step_ms == pytest.approx(found.step_ms)  # type: ignore[union-attr]
+    assert predict(found, found.options).step_ns / MS == pytest.approx(found.step_ns / MS)  # type: ignore[union-attr]
     faster = predict(found, options({"stage": "repeat"}, {"stage": "map", "num_parallel_calls": 4}))
-    assert faster.step_ms == pytest.approx(STEP_MS)  # type: ignore[union-attr]
+    assert faster.step_ns / MS == pytest.approx(STEP_MS)  # type: ignore[union-attr]
 
 
 def test_what_stands_before_a_full_cache_keeps_its_time_on_full_cores():
@@ -65,9 +65,9 @@ def test_what_stands_before_a_full_cache_keeps_its_time_on_full_cores():
     load = JobLoad(cores=1.0, pool_threads=2, cores_used=1.0, cpu_ns_per_step=50e6, other_cores=0.0)
     found = take(results.diagnosis(live_model=model, job_load=load), told)
     assert isinstance(found, Measured)
-    costs = {cost.stage: (cost.ms_per_example, cost.cpu_ms_per_example) for cost in found.stages}
+    costs = {cost.stage: (cost.ns_per_example / MS, cost.cpu_ns_per_example / MS) for cost in found.stages}
     assert (costs["read"], costs["map"]) == ((1.0, 1.0), (8.0, 8.0))
-    assert found.step_cpu_ms == pytest.approx(50.0 - 10 * 0.1)
+    assert found.step_cpu_ns / MS == pytest.approx(50.0 - 10 * 0.1)
 
 
 def test_a_run_without_a_model_of_its_pipeline_says_so(tmp_path: Path):

@@ -7,7 +7,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from tests.support import results
-from tests.support.measured import measured
+from tests.support.measured import MS, measured
 
 PADDED, RAGGED = find_preset("audio-padded").options, find_preset("audio-ragged").options
 KEPT = 1 - 0.699
@@ -23,11 +23,11 @@ def run(options: RunOptions = PADDED) -> Measured:
 def test_a_step_that_is_sent_no_padding_takes_the_less() -> None:
     found = predict(run(), RAGGED)
     assert isinstance(found, Prediction)
-    assert round(found.step_ms / 100, 2) == round(KEPT, 2)
+    assert round(found.step_ns / MS / 100, 2) == round(KEPT, 2)
     assert "padding included" in found.notes[0]
     same = predict(run(), PADDED)
     assert isinstance(same, Prediction)
-    assert same.step_ms == 100.0
+    assert same.step_ns / MS == 100.0
 
 
 def test_what_clips_of_ones_own_would_be_padded_to_is_not_known() -> None:
@@ -50,4 +50,4 @@ def test_choices_are_compared_by_the_time_of_an_example() -> None:
     larger = set_option(PADDED, "pipeline.batch.size", "64")
     found = predict(run(), larger)
     assert isinstance(found, Prediction)
-    assert case.ms_per_example(larger) == found.step_ms / 64
+    assert case.ns_per_example(larger) == found.step_ns / 64

@@ -44,7 +44,7 @@ def chain(*iterators: tuple[str, float, float]) -> list[StageWork]:
 
 
 def by_stage(costs: Sequence[StageCost]) -> dict[str, float]:
-    return {cost.stage: round(cost.ms_per_example, 6) for cost in costs}
+    return {cost.stage: round(cost.ns_per_example / MS, 6) for cost in costs}
 
 
 def test_each_iterator_goes_to_its_stage_and_what_is_left_to_the_reader():

@@ -13,7 +13,7 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options
 from tests.advice.test_option_changes import pasted
 from tests.support import results
-from tests.support.measured import BATCH, MAP_MS, mapped, measured, options, with_workload
+from tests.support.measured import BATCH, MAP_MS, MS, mapped, measured, options, with_workload
 
 SERIAL_MS = BATCH * MAP_MS
 
@@ -61,8 +61,8 @@ def test_a_job_that_waits_for_nothing_gets_no_suggestion():
 
 def test_full_cores_get_no_more_calls_but_a_cache():
     run = measured(other_cores=2.0)
-    stages = tuple(replace(cost, cpu_ms_per_example=cost.ms_per_example) for cost in run.stages)
-    run = replace(run, stages=stages, options=with_workload(run.options, work="spin"), step_cpu_ms=20.0)
+    stages = tuple(replace(cost, cpu_ns_per_example=cost.ns_per_example) for cost in run.stages)
+    run = replace(run, stages=stages, options=with_workload(run.options, work="spin"), step_cpu_ns=20.0 * MS)
     assert list(suggested(run)) == ["Cache in memory after map."]
 
 
@@ -89,7 +89,7 @@ def test_an_order_that_holds_the_job_up_can_be_given_up():
 def test_calls_from_python_are_made_for_whole_batches():
     found = suggested(ran(options(mapped()), step_ms=SERIAL_MS))
     assert "Put batch before map, so that each call sees a whole batch." not in found  # it takes 2 ms in any case
-    stages = [replace(cost, ms_per_example=3.0) if cost.stage == "map" else cost for cost in measured().stages]
+    stages = [replace(cost, ns_per_example=3.0 * MS) if cost.stage == "map" else cost for cost in measured().stages]
     found = suggested(measured(stages=tuple(stages), step_ms=30.0))
     assert found["Put batch before map, so that each call sees a whole batch."].predicted_gain_percent == 30.0
 

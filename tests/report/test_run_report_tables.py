@@ -28,8 +28,8 @@ from tests.support import results
     ],
 )
 def test_the_largest_outputs_stand_behind_their_classes(values: list[float], cell: str, note: str) -> None:
-    row = dict(zip(OUTPUTS.names, ([12], [0], [0], [1], [values]), strict=True))
-    table = outputs(read_kept_outputs(pa.table(row, schema=OUTPUTS), [DataFile("a.tfrecord", 1, 1)]))
+    row = dict(zip(OUTPUTS.schema.names, ([12], [0], [0], [1], [values]), strict=True))
+    table = outputs(read_kept_outputs(pa.table(row, schema=OUTPUTS.schema), [DataFile("a.tfrecord", 1, 1)]))
     assert (table.rows[0][-1], table.note) == (cell, note)
 
 

@@ -1,9 +1,39 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from pipeline_lab.runs.run_tables import RESOURCES, SAMPLES, STEPS, TableWriter, read_table
+from pipeline_lab.analysis.diagnosis.saved import fingerprint
+from pipeline_lab.runs import run_tables
+from pipeline_lab.runs.run_tables import RESOURCES, RUN_TABLES, SAMPLES, STEPS, RunTable, TableWriter, read_table
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.ui.serving.routes import FILES
+
+ABOUT = (Path(__file__).parents[2] / "docs" / "run-folder.md").read_text(encoding="utf-8")
+
+
+def test_every_table_that_is_declared_is_listed() -> None:
+    assert {table for table in vars(run_tables).values() if isinstance(table, RunTable)} == set(RUN_TABLES)
+
+
+@pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
+def test_every_table_has_a_place_a_link_and_a_line_in_the_docs(table: RunTable, tmp_path: Path) -> None:
+    assert (
+        getattr(RunFolder(tmp_path), table.name)
+        == tmp_path / table.file_name
+        == FILES[table.file_name](RunFolder(tmp_path))
+    )
+    assert f"| `{table.file_name}` | {table.rows} |" in ABOUT
+    assert table.later <= {name for name, _ in table.columns}
+
+
+@pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
+def test_a_diagnosis_is_made_again_when_a_table_of_it_changes(table: RunTable, tmp_path: Path) -> None:
+    (tmp_path / "run.json").touch()
+    before = fingerprint(tmp_path)
+    TableWriter(table.path(RunFolder(tmp_path)), table).close()
+    assert (fingerprint(tmp_path) != before) == table.is_diagnosed
 
 
 def rows(path: Path) -> list[tuple[int, int, int]]:
@@ -56,30 +86,32 @@ def test_a_torn_end_costs_at_most_the_last_batch(tmp_path: Path) -> None:
         assert len(kept) >= sum(size <= length for size in sizes)
 
 
-@pytest.mark.parametrize("schema", [STEPS, SAMPLES, RESOURCES], ids=["steps", "samples", "resources"])
-def test_a_missing_or_foreign_file_has_all_columns_and_no_rows(tmp_path: Path, schema: pa.Schema) -> None:
+@pytest.mark.parametrize("wanted", RUN_TABLES, ids=lambda table: table.name)
+def test_a_missing_or_foreign_file_has_all_columns_and_no_rows(tmp_path: Path, wanted: RunTable) -> None:
     (tmp_path / "other").write_text("not Arrow")
-    writer = TableWriter(tmp_path / "older", pa.schema([("step", pa.int32())]))
-    writer.append(1)
+    writer = TableWriter(tmp_path / "older", RunTable("older", "", (("step", "bool"),)))
+    writer.append(True)
     writer.close()
     for name in ("missing", "other", "older"):
-        table = read_table(tmp_path / name, schema)
-        assert table.schema.equals(schema)
+        table = read_table(tmp_path / name, wanted)
+        assert table.schema.equals(wanted.schema)
         assert table.num_rows == 0
 
 
 def test_a_table_from_before_a_column_existed_is_read_with_nulls(tmp_path: Path) -> None:
-    older = pa.schema([field for field in STEPS if field.name != "away_ns"])
+    older = replace(STEPS, columns=tuple(column for column in STEPS.columns if column[0] != "away_ns"))
     writer = TableWriter(tmp_path / "steps", older)
     writer.append(7, False, 1, 2, 3, 0.5, 0.5, -1, 4)
     writer.close()
     table = read_table(tmp_path / "steps", STEPS)
-    assert table.schema.equals(STEPS)
+    assert table.schema.equals(STEPS.schema)
     assert [tuple(row.values()) for row in table.to_pylist()] == [(7, False, 1, 2, 3, 0.5, 0.5, -1, 4, None)]
 
 
 def test_a_damaged_table_with_a_column_twice_has_no_rows(tmp_path: Path) -> None:
-    twice = pa.schema([*RESOURCES, next(field for field in RESOURCES if field.name == "gpu_memory_bytes")])
+    twice = pa.schema(
+        [*RESOURCES.schema, next(field for field in RESOURCES.schema if field.name == "gpu_memory_bytes")]
+    )
     with pa.ipc.new_stream(tmp_path / "t", twice) as stream:
         stream.write_batch(pa.RecordBatch.from_pylist([{}], schema=twice))
     assert read_table(tmp_path / "t", RESOURCES).num_rows == 0
@@ -97,7 +129,7 @@ def test_missing_gpu_numbers_stay_missing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_flipped_bit_anywhere_costs_rows_and_no_more(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    writer = TableWriter(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))
+    writer = TableWriter(path, RunTable("names", "", (("step", "int32"), ("name", "string"))))
     writer.extend(list(range(20)), [f"stage {step}" for step in range(20)])
     writer.close()
     whole = path.read_bytes()
@@ -105,5 +137,5 @@ def test_a_flipped_bit_anywhere_costs_rows_and_no_more(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
-        table = read_table(path, pa.schema([("step", pa.int32()), ("name", pa.string())]))
+        table = read_table(path, RunTable("names", "", (("step", "int32"), ("name", "string"))))
         assert len(table.to_pylist()) <= 20

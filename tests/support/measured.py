@@ -7,8 +7,10 @@ from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.stage_costs import StageCost
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.stages.pipeline import PipelineOptions
+from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
+MS = NS_PER_MS
 BATCH, STEP_MS, MAP_MS, EXAMPLE_BYTES = 10, 5.0, 2.0, 1000
 
 
@@ -33,13 +35,17 @@ def mapped(calls: int | str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def measured(**more: Any) -> Measured:
-    """Return a run on four cores with eight threads: a map of 2 ms that sleeps, all other stages free of cost."""
+    """Return a run on four cores with eight threads: a map of 2 ms that sleeps, all other stages free of cost.
+
+    Args:
+        more: Other values; times may be given in ms, as ``step_ms=20.0``.
+    """
     own = options()
     stages = [
         StageCost(stage.stage, 0.0, 0.0, EXAMPLE_BYTES, None, size or 1)
         for stage, size in zip(own.pipeline.stages, own.pipeline.batch_sizes, strict=True)
     ]
-    stages[2] = replace(stages[2], ms_per_example=MAP_MS)
+    stages[2] = replace(stages[2], ns_per_example=MAP_MS * MS)
     values: dict[str, Any] = {
         "options": own,
         "step_ms": BATCH * MAP_MS,
@@ -49,7 +55,11 @@ def measured(**more: Any) -> Measured:
         "pool_threads": 8,
         "step_cpu_ms": 4.0,
     }
-    return Measured(**values | more)
+    return Measured(**dict(_in_ns(name, value) for name, value in (values | more).items()))
+
+
+def _in_ns(name: str, value: Any) -> tuple[str, Any]:
+    return (name.removesuffix("_ms") + "_ns", value and value * MS) if name.endswith("_ms") else (name, value)
 
 
 def with_workload(run: RunOptions, **values: Any) -> RunOptions:

@@ -58,4 +58,4 @@ def model_table(*samples: tuple[float, list[Node]], origin_ns: int = 0) -> pa.Ta
         for time_ms, nodes in samples
         for node in nodes
     ]
-    return pa.Table.from_pylist(rows, schema=MODEL)
+    return pa.Table.from_pylist(rows, schema=MODEL.schema)

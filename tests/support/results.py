@@ -529,7 +529,9 @@ def evaluation(passes: int = 8) -> Evaluation:
         for one in range(passes)
     ]
     rows = [(one, 1, record, None) for one in range(passes) for record in range(32)]
-    evaluated = pa.table(dict(zip(EVALUATED.names, zip(*rows, strict=True), strict=True)), schema=EVALUATED)
+    evaluated = pa.table(
+        dict(zip(EVALUATED.schema.names, zip(*rows, strict=True), strict=True)), schema=EVALUATED.schema
+    )
     files = [DataFile("train-0.tfrecord", 640, 10_000), DataFile("train-1.tfrecord", 320, 5_000)]
     return read_evaluation(events, evaluated, files, 0, held_out=1, is_rebuilt=True)
 
@@ -537,14 +539,16 @@ def evaluation(passes: int = 8) -> Evaluation:
 def kept_outputs(examples: int = 60) -> KeptOutputs:
     """Build the outputs of step 12: two classes, every fifth example is taken for the other one."""
     rows = [(12, n % 4, n, n % 2, [0.5, 1.5] if (n % 2) != (n % 5 == 0) else [1.5, 0.5]) for n in range(examples)]
-    table = pa.table(dict(zip(OUTPUTS.names, zip(*rows, strict=True), strict=True)), schema=OUTPUTS)
+    table = pa.table(dict(zip(OUTPUTS.schema.names, zip(*rows, strict=True), strict=True)), schema=OUTPUTS.schema)
     return read_kept_outputs(table, [DataFile(f"/data/train-{index}.tfrecord", 1000, 1) for index in range(4)])
 
 
 def padding(batches: int = 205, percent: int = 22) -> Padding:
     """Build the padding of batches of 10 examples and 1,000 frames, from two percent less to two percent more."""
     rows = [(step, 10, 1000, 10 * (percent - 2 + step % 5)) for step in range(batches)]
-    return measure_padding(pa.table(dict(zip(PADDING.names, zip(*rows, strict=True), strict=True)), schema=PADDING))
+    return measure_padding(
+        pa.table(dict(zip(PADDING.schema.names, zip(*rows, strict=True), strict=True)), schema=PADDING.schema)
+    )
 
 
 def bare_diagnosis() -> Diagnosis:

@@ -18,6 +18,7 @@ from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
 from pipeline_lab.tuning.outlook import SearchModel
 from pipeline_lab.tuning.search import search
+from pipeline_lab.units import NS_PER_MS
 from tests.support.races import PlantedArm, make_race
 from tests.support.run_folders import set_state
 from tests.support.true_times import BATCH, CORES, NAIVE, SMALL, STEP_MS, planted, true_ms
@@ -41,14 +42,21 @@ def predicted(believed_ms: Callable[[RunOptions], float]) -> SearchModel:
 
     def measure(folder: RunFolder) -> Measured:
         options = RunOptions.model_validate(read_record(folder).options)
-        return Measured(options, believed_ms(options), STEP_MS, (), CORES, CORES)
+        return Measured(options, believed_ms(options) * NS_PER_MS, STEP_MS * NS_PER_MS, (), CORES, CORES)
 
     def predict(_: Measured, options: RunOptions) -> Prediction:
         step_ms, last = believed_ms(options), options.pipeline.stages[-1]
         depth = last.buffer_size if isinstance(last, PrefetchStage) and isinstance(last.buffer_size, int) else 0
         threads = options.pipeline.private_threadpool_size or CORES
         binds = "training step" if step_ms <= STEP_MS else "map"
-        return Prediction(step_ms, (Term(binds, step_ms),), STEP_MS, BATCH, depth * 1_000_000, threads)
+        return Prediction(
+            step_ms * NS_PER_MS,
+            (Term(binds, step_ms * NS_PER_MS),),
+            STEP_MS * NS_PER_MS,
+            BATCH,
+            depth * 1_000_000,
+            threads,
+        )
 
     return SearchModel(measure, predict)
 

@@ -25,6 +25,7 @@ from pipeline_lab.analysis.diagnosis.storage import read_result, write_json, wri
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import files_below
+from pipeline_lab.runs.run_tables import RUN_TABLES
 from pipeline_lab.runs.store import RunFolder, samples_folder
 
 if TYPE_CHECKING:
@@ -300,20 +301,9 @@ def timeline_name(inputs: str) -> str:
 def _inputs(path: Path) -> list[Path]:
     if is_run(path):
         folder = RunFolder(path)
-        tables = [
-            folder.steps,
-            folder.samples,
-            folder.labels,
-            folder.padding,
-            folder.outputs,
-            folder.evaluated,
-            folder.resources,
-            folder.model,
-            folder.written,
-            folder.events,
-            folder.files,
-        ]
-        return [*window_files(folder), *opened_files(folder), *(table for table in tables if table.exists())]
+        noted = [table.path(folder) for table in RUN_TABLES if table.is_diagnosed]
+        noted += [folder.written, folder.events, folder.files]
+        return [*window_files(folder), *opened_files(folder), *(file for file in noted if file.exists())]
     if path.is_dir():
         with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log
             return list(files_below(path, TraceReadError))

@@ -115,7 +115,7 @@ def _sampling(evaluated: pa.Table, files: Sequence[DataFile], held_out: int) -> 
     if not evaluated.num_rows or not files:
         return None
     samples = tables.build(
-        SAMPLES,
+        SAMPLES.schema,
         evaluated.num_rows,
         step=tables.ints(evaluated, "pass") + 1,
         file=tables.ints(evaluated, "file") - first,

@@ -384,7 +384,7 @@ def _measure(job: JobView) -> FileSampling:
 def _of_log(reads: FileReads | None) -> FileSampling:
     if reads is None:
         raise TraceIncompleteError(only_derived("which files were read is").reason)
-    return measure_sampling([], tables.empty(SAMPLES), reads)
+    return measure_sampling([], tables.empty(SAMPLES.schema), reads)
 
 
 def sampling_to_json(sampling: FileSampling) -> Document:

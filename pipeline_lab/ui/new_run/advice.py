@@ -18,7 +18,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.stage import Remark, Weight
 from pipeline_lab.ui.shared import links, state
 from pipeline_lab.ui.shared.text import escape
-from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
+from pipeline_lab.units import format_duration, format_percent
 
 if TYPE_CHECKING:
     from pipeline_lab.advice.measured_run import Measured
@@ -47,9 +47,9 @@ def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None
     than = f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} time per example than"
     where = f"{found.run.name}{'' if found.measured.from_step is None else ' after its first epoch'}"
     against = f"{'the same time per example as' if abs(gain) < SAME_PERCENT else than} in {where}"
-    second = f", then by {others[0].name} ({_ms(others[0].ms)})" if others else ""
+    second = f", then by {others[0].name} ({format_duration(others[0].time_ns)})" if others else ""
     st.markdown(
-        f":violet-badge[predicted] **{_ms(found.prediction.step_ms)}** a step, {escape(against)}; limited by "
+        f":violet-badge[predicted] **{format_duration(found.prediction.step_ns)}** a step, {escape(against)}; limited by "
         f"{escape(binding.name)}{escape(second)}."
     )
     recorded = found.measured.options
@@ -189,10 +189,10 @@ def _effect(forecast: Forecast, options: RunOptions, fixed: RunOptions) -> str:
     before, after = (predict(forecast.measured, each) for each in (options, fixed))
     if not isinstance(before, Prediction) or not isinstance(after, Prediction):
         return ""
-    ratio = after.ms_per_example / before.ms_per_example
+    ratio = after.ns_per_example / before.ns_per_example
     if abs(ratio - 1.0) < SAME_SHARE:
         return "Predicted: no change in step time."
-    times = f"{_ms(before.step_ms)} to {_ms(after.step_ms)}"
+    times = f"{format_duration(before.step_ns)} to {format_duration(after.step_ns)}"
     return (
         f"Predicted: step {format_percent(100 * abs(1 - ratio))} {'shorter' if ratio < 1 else 'longer'}, from {times}."
     )
@@ -203,7 +203,3 @@ def _line(options: RunOptions, finding: Remark) -> str:
         "pipeline" if finding.stage is None else f"{finding.stage + 1} {options.pipeline.stages[finding.stage].stage}"
     )
     return f":{_COLOURS[finding.weight]}-badge[{finding.weight.value} · {place}] {escape(finding.sentence)}"
-
-
-def _ms(value: float) -> str:
-    return format_duration(value * NS_PER_MS)

@@ -35,7 +35,7 @@ from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, state
 from pipeline_lab.ui.shared.fields import label_of
 from pipeline_lab.ui.shared.text import escape, prose
-from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
+from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 from pipeline_lab.workloads.registry import FUNCTION_STAGES
 
 TITLE = "What if"
@@ -88,7 +88,7 @@ def _show_answer(measured: Measured, prediction: Prediction) -> None:
     with st.grid("auto", min_column_width=150, gap="small"):
         st.metric(
             "Predicted step",
-            _ms(prediction.step_ms),
+            format_duration(prediction.step_ns),
             None if is_same else f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} per example",
             delta_color="off" if is_same else "normal" if gain > 0 else "inverse",
             border=True,
@@ -97,15 +97,15 @@ def _show_answer(measured: Measured, prediction: Prediction) -> None:
         )
         st.metric(
             "If input were free",
-            _ms(prediction.ceiling_ms),
+            format_duration(prediction.ceiling_ns),
             border=True,
             height="stretch",
             help="The training step and its Python overhead: no pipeline can make a step shorter.",
         )
     binding, *others = prediction.terms
-    second = f" Next: {others[0].name}, {_ms(others[0].ms)}." if others else ""
-    st.markdown(escape(f"Limited by {binding.name}, {_ms(binding.ms)}.{second}"))
-    rows = tuple((term.name, _ms(term.ms)) for term in prediction.terms)
+    second = f" Next: {others[0].name}, {format_duration(others[0].time_ns)}." if others else ""
+    st.markdown(escape(f"Limited by {binding.name}, {format_duration(binding.time_ns)}.{second}"))
+    rows = tuple((term.name, format_duration(term.time_ns)) for term in prediction.terms)
     st.markdown(
         contents.write_table(Table("Terms", ("A step takes as long as the slowest of", "Time"), rows, numeric=(1,)))
     )
@@ -167,10 +167,6 @@ def _row(forecast: Forecast) -> tuple[str, ...]:
         f"{forecast.low:.2f} to {forecast.high:.2f}",
         format_percent(forecast.error_percent),
     )
-
-
-def _ms(value: float) -> str:
-    return format_duration(value * NS_PER_MS)
 
 
 AUTOTUNE, SERIAL, DEFAULT, NONE = "autotune", "serial", "default", "none"

@@ -14,6 +14,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.run_tables import RUN_TABLES
 from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.ui.serving import uploads
 from pipeline_lab.ui.shared import reports
@@ -27,12 +28,8 @@ FILES: dict[str, Callable[[RunFolder], Path]] = {
     "run.json": lambda folder: folder.record,
     "pipeline.py": lambda folder: folder.source,
     "events.jsonl": lambda folder: folder.events,
-    "steps.arrows": lambda folder: folder.steps,
-    "samples.arrows": lambda folder: folder.samples,
-    "names.arrows": lambda folder: folder.names,
-    "resources.arrows": lambda folder: folder.resources,
     "files.json": lambda folder: folder.files,
-    "blocks.arrows": lambda folder: folder.blocks,
+    **{table.file_name: table.path for table in RUN_TABLES},
     "history.jsonl": lambda folder: folder.history,
     "trials.jsonl": lambda folder: folder.trials,
     "worker.log": lambda folder: folder.log,

@@ -170,5 +170,5 @@ def _steps(path: Path, _fingerprint: Fingerprint) -> JobSteps | None:
     if not table.num_rows:
         return None
     with contextlib.suppress(TraceIncompleteError):
-        return job_steps.measure_job_steps(table, SAMPLES.empty_table(), table.column("start_ns")[0].as_py())
+        return job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), table.column("start_ns")[0].as_py())
     return None

@@ -103,7 +103,7 @@ def _find(folder: RunFolder, kept: dict[str, list[float | None]]) -> RunSummary:
 @lru_cache(maxsize=20_000)
 def _of_run(path: Path, _fingerprint: Fingerprint) -> RunSummary:
     try:
-        steps = job_steps.measure_job_steps(read_table(path, STEPS), tables.empty(SAMPLES), 0)
+        steps = job_steps.measure_job_steps(read_table(path, STEPS), tables.empty(SAMPLES.schema), 0)
     except TraceIncompleteError:
         return RunSummary(None, None)
     waited = 100.0 * steps.wait_total_ns / steps.total_ns if steps.total_ns else None

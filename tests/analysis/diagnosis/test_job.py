@@ -15,7 +15,7 @@ EPOCH = 1_700_000_000_000_000_000
 
 def steps(*rows: tuple[bool, int, int, int, int], away: int = 0) -> pa.Table:
     """Return steps given as (warm-up, start, wait, end, window), ms since the origin; ``away`` ms before the last one."""
-    columns: dict[str, list[object]] = {name: [] for name in STEPS.names}
+    columns: dict[str, list[object]] = {name: [] for name in STEPS.schema.names}
     for number, (warmup, start, wait, end, window) in enumerate(rows):
         values = (
             number,
@@ -29,9 +29,9 @@ def steps(*rows: tuple[bool, int, int, int, int], away: int = 0) -> pa.Table:
             100 + number,
             away * 10**6 if number == len(rows) - 1 else 0,
         )
-        for name, value in zip(STEPS.names, values, strict=True):
+        for name, value in zip(STEPS.schema.names, values, strict=True):
             columns[name].append(value)
-    return pa.table(columns, schema=STEPS)
+    return pa.table(columns, schema=STEPS.schema)
 
 
 def window(name: str, started: int, stopped: int, flushed: int, *, shortened: bool = False) -> WindowEvent:
@@ -49,7 +49,7 @@ RUN = steps(
 
 
 def test_a_step_lasts_to_the_start_of_the_next_one():
-    found = job_steps.measure_job_steps(RUN, SAMPLES.empty_table(), EPOCH)
+    found = job_steps.measure_job_steps(RUN, SAMPLES.schema.empty_table(), EPOCH)
     assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [100, 20, 20, 20, 40]
     assert (found.count, found.total_ns, found.wait_total_ns) == (4, 100_000_000, 16_000_000)
     assert found.median_ns == 20_000_000
@@ -60,28 +60,28 @@ def test_a_step_lasts_to_the_start_of_the_next_one():
 
 def test_an_evaluation_between_two_steps_belongs_to_none():
     table = steps((False, 0, 4, 10, -1), (False, 20, 4, 30, -1), (False, 540, 4, 550, -1), away=500)
-    found = job_steps.measure_job_steps(table, SAMPLES.empty_table(), EPOCH)
+    found = job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), EPOCH)
     assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [20, 20, 10]
-    before = job_steps.periods(table.set_column(9, STEPS.field(9), pa.nulls(3, pa.int64())))  # of an older run
+    before = job_steps.periods(table.set_column(9, STEPS.schema.field(9), pa.nulls(3, pa.int64())))  # of an older run
     assert [length / 10**6 for length in before] == [20, 520, 10]
 
 
 def test_examples_per_second_need_the_sample_probe():
-    samples = pa.table({"step": [0, 1, 1, 2, 3, 4], "file": [0] * 6, "record": [0] * 6}, schema=SAMPLES)
+    samples = pa.table({"step": [0, 1, 1, 2, 3, 4], "file": [0] * 6, "record": [0] * 6}, schema=SAMPLES.schema)
     assert (
         job_steps.measure_job_steps(RUN, samples, EPOCH).examples_per_second == 50.0
     )  # five after the warm-up in 0.1 s
-    assert job_steps.measure_job_steps(RUN, SAMPLES.empty_table(), EPOCH).examples_per_second is None
+    assert job_steps.measure_job_steps(RUN, SAMPLES.schema.empty_table(), EPOCH).examples_per_second is None
 
 
 def test_examples_of_a_step_that_is_not_over_do_not_count_yet():
-    samples = pa.table({"step": [0, 1, 1, 2, 3, 4, 5, 5], "file": [0] * 8, "record": [0] * 8}, schema=SAMPLES)
+    samples = pa.table({"step": [0, 1, 1, 2, 3, 4, 5, 5], "file": [0] * 8, "record": [0] * 8}, schema=SAMPLES.schema)
     assert job_steps.measure_job_steps(RUN, samples, EPOCH).examples_per_second == 50.0
 
 
 def test_a_job_in_its_warm_up_has_no_steps_yet():
     with pytest.raises(TraceIncompleteError, match="after the warm-up"):
-        job_steps.measure_job_steps(steps((True, 0, 1, 2, -1)), SAMPLES.empty_table(), EPOCH)
+        job_steps.measure_job_steps(steps((True, 0, 1, 2, -1)), SAMPLES.schema.empty_table(), EPOCH)
 
 
 def test_calibration_stands_beside_the_median_step_outside_of_windows():
@@ -143,7 +143,7 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
             "children_cpu_percent": [0.0, 0.0],
             "flushing": [False, False],
         },
-        schema=RESOURCES,
+        schema=RESOURCES.schema,
     )
     data = [DataFile("a", 10, 7000), DataFile("vectors.npy", 4, 500)]
     found = process_memory.measure_memory(RUN, resources, [window("w", 100, 120, 135)], EPOCH, data)
@@ -156,10 +156,10 @@ def test_memory_joins_samples_by_the_clock_and_by_the_step():
 def test_memory_of_a_long_run_keeps_every_peak(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(process_memory, "MAX_ROWS", 3)
     long = steps(*((False, n, 0, n, -1) for n in range(9)))
-    found = process_memory.measure_memory(long, RESOURCES.empty_table(), [], EPOCH)
+    found = process_memory.measure_memory(long, RESOURCES.schema.empty_table(), [], EPOCH)
     assert found.table.column("rss_bytes").to_pylist() == [102, 105, 108]
 
 
 def test_no_memory_is_said():
     with pytest.raises(TraceIncompleteError, match="pipeline-lab run"):
-        process_memory.measure_memory(STEPS.empty_table(), RESOURCES.empty_table(), [], EPOCH)
+        process_memory.measure_memory(STEPS.schema.empty_table(), RESOURCES.schema.empty_table(), [], EPOCH)

@@ -9,12 +9,12 @@ from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_tables import MODEL, STEPS
 from tests.support.models import ASYNC_INTERLEAVE, ASYNC_KNOWN, INTERLEAVE, MS, UNKNOWN, Node, model_table
 
-NO_STEPS = STEPS.empty_table()
+NO_STEPS = STEPS.schema.empty_table()
 
 
 def measure(*samples: tuple[float, list[Node]], warm_ms: float = 0.0) -> LiveModel:
     """Measure a run whose warm-up ended at that time."""
-    steps = pa.Table.from_pylist([{"warmup": False, "start_ns": int(warm_ms * MS)}], schema=STEPS)
+    steps = pa.Table.from_pylist([{"warmup": False, "start_ns": int(warm_ms * MS)}], schema=STEPS.schema)
     return live_model.measure_model(model_table(*samples), steps, 0)
 
 
@@ -136,7 +136,9 @@ def test_a_long_run_keeps_a_bounded_timeline_whose_elements_still_add_up():
     assert sum(root) == 999
 
 
-@pytest.mark.parametrize(("table", "reason"), [(None, live_model.OLD_RUN), (MODEL.empty_table(), live_model.MODEL_OFF)])
+@pytest.mark.parametrize(
+    ("table", "reason"), [(None, live_model.OLD_RUN), (MODEL.schema.empty_table(), live_model.MODEL_OFF)]
+)
 def test_without_a_sample_it_says_why(table: pa.Table | None, reason: str):
     with pytest.raises(TraceIncompleteError, match=reason.split(";")[0]):
         live_model.measure_model(table, NO_STEPS, 0)

@@ -10,7 +10,9 @@ from tests.support import results
 
 
 def resources(*rows: tuple[int | None, bool | None]) -> pa.Table:
-    return pa.Table.from_pylist([{"gpu_clock_mhz": clock, "gpu_slowed": slowed} for clock, slowed in rows], RESOURCES)
+    return pa.Table.from_pylist(
+        [{"gpu_clock_mhz": clock, "gpu_slowed": slowed} for clock, slowed in rows], RESOURCES.schema
+    )
 
 
 def test_clocks_are_summed_up_over_the_looks_that_told_them():

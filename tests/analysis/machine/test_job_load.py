@@ -28,7 +28,7 @@ def sample(time_ms: int, own: float, other: float, *, flushing: bool = False) ->
     return {"time_ns": time_ms * MS, "cpu_percent": own, "other_cpu_percent": other, "flushing": flushing}
 
 
-STEP_TABLE = pa.Table.from_pylist([step(0), step(1), step(2, window=0), step(3)], schema=STEPS)
+STEP_TABLE = pa.Table.from_pylist([step(0), step(1), step(2, window=0), step(3)], schema=STEPS.schema)
 
 
 def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
@@ -40,7 +40,7 @@ def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
             sample(310, 900, 0, flushing=True),
             sample(350, 80, 10),
         ],
-        schema=RESOURCES,
+        schema=RESOURCES.schema,
     )
     found = job_load.measure_load({"cores": 2.0}, WrittenPipeline((), 7), STEP_TABLE, resources)
     assert found.cpu_ns_per_step == pytest.approx(100 * MS)
@@ -61,7 +61,7 @@ def test_a_job_that_times_no_steps_is_sampled_from_its_first_recorded_step_to_th
             sample(shift_ms + 300, 40, 30),
             sample(shift_ms + 450, 900, 0, flushing=True),
         ],
-        schema=RESOURCES,
+        schema=RESOURCES.schema,
     )
     found = job_load.measure_recorded_load({"cores": 2.0}, recorded, resources, shift_ms * MS)
     assert (found.cores_used, found.children_cores, found.other_cores) == pytest.approx((0.8, 0.5, 0.2))
@@ -70,4 +70,4 @@ def test_a_job_that_times_no_steps_is_sampled_from_its_first_recorded_step_to_th
 
 def test_without_a_sample_there_is_no_load():
     with pytest.raises(TraceIncompleteError, match="processor time"):
-        job_load.measure_load({"cores": 2.0}, None, STEP_TABLE, RESOURCES.empty_table())
+        job_load.measure_load({"cores": 2.0}, None, STEP_TABLE, RESOURCES.schema.empty_table())

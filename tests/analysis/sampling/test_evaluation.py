@@ -29,8 +29,8 @@ def passes(*losses: float | None) -> list[EvaluationEvent]:
 
 def examples(*rows: tuple[int, int, int]) -> pa.Table:
     """Return the examples of passes as (pass, file, record)."""
-    columns = list(zip(*((*row, None) for row in rows), strict=True)) or [()] * len(EVALUATED.names)
-    return pa.table(dict(zip(EVALUATED.names, columns, strict=True)), schema=EVALUATED)
+    columns = list(zip(*((*row, None) for row in rows), strict=True)) or [()] * len(EVALUATED.schema.names)
+    return pa.table(dict(zip(EVALUATED.schema.names, columns, strict=True)), schema=EVALUATED.schema)
 
 
 def test_the_passes_stand_in_a_row_with_what_they_found():

@@ -36,7 +36,7 @@ def files(*records: int | None) -> list[DataFile]:
 def samples(*rows: tuple[int, int, int]) -> pa.Table:
     """Return samples given as (step, file, record)."""
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return pa.table(dict(zip(SAMPLES.names, columns, strict=True)), schema=SAMPLES)
+    return pa.table(dict(zip(SAMPLES.schema.names, columns, strict=True)), schema=SAMPLES.schema)
 
 
 def column(sampling: FileSampling, name: str) -> list[object]:
@@ -175,7 +175,7 @@ def test_readers_without_a_file_leave_reads_unknown():
 
 def test_without_files_each_reader_is_a_row():
     found = file_sampling.measure_sampling(
-        [], SAMPLES.empty_table(), FileReads({}, {"FlatMap[0]": 30, "FlatMap[1]": 10})
+        [], SAMPLES.schema.empty_table(), FileReads({}, {"FlatMap[0]": 30, "FlatMap[1]": 10})
     )
     assert (found.basis, column(found, "file")) == ("reads", ["FlatMap[0]", "FlatMap[1]"])
     assert column(found, "observed_share") == [0.75, 0.25]
@@ -184,7 +184,7 @@ def test_without_files_each_reader_is_a_row():
 
 def test_nothing_to_count_is_said():
     with pytest.raises(TraceIncompleteError, match="sample probe"):
-        file_sampling.measure_sampling(files(1), SAMPLES.empty_table(), NOTHING)
+        file_sampling.measure_sampling(files(1), SAMPLES.schema.empty_table(), NOTHING)
 
 
 def reading(name: str, *starts: int) -> list[Event]:
@@ -224,7 +224,7 @@ def test_readers_on_several_threads_are_told_apart_by_their_place():
     assert found == FileReads({}, {slots[0]: 3, slots[1]: 3})
     assert file_reads.name_readers(slots) == {slots[0]: "ParallelInterleaveV4[0]", slots[1]: "ParallelInterleaveV4[1]"}
     assert found.by_epoch == {0: 5, 1: 1}
-    sampling = file_sampling.measure_sampling([], SAMPLES.empty_table(), found)
+    sampling = file_sampling.measure_sampling([], SAMPLES.schema.empty_table(), found)
     assert sampling.reads_by_epoch == ((1, 5), (2, 1))
 
 
@@ -253,7 +253,7 @@ def test_readers_of_training_and_validation_are_told_apart():
     )
     events = [*reading(training, 0, 10, 20), *reading(validation, 30, 40)]
     found = file_reads.count_reads(trace(host(line("tf_data_a", *events))), None)
-    sampling = file_sampling.measure_sampling([], SAMPLES.empty_table(), found)
+    sampling = file_sampling.measure_sampling([], SAMPLES.schema.empty_table(), found)
     assert column(sampling, "file") == ["FlatMap[0] of BatchV2, FlatMap", "FlatMap[0] of BatchV2, Shuffle, FlatMap"]
     assert column(sampling, "reads") == [2, 3]
 
@@ -271,7 +271,9 @@ def test_reads_are_laid_over_the_steps_that_ran_meanwhile():
         ("Root::FlatMap[1]", 8): 1,
         ("Root::FlatMap[1]", 9): 2,
     }
-    timeline = file_sampling.measure_sampling([], SAMPLES.empty_table(), file_reads.add_reads([found, found])).timeline
+    timeline = file_sampling.measure_sampling(
+        [], SAMPLES.schema.empty_table(), file_reads.add_reads([found, found])
+    ).timeline
     assert list(zip(*(timeline.column(name).to_pylist() for name in ("file", "step", "samples")), strict=True)) == [
         ("FlatMap[0]", 7, 4),
         ("FlatMap[0]", 8, 2),

@@ -13,7 +13,7 @@ def kept(*rows: tuple[int | None, int | None, int, list[float]]) -> kept_outputs
     """Read the outputs of step 7, given as (file, record, label, outputs)."""
     columns = zip(*((7, *row) for row in rows), strict=True)
     return kept_outputs.read_kept_outputs(
-        pa.table(dict(zip(OUTPUTS.names, columns, strict=True)), schema=OUTPUTS), FILES
+        pa.table(dict(zip(OUTPUTS.schema.names, columns, strict=True)), schema=OUTPUTS.schema), FILES
     )
 
 
@@ -34,4 +34,4 @@ def test_a_single_score_says_yes_above_zero():
 
 def test_a_job_that_kept_none_says_how_to():
     with pytest.raises(TraceIncompleteError, match="keep_outputs_of_step"):
-        kept_outputs.read_kept_outputs(OUTPUTS.empty_table(), FILES)
+        kept_outputs.read_kept_outputs(OUTPUTS.schema.empty_table(), FILES)

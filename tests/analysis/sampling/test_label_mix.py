@@ -11,7 +11,7 @@ from pipeline_lab.runs.run_tables import LABELS
 def labels(*rows: tuple[int, int, int]) -> pa.Table:
     """Return labels given as (step, label, examples)."""
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return pa.table(dict(zip(LABELS.names, columns, strict=True)), schema=LABELS)
+    return pa.table(dict(zip(LABELS.schema.names, columns, strict=True)), schema=LABELS.schema)
 
 
 def test_batches_of_one_label_are_half_off_a_run_of_two():
@@ -44,7 +44,7 @@ def test_numbers_that_are_no_classes_are_left_out():
 
 def test_many_steps_and_many_labels_take_the_memory_of_the_rows_there_are():
     step = np.arange(20_000)
-    table = pa.table({"step": step, "label": step % 1000, "examples": np.ones(len(step))}).cast(LABELS)
+    table = pa.table({"step": step, "label": step % 1000, "examples": np.ones(len(step))}).cast(LABELS.schema)
     tracemalloc.start()
     try:
         assert sample_history.measure_labels(table) is not None

@@ -11,8 +11,8 @@ from tests.support import results
 def batches(*rows: tuple[int, int, int]) -> pa.Table:
     """Return batches given as (examples, elements, padding)."""
     numbered = [(step, *row) for step, row in enumerate(rows)]
-    columns = list(zip(*numbered, strict=True)) or [()] * len(PADDING.names)
-    return pa.table(dict(zip(PADDING.names, columns, strict=True)), schema=PADDING)
+    columns = list(zip(*numbered, strict=True)) or [()] * len(PADDING.schema.names)
+    return pa.table(dict(zip(PADDING.schema.names, columns, strict=True)), schema=PADDING.schema)
 
 
 def test_large_batches_weigh_more_than_small_ones():

@@ -37,11 +37,11 @@ def job(
         "rss_bytes": [0] * n,
         "away_ns": [0] * n,
     }
-    load = {name: [None] * len(resources) for name in RESOURCES.names} | {
+    load = {name: [None] * len(resources) for name in RESOURCES.schema.names} | {
         "time_ns": [SECOND + time * MS for time, _ in resources],
         "other_cpu_percent": [other for _, other in resources],
     }
-    return find_in_job(pa.table(columns, schema=STEPS), pa.table(load, schema=RESOURCES), flushes, SECOND)
+    return find_in_job(pa.table(columns, schema=STEPS.schema), pa.table(load, schema=RESOURCES.schema), flushes, SECOND)
 
 
 def rows(found: OutlierSteps) -> list[tuple[int, int, str, int]]:

@@ -20,8 +20,8 @@ def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None, 
         start += length * MS
     samples = [(step, 0, 0) for step in range(n) for _ in range(batch)]
     return measure_phases(
-        pa.table(dict(zip(STEPS.names, zip(*rows, strict=True), strict=True)), schema=STEPS),
-        pa.table(dict(zip(SAMPLES.names, zip(*samples, strict=True), strict=True)), schema=SAMPLES),
+        pa.table(dict(zip(STEPS.schema.names, zip(*rows, strict=True), strict=True)), schema=STEPS.schema),
+        pa.table(dict(zip(SAMPLES.schema.names, zip(*samples, strict=True), strict=True)), schema=SAMPLES.schema),
         [DataFile("f", records, 1)],
         epoch,
     )

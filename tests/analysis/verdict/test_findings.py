@@ -29,7 +29,7 @@ def kinds(**changes: object) -> list[str]:
 def sampled(records: list[int], used: list[tuple[int, int]]) -> FileSampling:
     """Return the sampling of files of so many records by (file, record), one per step."""
     rows = [(step, file, record) for step, (file, record) in enumerate(used)]
-    table = pa.table(dict(zip(SAMPLES.names, zip(*rows, strict=True), strict=True)), schema=SAMPLES)
+    table = pa.table(dict(zip(SAMPLES.schema.names, zip(*rows, strict=True), strict=True)), schema=SAMPLES.schema)
     files = [DataFile(f"f{index}", count, 1) for index, count in enumerate(records)]
     return file_sampling.measure_sampling(files, table, FileReads({}, {}))
 
@@ -185,6 +185,8 @@ def test_the_profilers_own_price():
 
 
 def test_views_of_an_image_that_meet_in_batches():
-    rows = pa.table({"step": [n // 10 for n in range(100)], "file": [0] * 100, "record": range(100)}, schema=SAMPLES)
+    rows = pa.table(
+        {"step": [n // 10 for n in range(100)], "file": [0] * 100, "record": range(100)}, schema=SAMPLES.schema
+    )
     together = file_sampling.measure_sampling([DataFile("f", 100, 1)], rows, FileReads({}, {}), views=5)
     assert "In a batch of 10, 10 examples share their image" in sentence(replace(together, mixing=None))
