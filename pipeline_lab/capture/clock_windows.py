@@ -1,5 +1,6 @@
 """Profile windows by the clock, for a job whose steps are unknown."""
 
+import math
 import time
 
 from pipeline_lab.capture.recording import Recording
@@ -8,7 +9,7 @@ from pipeline_lab.worker.note.failures import is_disk_full
 from pipeline_lab.worker.record.window_recorder import WindowRecorder, is_taken
 
 FIRST_S = 2.0
-"""From TensorFlow being loaded to the first window; each later one waits twice as long, up to the period."""
+"""From the beginning to the first window; each later one waits twice as long, up to the period."""
 TICK_S = 0.02
 """Between ticks while a window is open, or due."""
 LONGEST_PAUSE_S = 0.25
@@ -16,7 +17,7 @@ LONGEST_PAUSE_S = 0.25
 
 
 class ClockWindows:
-    """Opens a window every n seconds, and closes it after its length or when it fills the memory.
+    """Opens a window every n seconds from :meth:`begin` on, and closes it after its length or when it fills the memory.
 
     Args:
         every_s: From the start of one window to the start of the next.
@@ -40,7 +41,12 @@ class ClockWindows:
         self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
         self._failed = False
         self._wait_s = min(FIRST_S, every_s)
-        self._due_s = self._next_due()
+        self._due_s = math.inf
+
+    def begin(self) -> None:
+        """Let windows open; a second call does nothing."""
+        if self._due_s == math.inf:
+            self._due_s = self._next_due()
 
     def tick(self) -> None:
         """Do what is due; call often, always from the same thread."""

@@ -271,7 +271,8 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
         finally:
             self._leave_step()
 
-    # Keras
+    # Keras: a step ends where the next one begins, because a callback with ``on_train_batch_end`` makes ``fit`` of most
+    # versions wait for the results of every step
 
     def on_train_begin(self, logs: Any = None) -> None:
         del logs
@@ -279,10 +280,15 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         del batch, logs
+        self._leave_step()
         self._enter_step()
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        del batch, logs
+    def on_test_begin(self, logs: Any = None) -> None:
+        del logs
+        self._leave_step()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        del epoch, logs
         self._leave_step()
 
     def on_train_end(self, logs: Any = None) -> None:

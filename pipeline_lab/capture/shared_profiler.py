@@ -3,6 +3,7 @@
 TensorFlow's ``start`` and ``stop`` take a lock of their module, so a lock in its place notices every use.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -68,7 +69,28 @@ _starting = threading.Lock()
 
 
 class SharedProfiler:
-    """Starts and stops sessions of ``tf.profiler.experimental`` that yield to the job's own."""
+    """Starts and stops sessions of ``tf.profiler.experimental`` that yield to the job's own.
+
+    Args:
+        patience_s: Longest wait for the devices, s. None on the training thread, which gives them no work meanwhile.
+    """
+
+    def __init__(self, patience_s: float | None = None) -> None:
+        self._patience_s = patience_s
+
+    def settle(self) -> None:
+        from pipeline_lab.capture.device_use import are_devices_in_use
+        from pipeline_lab.worker.record.profiler import wait_for_devices  # loads TensorFlow
+
+        if not are_devices_in_use():
+            return
+        if self._patience_s is None:
+            wait_for_devices()
+            return
+        waiting = threading.Thread(target=wait_for_devices, name="pipeline-lab-settle", daemon=True)
+        with contextlib.suppress(RuntimeError):  # the interpreter is exiting and starts no threads
+            waiting.start()
+            waiting.join(self._patience_s)
 
     def start(self, logdir: Path) -> None:
         """Start a session.

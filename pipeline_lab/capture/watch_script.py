@@ -209,15 +209,17 @@ class Watcher:
 
         note_new_iterators()
         from pipeline_lab.capture.clock_windows import ClockWindows
+        from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
         from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
         from pipeline_lab.worker.note.environment import describe_environment
 
+        note_new_sessions()
         self._saw_tensorflow = True
         recording = self._recording
         recording.describe(describe_environment(None, []))
         recording.enter("training")
-        recorder = recording.windows(SharedProfiler())
+        recorder = recording.windows(SharedProfiler(SETTLING_S))
         windows = ClockWindows(
             recording,
             recorder,
@@ -231,6 +233,8 @@ class Watcher:
         is_stopped = False
         try:
             while not is_stopped and not self._end.wait(windows.pause_s):
+                if are_devices_in_use():  # the profiler would initialize them before the script has chosen its own
+                    windows.begin()
                 windows.tick()
                 self._standstill.look(time.monotonic())
                 is_stopped = recording.folder.cancel_flag.exists()  # set by the app
@@ -241,6 +245,8 @@ class Watcher:
             recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
 
 
+SETTLING_S = 1.0
+"""Longest wait for the devices before a window opens or closes: the script gives them more work meanwhile."""
 CEILING_MB = 200
 """Memory that one window may add to the script's process, MB."""
 

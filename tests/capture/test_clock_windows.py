@@ -51,7 +51,9 @@ def now(monkeypatch: pytest.MonkeyPatch, recording: Recording) -> FakeTime:
 
 
 def _windows(recorder: WindowRecorder, recording: Recording, *, in_step: bool = False) -> ClockWindows:
-    return ClockWindows(recording, recorder, every_s=10, length_s=1, ceiling_bytes=100 * MB, in_step=in_step)
+    windows = ClockWindows(recording, recorder, every_s=10, length_s=1, ceiling_bytes=100 * MB, in_step=in_step)
+    windows.begin()
+    return windows
 
 
 def _tick(windows: ClockWindows, recorder: WindowRecorder, now: FakeTime, until_s: float) -> list[float]:
@@ -82,6 +84,18 @@ def test_the_first_windows_come_soon_and_later_ones_at_the_period(recording: Rec
     events = [event for event in read_events(recording.folder.events) if isinstance(event, WindowEvent)]
     assert [round((event.stopped_ns - event.started_ns) / 1e9, 3) for event in events] == [1.0] * 5
     assert {(event.first_step, event.last_step) for event in events} == {(None, None)}
+
+
+@pytest.mark.parametrize("in_step", [False, True])
+def test_no_window_opens_before_the_beginning(recording: Recording, now: FakeTime, in_step: bool) -> None:
+    recorder = recording.windows(FakeProfiler())
+    windows = ClockWindows(recording, recorder, every_s=10, length_s=1, ceiling_bytes=100 * MB, in_step=in_step)
+    assert _tick(windows, recorder, now, 1032) == []
+    now.now_s = 1032
+    windows.begin()
+    windows.begin()
+    assert _tick(windows, recorder, now, 1045)[0] == (1040 if in_step else 1034)
+    windows.finish()
 
 
 def test_processes_in_step_open_at_whole_multiples_of_the_period(recording: Recording, now: FakeTime) -> None:

@@ -28,10 +28,16 @@ class FakeProfiler:
             self.may_end.set()
         self.threads: list[int] = []
         self.saves: list[bool] = []
+        self.settled_before: list[str] = []
+        self._settled = False
+
+    def settle(self) -> None:
+        self._settled = True
 
     def start(self, logdir: Path) -> None:
         assert self._logdir is None, "there is only one profiler in a process"
         self._logdir = logdir
+        self._note_settled("start")
 
     def stop(self, *, save: bool) -> None:
         assert self.may_end.wait(10)
@@ -39,12 +45,18 @@ class FakeProfiler:
         assert logdir is not None
         self.threads.append(threading.get_ident())
         self.saves.append(save)
+        self._note_settled("stop")
         if self._error is not None:
             raise self._error
         if save:
             session = logdir / "plugins" / "profile" / "2026_01_01_00_00_00"
             session.mkdir(parents=True)
             (session / "host.xplane.pb").write_bytes(TRACE)
+
+    def _note_settled(self, what: str) -> None:
+        if self._settled:
+            self.settled_before.append(what)
+        self._settled = False
 
 
 class FakeMemory:

@@ -16,6 +16,7 @@ import unittest.mock
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.profiler.internal import _pywrap_profiler
@@ -480,6 +481,17 @@ def train_again(store: str) -> tuple[str, str]:
     return left.run.id, again.run.id
 
 
+def fit_with_windows(store: str) -> tuple[bool, str]:
+    """Fit two epochs of four steps, with validation; say whether Keras reads results beside the training, and the run."""
+    windows = ProfileWindows(store, steps_per_window=1, every_steps=3, warmup_steps=0, max_cost_percent=None)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensors((np.zeros([2, 3]), np.zeros([2, 1]))).repeat(4)
+    model.fit(data, epochs=2, validation_data=data, verbose=0, callbacks=[windows])
+    with unittest.mock.patch("keras.src.backend.IS_THREAD_SAFE", new=True):  # as in most versions of Keras
+        return keras.callbacks.CallbackList([windows])._async_train, windows.run.id
+
+
 def start_beside_another(folder: str) -> bool:
     """Ask for a session while TensorFlow has one that its Python knows nothing of, as of its profiler server; then let the
     job profile itself, and say whether ours was refused."""
@@ -597,6 +609,7 @@ TASKS = {
         explain_a_dataset,
         run_example_of_explain,
         refused_settings,
+        fit_with_windows,
         stop_recording,
         train_again,
         start_beside_another,

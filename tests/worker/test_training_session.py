@@ -33,6 +33,15 @@ def test_a_training_that_was_left_without_a_word_ends_when_the_next_one_begins(a
 
 
 @pytest.mark.tensorflow
+def test_a_callback_that_records_leaves_keras_reading_results_beside_the_training(ask_tensorflow, tmp_path: Path):
+    is_asynchronous, run = ask_tensorflow("fit_with_windows", store=str(tmp_path))
+    assert is_asynchronous
+    events = read_events(RunStore(tmp_path).folder(run).events)
+    assert max(event.steps for event in events if isinstance(event, ProgressEvent)) == 8, "validation has no steps"
+    assert next(event for event in events if isinstance(event, WindowEvent)).last_step == 0
+
+
+@pytest.mark.tensorflow
 def test_a_session_that_could_not_start_leaves_the_profiler_to_the_job(ask_tensorflow, tmp_path: Path):
     assert ask_tensorflow("start_beside_another", folder=str(tmp_path)), "the other session goes on"
     assert list((tmp_path / "job").rglob("*.xplane.pb"))

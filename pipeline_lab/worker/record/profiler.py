@@ -1,5 +1,6 @@
 """TensorFlow's profiler and its step markers."""
 
+import contextlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import tensorflow as tf
 
 class TensorFlowProfiler:
     """Starts and stops ``tf.profiler.experimental`` sessions."""
+
+    def settle(self) -> None:
+        wait_for_devices()
 
     def start(self, logdir: Path) -> None:
         tf.profiler.experimental.start(str(logdir))
@@ -20,6 +24,14 @@ def mark_launch(number: int) -> AbstractContextManager[None]:
     """Mark the launch of a step of the emulated accelerator, with the number that its event in the trace carries too."""
     marker: AbstractContextManager[None] = tf.profiler.experimental.Trace("emulated launch", correlation_id=number)
     return marker
+
+
+def wait_for_devices() -> None:
+    """Wait until every accelerator has finished its work; the devices must be in use. Does nothing on a CPU."""
+    if not tf.executing_eagerly() or all(device.device_type == "CPU" for device in tf.config.list_logical_devices()):
+        return
+    with contextlib.suppress(tf.errors.OpError):  # a step's failure, which the job itself meets
+        tf.test.experimental.sync_devices()
 
 
 def mark_step(step: int) -> AbstractContextManager[None]:

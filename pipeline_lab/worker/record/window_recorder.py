@@ -34,6 +34,13 @@ BUSY = (
 class Profiler(Protocol):
     """The part of ``tf.profiler.experimental`` that windows use."""
 
+    def settle(self) -> None:
+        """Wait until the devices have finished their work.
+
+        A loop that never waits for the device runs ahead of it: otherwise, a window would begin with the work of steps that
+        were launched before it, and miss that of its last ones.
+        """
+
     def start(self, logdir: Path) -> None: ...
 
     def stop(self, *, save: bool) -> None: ...
@@ -140,6 +147,7 @@ class WindowRecorder:
         Raises:
             Exception: From the profiler, when it does not start.
         """
+        self._profiler.settle()
         rss_bytes, begun_ns = self._memory.read_bytes(), self._clock.now_ns()
         number = self._count + 1 if number is None else number
         scratch = self._scratch(number)
@@ -167,6 +175,7 @@ class WindowRecorder:
             window = self.recorded
             if window is None:
                 return
+            self._profiler.settle()
             window.stopped_ns = self._clock.now_ns()
             try:
                 self._flush = self._flusher.submit(self._write, window)

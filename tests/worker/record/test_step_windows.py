@@ -70,6 +70,14 @@ def test_each_window_lies_in_a_session_folder_of_its_own_and_nothing_else_is_lef
     assert list(job.folder.scratch.iterdir()) == []
 
 
+def test_the_devices_are_settled_before_a_window_opens_and_before_it_closes(job: Job) -> None:
+    profiler = FakeProfiler()
+    windows = _windows(job, profiler)
+    _run(windows, range(7))
+    windows.finish()
+    assert profiler.settled_before == ["start", "stop", "start", "stop"]
+
+
 def test_the_flush_runs_on_another_thread(job: Job) -> None:
     profiler = FakeProfiler()
     windows = _windows(job, profiler)

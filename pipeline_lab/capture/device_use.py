@@ -1,0 +1,36 @@
+"""Whether the user's job uses TensorFlow's devices yet.
+
+Before that, a script may still choose its devices, set memory growth or fork. The profiler's start would initialize CUDA,
+which a forked process cannot use and which settles some of these choices.
+"""
+
+import functools
+import sys
+from typing import Any
+
+_sessions = False
+
+
+def note_new_sessions() -> None:
+    """Notice sessions of TensorFlow 1, which use devices without an eager context; a second call does nothing."""
+    from tensorflow.python.client.session import BaseSession
+
+    create = BaseSession.__init__
+    if hasattr(create, "notes_for_pipeline_lab"):
+        return
+
+    @functools.wraps(create)
+    def create_and_note(self: Any, *arguments: Any, **options: Any) -> None:
+        global _sessions
+        create(self, *arguments, **options)
+        _sessions = True
+
+    create_and_note.notes_for_pipeline_lab = True  # type: ignore[attr-defined]  # a mark on a function
+    BaseSession.__init__ = create_and_note
+
+
+def are_devices_in_use() -> bool:
+    """Say whether the job has made TensorFlow initialize its devices; does not initialize any itself."""
+    context = sys.modules.get("tensorflow.python.eager.context")
+    found = None if context is None else context.context_safe()
+    return _sessions or bool(getattr(found, "_initialized", False))  # there is no public way to ask
