@@ -1,10 +1,10 @@
-"""The files below a folder that the user named: plain files only, and no more than any log has."""
+"""Folders of the user: the files below one that was named, and the private one that all processes of a user share."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline_lab.errors import PipelineLabError
+from pipeline_lab.errors import PipelineLabError, StoreError
 
 MAX_ENTRIES = 200_000
 """Files and folders to look at; a log directory holds far fewer."""
@@ -30,3 +30,30 @@ def files_below(root: Path, error: type[PipelineLabError]) -> Iterator[Path]:
 def as_text(name: str) -> str:
     """Return the name of a file or folder as text; invalid UTF-8 is replaced."""
     return name.encode("utf-8", "replace").decode()
+
+
+def runtime_folder() -> Path:
+    """Return the user's private folder for locks and sockets; create it if needed.
+
+    It does not follow ``XDG_RUNTIME_DIR`` or ``TMPDIR``: those differ between a desktop, a cron job and a service, and
+    two queues would let two measurements share the machine.
+
+    Raises:
+        StoreError: It cannot be created, or another user created it.
+    """
+    user = os.getuid()
+    named = os.environ.get("PIPELINE_LAB_RUNTIME")
+    folder = Path(named) if named else Path("/tmp") / f"pipeline-lab-{user}"  # noqa: S108 (ownership is checked)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise StoreError(
+            f"Cannot create {folder} for locks ({error.strerror}); name another folder in PIPELINE_LAB_RUNTIME."
+        ) from None
+    if found.st_uid != user or found.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
+        raise StoreError(
+            f"{folder} must be a folder that only you can open, because runs are handed over in it; "
+            "delete it, or name another one in PIPELINE_LAB_RUNTIME."
+        )
+    return folder

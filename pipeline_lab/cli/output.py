@@ -3,15 +3,19 @@
 import json
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.status import Status
+
+from pipeline_lab.report.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
@@ -19,6 +23,14 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.gate import Gate
 
 _WIDE = 160
+
+
+class _SafeConsole(Console):
+    """A console that prints no control characters of names and other texts, which would reach the terminal as commands."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(plain(segment.text), segment.style)
 
 
 class _Trimmed(StringIO):
@@ -34,13 +46,13 @@ class _Trimmed(StringIO):
 
 def messages() -> Console:
     """Return the console for progress and messages."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def results() -> Console:
     """Return the console for results; output to a file or a pipe is not cut to 80 columns."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDE, file=_Trimmed())
+    console = _SafeConsole(highlight=False)
+    return console if console.is_terminal else _SafeConsole(highlight=False, width=_WIDE, file=_Trimmed())
 
 
 def say(markup: str, *texts: str) -> None:
@@ -50,7 +62,7 @@ def say(markup: str, *texts: str) -> None:
 
 def print_json(document: Any) -> None:
     """Print a result as JSON."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(plain_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def write_html(result: object, path: Path) -> None:

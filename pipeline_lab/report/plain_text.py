@@ -18,6 +18,11 @@ def plain(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", unified)
 
 
+def plain_json(document: str) -> str:
+    """Return a JSON document in which such characters stand as escapes."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
 def plain_line(text: str, longest: int = MAX_NAME) -> str:
     """Return text on one line, cut in the middle if it is longer than ``longest`` characters."""
     line = " ".join(plain(text).split())

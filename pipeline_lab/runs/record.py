@@ -21,6 +21,27 @@ if TYPE_CHECKING:
     from pipeline_lab.runs.store import RunFolder
 
 SCHEMA_VERSION = 1
+_MAX_PID = 1 << 31
+"""What the type of a process id holds."""
+_MAX_MOMENT_S = 253_402_214_400.0
+"""The last day of year 9999, beyond which no calendar goes."""
+
+
+class NewerRecordError(StoreError):
+    """The record is sound, but written by a newer Pipeline Lab."""
+
+
+def _moment_s(value: Any) -> float:
+    """Return a time in seconds since the epoch.
+
+    Raises:
+        TypeError, ValueError: It is not one.
+    """
+    moment_s = float(value)
+    if not 0 <= moment_s <= _MAX_MOMENT_S:
+        raise ValueError(f"{value!r} is not a time")
+    return moment_s
+
 
 EMULATED_ACCELERATOR = "emulated accelerator"
 """Device of a run whose steps only take time (``training.device = emulated``), as its environment and every page name it."""
@@ -76,6 +97,8 @@ class Process:
         pid: Process id.
         created_s: Start time, seconds since the epoch, as psutil reports it.
         host, boot, numbering: Host name, boot id and pid namespace; empty in older records and where unknown.
+        started_ticks: Start time in clock ticks since boot, which setting the clock does not change; None in older
+            records and where unknown.
     """
 
     pid: int
@@ -83,6 +106,20 @@ class Process:
     host: str = ""
     boot: str = ""
     numbering: str = ""
+    started_ticks: int | None = None
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "Process":
+        """Read a process as it was saved.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is damaged.
+        """
+        pid, ticks = document["pid"], document.get("started_ticks")
+        if not isinstance(pid, int) or not 0 < pid < _MAX_PID or not isinstance(ticks, int | None):
+            raise ValueError("a process should have a pid and a start time")
+        host, boot, numbering = (str(document.get(name, "")) for name in ("host", "boot", "numbering"))
+        return cls(pid, _moment_s(document["created_s"]), host, boot, numbering, ticks)
 
 
 @dataclass(frozen=True)
@@ -151,7 +188,7 @@ class RunRecord:
             document = json.loads(text)
             version = document["schema_version"]
             if version > SCHEMA_VERSION:
-                raise StoreError(
+                raise NewerRecordError(
                     f"The run was written by a newer Pipeline Lab (schema {version}, this one reads up to "
                     f"{SCHEMA_VERSION}); upgrade to open it."
                 )
@@ -161,7 +198,7 @@ class RunRecord:
             if not isinstance(options, dict | None) or not isinstance(environment, dict):
                 raise TypeError("options and environment should be JSON objects")
             if options is not None and options.get("kind", RunKind.RUN) not in set(map(str, RunKind)):
-                raise StoreError(
+                raise NewerRecordError(
                     f"The run is a {options['kind']}, which this Pipeline Lab does not know; upgrade to open it."
                 )
             return cls(
@@ -170,10 +207,10 @@ class RunRecord:
                 status=RunStatus(
                     state=RunState(status["state"]),
                     reason=str(status.get("reason", "")),
-                    created_s=float(status.get("created_s", 0.0)),
-                    started_s=status.get("started_s"),
-                    ended_s=status.get("ended_s"),
-                    supervisor=Process(**supervisor) if supervisor else None,
+                    created_s=_moment_s(status.get("created_s", 0.0)),
+                    started_s=None if (started := status.get("started_s")) is None else _moment_s(started),
+                    ended_s=None if (ended := status.get("ended_s")) is None else _moment_s(ended),
+                    supervisor=Process.from_document(supervisor) if supervisor else None,
                     exit_code=status.get("exit_code"),
                 ),
                 options=options,
@@ -181,6 +218,10 @@ class RunRecord:
                 tags=tuple(map(str, document.get("tags") or ())),
                 notes=str(document.get("notes", "")),
             )
+        except RecursionError:
+            raise StoreError(
+                "run.json is damaged (nested too deeply); the run's traces can still be analyzed."
+            ) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"run.json is damaged ({error}); the run's traces can still be analyzed.") from None
 
@@ -197,16 +238,34 @@ SILENT = "This run belongs to another machine or container, and has written noth
 
 def this_process() -> Process:
     """Return the calling process's identity."""
-    return Process(os.getpid(), psutil.Process().create_time(), os.uname().nodename, _boot(), _numbering())
+    pid, created_s = os.getpid(), psutil.Process().create_time()
+    return Process(pid, created_s, os.uname().nodename, _boot(), _numbering(), _started_ticks(pid))
 
 
 def is_alive(process: Process) -> bool:
     """Say whether exactly that process still runs on this machine."""
     try:
         found = psutil.Process(process.pid)
-        return abs(found.create_time() - process.created_s) < 1 and found.status() != psutil.STATUS_ZOMBIE
+        if found.status() == psutil.STATUS_ZOMBIE:
+            return False
+        if process.started_ticks is not None and (ticks := _started_ticks(process.pid)) is not None:
+            return ticks == process.started_ticks
+        return abs(found.create_time() - process.created_s) < 1
     except psutil.Error:
         return False
+
+
+def _started_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None where unknown."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(text.rpartition(")")[2].split()[_START_FIELD])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+_START_FIELD = 22 - 3
+"""Of proc_pid_stat(5), counted from the field after the command, which may contain anything."""
 
 
 def explain_loss(process: Process, folder: Path) -> str:

@@ -22,7 +22,16 @@ import platformdirs
 
 from pipeline_lab.errors import ComparisonError, StoreError, TraceReadError, did_you_mean
 from pipeline_lab.runs import run_tables
-from pipeline_lab.runs.record import GONE, RunKind, RunRecord, RunState, RunStatus, explain_loss
+from pipeline_lab.runs.launch.queue import runs_before
+from pipeline_lab.runs.record import (
+    GONE,
+    NewerRecordError,
+    RunKind,
+    RunRecord,
+    RunState,
+    RunStatus,
+    explain_loss,
+)
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import RaceOptions
@@ -113,6 +122,19 @@ class RunFolder:
         return []
 
 
+@dataclass(frozen=True)
+class UnreadableRun:
+    """An entry of a store that cannot be read.
+
+    Attributes:
+        id: Its folder's name.
+        reason: Why, as a sentence.
+    """
+
+    id: str
+    reason: str
+
+
 class RunStore:
     """All runs of one folder.
 
@@ -171,11 +193,15 @@ class RunStore:
 
     def runs(self) -> list[RunRecord]:
         """Return every readable run, newest first, the samples last."""
-        own = [*_read_all(self.root)]
+        return self.survey()[0]
+
+    def survey(self) -> tuple[list[RunRecord], list[UnreadableRun]]:
+        """Return every readable run, newest first, the samples last, and the entries that cannot be read, by name."""
+        own, unreadable = _read_all(self.root)
         own.sort(key=lambda record: (record.status.created_s, record.id), reverse=True)
-        bundled = sorted(_read_all(self.samples), key=lambda record: record.id) if self.samples else []
+        bundled = sorted(_read_all(self.samples)[0], key=lambda record: record.id) if self.samples else []
         taken = {record.id for record in own}
-        return own + [record for record in bundled if record.id not in taken]
+        return own + [record for record in bundled if record.id not in taken], unreadable
 
     def is_sample(self, run_id: str) -> bool:
         return self.samples is not None and self.folder(run_id).path.parent == self.samples
@@ -216,6 +242,7 @@ class RunStore:
             StoreError: The store is locked or cannot be written, or the disk is full.
         """
         self.check_unlocked()
+        self._sweep()
         folder = RunFolder(self.root / new_id(record.name, record.status.created_s))
         try:
             folder.path.mkdir(parents=True)
@@ -246,14 +273,18 @@ class RunStore:
         clean = tuple(dict.fromkeys(tag.strip()[:40] for tag in tags if tag.strip()))
         return self.update(run_id, lambda record: replace(record, tags=clean))
 
-    def remove(self, run_id: str) -> None:
+    def remove(self, run_id: str, *, even_if_newer: bool = False) -> None:
         """Delete a run that is over.
 
+        Args:
+            run_id: Of the run.
+            even_if_newer: Delete it although a newer Pipeline Lab wrote it, whose state this one cannot read.
+
         Raises:
-            StoreError: The store is locked, or the run is a bundled sample or still running.
+            StoreError: The store is locked, or the run is a bundled sample, still running, or newer.
         """
         folder = self._own(run_id, "deleted")
-        if _is_live(folder):
+        if _is_live(folder, even_if_newer) or runs_before(run_id) is not None:
             raise StoreError(f"Run {run_id} is still running; cancel it first.")
         doomed = self.root / f".deleted-{run_id}-{secrets.token_hex(4)}"
         try:
@@ -261,6 +292,17 @@ class RunStore:
             shutil.rmtree(doomed)
         except OSError as error:
             raise StoreError(f"Cannot delete run {run_id}: {error.strerror}.") from None
+
+    def _sweep(self) -> None:
+        """Delete what killed processes left: half-deleted runs, and temporary files of runs whose process is gone."""
+        with contextlib.suppress(OSError):
+            for doomed in self.root.glob(".deleted-*"):
+                shutil.rmtree(doomed, ignore_errors=True)
+        for record in _read_all(self.root)[0]:
+            if record.status.state is RunState.LOST and record.status.reason == GONE:
+                folder = RunFolder(self.root / record.id)
+                end_run(folder, RunState.LOST, GONE)
+                shutil.rmtree(folder.scratch, ignore_errors=True)
 
     def _own(self, run_id: str, verb: str) -> RunFolder:
         self.check_unlocked()
@@ -394,20 +436,50 @@ def _find_loss(folder: RunFolder, status: RunStatus) -> str:
     return explain_loss(status.supervisor, folder.path)
 
 
-def _is_live(folder: RunFolder) -> bool:
+def _is_live(folder: RunFolder, even_if_newer: bool) -> bool:
     try:
         return read_record(folder).status.state.is_live
+    except NewerRecordError as error:
+        if not even_if_newer:
+            raise StoreError(
+                f"{error} To delete it all the same: `pipeline-lab runs rm --force {folder.id}`."
+            ) from None
+        return False
     except StoreError:  # a damaged record
         return False
 
 
-def _read_all(root: Path | None) -> Iterator[RunRecord]:
+def _read_all(root: Path | None) -> tuple[list[RunRecord], list[UnreadableRun]]:
+    records: list[RunRecord] = []
+    unreadable: list[UnreadableRun] = []
     if root is None or not root.is_dir():
-        return
-    for entry in root.iterdir():
-        if not entry.name.startswith(".") and (entry / "run.json").is_file():
-            with contextlib.suppress(StoreError):
-                yield read_record(RunFolder(entry))
+        return records, unreadable
+    for entry in sorted(root.iterdir()):
+        try:
+            if not entry.name.startswith(".") and (entry / "run.json").is_file():
+                records.append(read_record(RunFolder(entry)))
+        except OSError as error:
+            unreadable.append(UnreadableRun(entry.name, f"{error.strerror}."))
+        except StoreError as error:
+            unreadable.append(UnreadableRun(entry.name, str(error)))
+    return records, unreadable
+
+
+def describe_unreadable(unreadable: list[UnreadableRun]) -> str:
+    """Say in one sentence which entries of a store cannot be read, and why the first one cannot; empty if all can."""
+    if not unreadable:
+        return ""
+    names = ", ".join(one.id for one in unreadable[:_NAMED]) + (", …" if len(unreadable) > _NAMED else "")
+    count = "1 run" if len(unreadable) == 1 else f"{len(unreadable)} runs"
+    reason = (
+        unreadable[0].reason
+        if len({one.reason for one in unreadable}) == 1
+        else f"{unreadable[0].id}: {unreadable[0].reason}"
+    )
+    return f"{count} cannot be read: {names}. {reason}"
+
+
+_NAMED = 5
 
 
 def new_id(name: str, now_s: float) -> str:

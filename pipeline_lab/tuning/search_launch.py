@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.folders import runtime_folder
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import RunOptions, own_options, read_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launchable import check_launchable
 from pipeline_lab.runs.launch.launcher import wait_for_end
-from pipeline_lab.runs.launch.runtime import module_command, runtime_folder, start_process
+from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store, read_record
 from pipeline_lab.tuning.search_result import Tuning, read_tuning

@@ -5,7 +5,7 @@ import streamlit as st
 from pipeline_lab.options.presets import PRESET_GROUPS, Preset
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord
-from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.store import RunStore, describe_unreadable
 from pipeline_lab.ui.shared import cache, links, run_actions
 from pipeline_lab.ui.shared.cache import summary
 from pipeline_lab.ui.shared.text import escape, format_moment
@@ -77,7 +77,9 @@ def show_page() -> None:
     )
 
     store = cache.store()
-    runs = store.runs()
+    runs, unreadable = store.survey()
+    if unreadable:
+        st.warning(escape(describe_unreadable(unreadable)))
     samples = [record for record in runs if store.is_sample(record.id)]
     if samples:
         st.header("Look at a recorded run", anchor=False)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import streamlit as st
 
 from pipeline_lab.runs.record import RunRecord
-from pipeline_lab.runs.store import RunStore
+from pipeline_lab.runs.store import RunStore, describe_unreadable
 from pipeline_lab.ui.shared import cache, run_actions
 from pipeline_lab.ui.shared.cache import summaries
 from pipeline_lab.ui.shared.text import escape
@@ -37,10 +37,10 @@ COLUMN_CONFIG = {
 }
 
 
-def find_runs(store: RunStore, words: str) -> list[RunRecord]:
+def find_runs(records: list[RunRecord], words: str) -> list[RunRecord]:
     """Return the runs whose name, id, state, preset or tags contain every word, ignoring case."""
     wanted = words.lower().split()
-    return [record for record in store.runs() if all(word in _searchable(record) for word in wanted)]
+    return [record for record in records if all(word in _searchable(record) for word in wanted)]
 
 
 def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
@@ -79,7 +79,10 @@ def show_page() -> None:
         bind="query-params",
         label_visibility="collapsed",
     )
-    records = find_runs(store, words or "")
+    readable, unreadable = store.survey()
+    if unreadable:
+        st.warning(escape(describe_unreadable(unreadable)))
+    records = find_runs(readable, words or "")
     if not records:
         st.info("No run matches the search." if words else "There are no runs yet; launch one on the page New run.")
         st.stop()

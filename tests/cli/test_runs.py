@@ -102,3 +102,21 @@ def test_an_unknown_run_is_one_sentence(lab: Lab, command: list[str]) -> None:
     ended = call("runs", *command, "gone", *more, "--store", lab.store.root)
     assert ended.exit_code == 1
     assert ended.stderr.startswith("Error: There is no run 'gone'")
+
+
+def test_a_run_is_canceled_and_keeps_what_it_recorded(lab: Lab) -> None:
+    folder = lab.launch("patient")
+    lab.wait_until_working(folder)
+    assert "stops after the current step" in call("runs", "cancel", folder.id, "--store", lab.store.root).stderr
+    assert wait(folder).status.state is RunState.CANCELLED
+    assert "is already over (cancelled)" in call("runs", "cancel", folder.id, "--store", lab.store.root).stderr
+
+
+def test_a_run_that_cannot_be_read_is_named_beside_the_others(lab: Lab) -> None:
+    folder = lab.launch("done")
+    wait(folder)
+    (lab.store.root / "torn").mkdir()
+    (lab.store.root / "torn" / "run.json").write_text("{")
+    ended = call("runs", "list", "--store", lab.store.root)
+    assert folder.id in ended.stdout
+    assert "1 run cannot be read: torn." in ended.stderr

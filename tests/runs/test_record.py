@@ -22,7 +22,14 @@ RECORD = RunRecord("20260101-a", "a", RunStatus(RunState.DONE, created_s=1.0), o
             reason=st.text(),
             created_s=st.floats(0, 1e10),
             started_s=st.none() | st.floats(0, 1e10),
-            supervisor=st.none() | st.builds(Process, pid=st.integers(1, 9), created_s=st.floats(0, 1e10)),
+            supervisor=st.none()
+            | st.builds(
+                Process,
+                pid=st.integers(1, 9),
+                created_s=st.floats(0, 1e10),
+                host=st.text(),
+                started_ticks=st.none() | st.integers(0),
+            ),
             exit_code=st.none() | st.integers(-64, 255),
         ),
         options=st.none() | st.dictionaries(st.text(), st.integers()),
@@ -48,8 +55,19 @@ def test_a_newer_schema_is_refused_with_advice() -> None:
         RunRecord.from_json(document(schema_version=99))
 
 
+def status(**changes: Any) -> str:
+    return document(status=json.loads(RECORD.to_json())["status"] | changes)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "null", document(status={"state": "dancing"}), document(status=3), document()[:40]]
+    "text",
+    [
+        *["", "[]", "{}", "null", document(status={"state": "dancing"}), document(status=3), document()[:40]],
+        *[status(created_s=1e18), status(started_s="today"), status(ended_s=float("nan"))],
+        *[status(supervisor={"pid": pid, "created_s": 1.0}) for pid in ("1", -1, 2**40)],
+        status(supervisor={"pid": 1}),
+        document(options="OPTIONS").replace('"OPTIONS"', '{"a":' * 100_000 + "1" + "}" * 100_000),
+    ],
 )
 def test_a_damaged_record_says_so(text: str) -> None:
     with pytest.raises(StoreError, match=r"run\.json is damaged .* can still be analyzed"):

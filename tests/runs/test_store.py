@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import shutil
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.record import SILENT_S, Process, RunRecord, RunState, is_alive, this_process
+from pipeline_lab.runs.launch.queue import Turn
+from pipeline_lab.runs.record import GONE, SILENT_S, Process, RunRecord, RunState, is_alive, this_process
 from pipeline_lab.runs.store import (
     RESERVE_BYTES,
     RunFolder,
     RunStore,
+    describe_unreadable,
     open_store,
     read_record,
     update_record,
@@ -86,6 +89,64 @@ def test_what_is_no_run_or_damaged_is_not_listed(store: RunStore) -> None:
     (store.root / "damaged" / "run.json").write_text("{")
     (store.root / "file").write_text("")
     assert len(store.runs()) == 1
+
+
+def test_what_cannot_be_read_is_named_and_hides_nothing_else(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, newer = create(store, "kept"), create(store, "newer")
+    newer.record.write_text(kept.record.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    (store.root / "lost+found").mkdir()
+    is_file = Path.is_file
+
+    def closed(path: Path) -> bool:
+        if path.parent.name == "lost+found":
+            raise PermissionError(13, "Permission denied")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", closed)
+    records, unreadable = store.survey()
+    assert [record.id for record in records] == [kept.id]
+    assert {one.id: one.reason for one in unreadable}["lost+found"] == "Permission denied."
+    sentence = describe_unreadable(unreadable)
+    assert sentence.startswith("2 runs cannot be read: ")
+    assert {newer.id, "lost+found"} == set(sentence.removeprefix("2 runs cannot be read: ").split(". ")[0].split(", "))
+    assert describe_unreadable([]) == ""
+
+
+def test_a_run_of_a_newer_version_is_deleted_only_on_demand(store: RunStore) -> None:
+    folder = create(store)
+    folder.record.write_text(folder.record.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    with pytest.raises(StoreError, match=r"newer Pipeline Lab .* `pipeline-lab runs rm --force"):
+        store.remove(folder.id)
+    store.remove(folder.id, even_if_newer=True)
+    assert not folder.path.exists()
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("record", [None, "{"], ids=["reads as lost", "damaged"])
+def test_a_run_that_holds_a_ticket_is_not_deleted_whatever_its_record_says(store: RunStore, record: str | None) -> None:
+    folder = create(store)
+    gone = Process(2**22 + 1, 0.0)
+    update_record(folder, lambda run: replace(run, status=run.status.change(RunState.RUNNING, supervisor=gone)))
+    if record is not None:
+        folder.record.write_text(record)
+    with contextlib.closing(Turn(folder.id)), pytest.raises(StoreError, match=r"still running; cancel it first"):
+        store.remove(folder.id)
+    store.remove(folder.id)
+
+
+def test_what_killed_processes_left_is_deleted_when_the_next_run_begins(store: RunStore) -> None:
+    lost, live = create(store), create(store)
+    gone = Process(2**22 + 1, 0.0)
+    update_record(lost, lambda run: replace(run, status=run.status.change(RunState.RUNNING, supervisor=gone)))
+    for folder in (lost, live):
+        folder.scratch.mkdir()
+    (store.root / ".deleted-half-0123" / "plugins").mkdir(parents=True)
+    create(store)
+    assert {lost.scratch.exists(), lost.reserve.exists()} == {False}
+    assert {live.scratch.exists(), live.reserve.exists()} == {True}
+    status = read_record(lost).status
+    assert (status.state, status.reason) == (RunState.LOST, GONE)
+    assert not list(store.root.glob(".deleted-*"))
 
 
 def test_an_empty_store_lists_nothing(tmp_path: Path) -> None:
@@ -191,6 +252,10 @@ def test_a_run_that_went_on_before_the_machine_restarted_is_lost(store: RunStore
 def test_a_process_is_alive_until_it_ends() -> None:
     assert is_alive(this_process())
     assert not is_alive(Process(this_process().pid, 0.0))
+    shifted = replace(this_process(), created_s=this_process().created_s + 120)
+    assert is_alive(shifted)  # the clock was set
+    assert shifted.started_ticks is not None
+    assert not is_alive(replace(this_process(), started_ticks=shifted.started_ticks - 1))
     assert not is_alive(Process(2**22 + 1, 0.0))
 
 

@@ -79,14 +79,14 @@ def test_every_word_must_be_found(store):
     failed = make_run(store, "synthetic", RunState.FAILED)
     store.tag(failed.id, ("Paper",))
     make_run(store, "baseline")
-    assert [run.id for run in find_runs(store, "paper FAILED")] == [failed.id]
-    assert len(find_runs(store, "baseline")) == 2
-    assert find_runs(store, "paper done") == []
+    assert [run.id for run in find_runs(store.runs(), "paper FAILED")] == [failed.id]
+    assert len(find_runs(store.runs(), "baseline")) == 2
+    assert find_runs(store.runs(), "paper done") == []
 
 
 def test_samples_are_listed_as_such(store):
     make_run(store)
-    table = runs_table(store, find_runs(store, ""))
+    table = runs_table(store, find_runs(store.runs(), ""))
     assert table.schema.equals(COLUMNS)
     assert table.column("State").to_pylist() == ["done", "sample", "sample"]
     assert table.column("Created").to_pylist()[0].year == datetime.now().year

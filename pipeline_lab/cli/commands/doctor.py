@@ -182,7 +182,7 @@ def _check_disk(store: "RunStore") -> Check:
 
 
 def _check_runtime() -> Check:
-    from pipeline_lab.runs.launch.runtime import runtime_folder
+    from pipeline_lab.folders import runtime_folder
 
     try:
         return Check("Queue", True, f"{runtime_folder()} contains the locks that serialize measurements")

@@ -49,16 +49,18 @@ def _count_steps(folder: "RunFolder", record: "RunRecord") -> int | None:
     return 0 if record.kind is RunKind.RUN else None
 
 
-runs = typer.Typer(help="List, show, tag, rename and delete runs.", no_args_is_help=True)
+runs = typer.Typer(help="List, show, cancel, tag, rename and delete runs.", no_args_is_help=True)
 
 
 @runs.command("list")
 def list_runs(as_json: JsonOption = False, store: StoreOption = None) -> None:
     """List all runs, newest first, the bundled samples last."""
-    from pipeline_lab.runs.store import find_store
+    from pipeline_lab.runs.store import describe_unreadable, find_store
 
     opened = find_store(store)
-    records = opened.runs()
+    records, unreadable = opened.survey()
+    if unreadable:
+        say("{}", describe_unreadable(unreadable))
     if as_json:
         print_json([run_document(opened.folder(record.id), record) for record in records])
         return
@@ -121,6 +123,7 @@ def rename(
 @runs.command("rm")
 def remove(
     ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of the runs.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Also delete runs written by a newer Pipeline Lab.")] = False,
     store: StoreOption = None,
 ) -> None:
     """Delete runs with all their files."""
@@ -128,8 +131,27 @@ def remove(
 
     opened = find_store(store)
     for run_id in ids:
-        opened.remove(run_id)
+        opened.remove(run_id, even_if_newer=force)
         say("Deleted {}.", run_id)
+
+
+@runs.command()
+def cancel(
+    ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of the runs.", show_default=False)],
+    store: StoreOption = None,
+) -> None:
+    """Stop runs that are queued or running; what they recorded is kept."""
+    from pipeline_lab.runs.launch import launcher
+    from pipeline_lab.runs.store import find_store
+
+    opened = find_store(store)
+    for run_id in ids:
+        state = opened.read(run_id).status.state
+        if not state.is_live:
+            say("{} is already over ({}).", run_id, state)
+            continue
+        launcher.cancel(opened.folder(run_id))
+        say("{} stops after the current step; what it recorded is kept.", run_id)
 
 
 def _row(record: "RunRecord") -> tuple[str, ...]:

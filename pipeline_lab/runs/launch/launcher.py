@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline_lab.errors import RunFailedError, StoreError
+from pipeline_lab.folders import runtime_folder
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.launch.launchable import check_launchable
 from pipeline_lab.runs.launch.queue import runs_before
-from pipeline_lab.runs.launch.runtime import module_command, runtime_folder, start_process
+from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.launch.spare import hand_over
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import Event, EventReader

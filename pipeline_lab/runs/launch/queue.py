@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.launch.runtime import runtime_folder
+from pipeline_lab.folders import runtime_folder
 
 
 class MeasurementLock:

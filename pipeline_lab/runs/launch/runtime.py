@@ -1,4 +1,4 @@
-"""What a user's processes on one machine share: the folder for queue and sockets, and how processes start."""
+"""How processes start that outlive this one, or die with it."""
 
 import ctypes
 import os
@@ -18,33 +18,6 @@ from pipeline_lab.runs.store import RunFolder, end_run
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 _PR_SET_PDEATHSIG = 1
-
-
-def runtime_folder() -> Path:
-    """Return the user's private folder for locks and sockets; create it if needed.
-
-    It does not follow ``XDG_RUNTIME_DIR`` or ``TMPDIR``: those differ between a desktop, a cron job and a service, and
-    two queues would let two measurements share the machine.
-
-    Raises:
-        StoreError: It cannot be created, or another user created it.
-    """
-    user = os.getuid()
-    named = os.environ.get("PIPELINE_LAB_RUNTIME")
-    folder = Path(named) if named else Path("/tmp") / f"pipeline-lab-{user}"  # noqa: S108 (ownership is checked)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise StoreError(
-            f"Cannot create {folder} for locks ({error.strerror}); name another folder in PIPELINE_LAB_RUNTIME."
-        ) from None
-    if found.st_uid != user or found.st_mode & 0o077 or not folder.is_dir() or folder.is_symlink():
-        raise StoreError(
-            f"{folder} must be a folder that only you can open, because runs are handed over in it; "
-            "delete it, or name another one in PIPELINE_LAB_RUNTIME."
-        )
-    return folder
 
 
 def module_command(module: str, *arguments: str) -> list[str]:

@@ -22,8 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.folders import runtime_folder
 from pipeline_lab.runs.launch.queue import MeasurementLock, is_measuring
-from pipeline_lab.runs.launch.runtime import PACKAGE_ROOT, module_command, runtime_folder, start_detached
+from pipeline_lab.runs.launch.runtime import PACKAGE_ROOT, module_command, start_detached
 from pipeline_lab.runs.launch.supervisor import WorkerProcess, claim, supervise
 from pipeline_lab.runs.record import Process, is_alive
 from pipeline_lab.runs.store import RunFolder
@@ -74,7 +75,7 @@ class Request:
         try:
             document = json.loads(line)
             owner = document.pop("owner")
-            return cls(**document, owner=Process(**owner) if owner else None)
+            return cls(**document, owner=Process.from_document(owner) if owner else None)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not a request: {error}") from None
 
@@ -94,7 +95,7 @@ def ensure_spare(owner: Process) -> None:
     """
     own = fingerprint()
     if _ask(Request(own, owner=owner)) is None and not is_measuring():
-        arguments = (str(owner.pid), repr(owner.created_s), own)
+        arguments = (json.dumps(asdict(owner)), own)
         start_detached(module_command("pipeline_lab.runs.launch.spare", *arguments))
 
 
@@ -145,9 +146,9 @@ _REQUEST_BYTES = 64 * 1024
 
 
 def main() -> None:
-    pid, created_s, fingerprint = sys.argv[1:4]
+    owner, fingerprint = sys.argv[1:3]
     with contextlib.closing(MeasurementLock()) as lock:
-        assignment = _serve(Process(int(pid), float(created_s)), fingerprint, lock)
+        assignment = _serve(Process.from_document(json.loads(owner)), fingerprint, lock)
         if assignment is not None:
             supervise(assignment.folder, lock, assignment.worker)
 

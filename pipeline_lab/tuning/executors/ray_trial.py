@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lab.folders import runtime_folder
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs.launch.launcher import create_run
-from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command, runtime_folder
+from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, module_command
 from pipeline_lab.runs.machine import core_numbers, keep_to_cores
 from pipeline_lab.runs.store import RunFolder, RunStore, read_record
 from pipeline_lab.tuning.executors.executor import MachineSetup, describe_machine, failure_of, took_s

@@ -5,13 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import StoreError
-from pipeline_lab.runs.launch.runtime import (
-    PACKAGE_ROOT,
-    child_environment,
-    runtime_folder,
-    start_detached,
-    worker_command,
-)
+from pipeline_lab.folders import runtime_folder
+from pipeline_lab.runs.launch.runtime import PACKAGE_ROOT, child_environment, start_detached, worker_command
 from tests.support.patience import until
 
 
