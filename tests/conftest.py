@@ -137,19 +137,10 @@ def pretend_gpu(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def ask_gpu(_own_folders: None, pretend_gpu: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AskGpu]:
-    """Call a function, ``module:name``, in the one process that has TensorFlow on a pretend GPU.
-
-    ``gpu`` says what the GPU is like meanwhile; what is fixed when TensorFlow starts stays as it is by default.
-    """
-    folder = tmp_path_factory.mktemp("gpu")
-    usual = PretendGpu(ledger=folder / "ledger")
-    with warm_worker("tests.pretend_gpu.worker", usual.environment(pretend_gpu), folder / "log") as ask:
-        yield lambda task, gpu=usual, **arguments: ask(task, gpu=_changes(gpu), **arguments)
-
-
-def _changes(gpu: PretendGpu) -> dict[str, str]:
-    """Return the settings of a GPU that can change while TensorFlow runs."""
-    return {name: value for name, value in gpu.settings().items() if name != "PRETEND_GPU_LEDGER"}
+    """Call a function, ``module:name``, in a new process that has TensorFlow loaded and the GPUs that ``gpu`` describes."""
+    usual, log = PretendGpu(), tmp_path_factory.mktemp("gpu") / "log"
+    with warm_worker("tests.pretend_gpu.worker", usual.environment(pretend_gpu), log) as ask:
+        yield lambda task, gpu=usual, **arguments: ask(task, gpu=gpu.settings(), **arguments)
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ class PretendGpu:
     """The pretend GPUs of a process, and what they are like; ``environment()`` hands it to them.
 
     Attributes:
-        count: GPUs in the machine; ``CUDA_VISIBLE_DEVICES`` chooses among them.
+        count: GPUs in the machine.
+        visible: Those that the process sees, as in ``CUDA_VISIBLE_DEVICES``; None for all.
         memory_mb: Memory of each.
         kernel_us: Time of the shortest kernel.
         op_us: Time of each kernel of an op, by the name of the op; 0 for no kernel.
@@ -45,6 +46,7 @@ class PretendGpu:
     """
 
     count: int = 1
+    visible: str | None = None
     memory_mb: float = 4096
     kernel_us: float = 5
     op_us: Mapping[str, float] = field(default_factory=dict)
@@ -62,7 +64,9 @@ class PretendGpu:
 
     def settings(self) -> dict[str, str]:
         """Return the variables that describe these GPUs."""
-        return {f"PRETEND_GPU_{each.name.upper()}": _text(getattr(self, each.name)) for each in fields(self)}
+        shown = ",".join(map(str, range(self.count))) if self.visible is None else self.visible
+        own = {each.name: _text(getattr(self, each.name)) for each in fields(self) if each.name != "visible"}
+        return {f"PRETEND_GPU_{name.upper()}": value for name, value in own.items()} | {"CUDA_VISIBLE_DEVICES": shown}
 
     def environment(self, folder: Path) -> dict[str, str]:
         """Return the variables that make a process see these GPUs.

@@ -129,11 +129,9 @@ class Profiler : public tsl::profiler::ProfilerInterface {
     return absl::OkStatus();
   }
 
-  // CUPTI does not wait for the device: what still runs is lost.
   absl::Status Stop() override {
     trace_ = StopTrace();
-    auto runs = [now_ns = NowNs()](const TracedWork& each) { return each.end_ns > now_ns; };
-    trace_.erase(std::remove_if(trace_.begin(), trace_.end(), runs), trace_.end());
+    stopped_ns_ = NowNs();
     return absl::OkStatus();
   }
 
@@ -143,7 +141,8 @@ class Profiler : public tsl::profiler::ProfilerInterface {
     if (!settings.profiler_warning.empty()) space->add_warnings(settings.profiler_warning);
     if (!settings.has_trace) return absl::OkStatus();
     std::map<int, std::vector<TracedWork>> by_device;
-    for (const TracedWork& each : trace_) by_device[each.device].push_back(each);
+    for (const TracedWork& each : trace_)  // CUPTI does not wait for the device: of what still runs, it has the call only
+      if (each.end_ns <= stopped_ns_) by_device[each.device].push_back(each);
     for (const auto& [device, work] : by_device) AddDevicePlane(*space, device, work);
     AddCalls(*space, trace_);
     return absl::OkStatus();
@@ -151,6 +150,7 @@ class Profiler : public tsl::profiler::ProfilerInterface {
 
  private:
   std::vector<TracedWork> trace_;
+  int64_t stopped_ns_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 """What the tests of the pretend GPU do on it."""
 
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -50,8 +52,18 @@ def overfill() -> str:
     return "there was enough"
 
 
-def devices() -> list[str]:
-    return [device.name for device in tf.config.list_physical_devices()]
+def use_each() -> list[str]:
+    """Return the GPUs that CUDA shows, and use them."""
+    gpus = [device.name for device in tf.config.list_physical_devices("GPU")]
+    tf.ones([1])  # TensorFlow makes its contexts
+    return gpus
+
+
+def call_on_gpu(script: str) -> str:
+    """Return what a script prints while this process uses one of its GPUs."""
+    tf.config.set_visible_devices(tf.config.list_physical_devices("GPU")[:1], "GPU")
+    tf.ones([1])
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
 
 def _trace(work: Callable[[], Any]) -> dict[str, Any]:

@@ -1,10 +1,7 @@
 """The pretend GPU itself behaves as a GPU does."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -63,9 +60,11 @@ def test_each_launch_is_known_by_its_correlation_id(ask_gpu: AskGpu) -> None:
     assert named(events, "cuMemcpyHtoDAsync_v2")["correlation_id"] == named(events, "MemcpyH2D")["correlation_id"]
 
 
-def test_work_that_still_runs_when_the_profiler_stops_is_lost(ask_gpu: AskGpu) -> None:
+def test_of_work_that_still_runs_when_the_profiler_stops_there_is_only_its_launch(ask_gpu: AskGpu) -> None:
     events = ask_gpu(f"{TASKS}:trace_product", gpu=SECOND, is_read=False)["events"]
-    assert "MatMul_kernel" not in {event["name"] for event in events}
+    names = [event["name"] for event in events]
+    assert "MatMul_kernel" not in names
+    assert "cuLaunchKernel" in names
 
 
 def test_memory_is_told_under_the_name_of_cudas_allocator(ask_gpu: AskGpu) -> None:
@@ -105,15 +104,12 @@ print(json.dumps(gpus))
 """
 
 
-def test_nvml_tells_what_the_processes_use(ask_gpu: AskGpu, pretend_gpu: Path) -> None:
-    assert ask_gpu(f"{TASKS}:devices")[1:] == ["/physical_device:GPU:0"]
-    ask_gpu(f"{TASKS}:time_product")
-    ledger = Path(ask_gpu("os:getenv", key="PRETEND_GPU_LEDGER"))
-    (context,) = read_ledger(ledger)
-    gpu = PretendGpu(count=2, ledger=ledger, clock_reasons=4, nvml_errors={"nvmlDeviceGetUtilizationRates": 3})
-    environment = os.environ | gpu.environment(pretend_gpu)
-    told = subprocess.run([sys.executable, "-c", NVML], env=environment, capture_output=True, text=True, check=True)
-    first, second, error = json.loads(told.stdout)
+def test_nvml_tells_what_the_processes_use(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    gpu = PretendGpu(
+        count=2, ledger=tmp_path / "ledger", clock_reasons=4, nvml_errors={"nvmlDeviceGetUtilizationRates": 3}
+    )
+    first, second, error = json.loads(ask_gpu(f"{TASKS}:call_on_gpu", gpu=gpu, script=NVML))
+    (context,) = read_ledger(tmp_path / "ledger")
     assert context.used_bytes > 0
     assert (first["used"], first["by"]) == (context.used_bytes, {str(context.pid): context.used_bytes})
     assert (first["total"], first["reasons"]) == (4_096_000_000, 4)
@@ -122,7 +118,16 @@ def test_nvml_tells_what_the_processes_use(ask_gpu: AskGpu, pretend_gpu: Path) -
     assert error == 3
 
 
+@pytest.mark.parametrize(("visible", "devices"), [("1", [1]), ("GPU-b", [1]), ("1,0", [1, 0]), ("", []), ("-1", [])])
+def test_cuda_shows_the_gpus_that_the_user_chose(
+    ask_gpu: AskGpu, tmp_path: Path, visible: str, devices: list[int]
+) -> None:
+    gpu = PretendGpu(count=2, ledger=tmp_path / "ledger", visible=visible)
+    assert len(ask_gpu(f"{TASKS}:use_each", gpu=gpu)) == len(devices)
+    assert [context.device for context in read_ledger(tmp_path / "ledger")] == devices
+
+
 def test_every_setting_is_one_of_the_class() -> None:
     sources = "".join(path.read_text() for path in SOURCES.glob("*.[ch]*"))
     read = set(re.findall(r'Setting\("(\w+)"', sources))
-    assert read == {each.name.upper() for each in fields(PretendGpu)}
+    assert read == {each.name.upper() for each in fields(PretendGpu)} - {"VISIBLE"}
