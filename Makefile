@@ -8,7 +8,9 @@ BIN := $(VENV)/bin
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
 
-test: $(VENV)/.installed-dev lint types unit
+# Types are checked while the first test process compiles and the tests are collected, which leaves a core idle.
+test: $(VENV)/.installed-dev lint
+	@$(MAKE) --no-print-directory --jobs=2 types unit
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

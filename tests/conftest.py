@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,27 +20,16 @@ settings.register_profile("no clock", deadline=None)  # a busy machine is no rea
 settings.load_profile("no clock")
 
 
-class Costly(NamedTuple):
-    """What a fixture that takes long to make does to the tests that use it.
-
-    Attributes:
-        marker: Theirs, so that they can be chosen and left out.
-        group: Where tests run in several processes, a group stays in one of them and shares what was made.
-    """
-
-    marker: str
-    group: str | None = None
-
-
 COSTLY = {
-    "lab": Costly("slow"),
-    "open_page": Costly("slow"),
-    "ask_tensorflow": Costly("tensorflow", "tensorflow"),
-    "ask_gpu": Costly("tensorflow", "gpu"),
-    "pretend_gpu": Costly("pretend_gpu"),
-    "server": Costly("server", "app"),
-    "browser": Costly("browser", "app"),
+    "lab": "slow",
+    "open_page": "slow",
+    "ask_tensorflow": "tensorflow",
+    "ask_gpu": "tensorflow",
+    "pretend_gpu": "pretend_gpu",
+    "server": "server",
+    "browser": "browser",
 }
+"""Fixtures that take long to make, and the marker of the tests that use them, so that they can be chosen and left out."""
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[1]
 SMALL_TRACE = ROOT / "tests" / "data" / "small_pipeline.xplane.pb"
@@ -83,14 +72,22 @@ def pytest_xdist_setupnodes() -> None:
         subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.support.scheduling import FileGroups  # needs pytest-xdist
+
+    return FileGroups(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
-        for found in {COSTLY[name] for name in COSTLY if name in item.fixturenames}:
-            item.add_marker(found.marker)
-            if found.group:
-                item.add_marker(pytest.mark.xdist_group(found.group))
-    yield  # -m chooses, and pytest-xdist looks for the groups
+        for marker in {COSTLY[name] for name in COSTLY if name in item.fixturenames}:
+            item.add_marker(marker)
+    yield  # -m chooses, and the order is shuffled
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # else one process might end with a long one
     if not is_required():
         _leave_out(config, items)
 

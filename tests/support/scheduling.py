@@ -1,0 +1,31 @@
+"""Which tests share one process of pytest-xdist: those that share something costly, by what their file asks for.
+
+``xdist_group`` would say it test by test, but pytest-xdist 3.8 writes the group where pytest 9.2 no longer looks
+(pytest-dev/pytest-xdist#1386), so that every process would start a server, a browser and a TensorFlow of its own.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from xdist.scheduler import LoadScopeScheduling
+
+BROWSER = "tests/browser/"
+WORKERS = {"ask_tensorflow": "tensorflow", "ask_gpu": "gpu"}
+"""Fixtures that start a process with TensorFlow, and the group of the files that name them."""
+
+
+class FileGroups(LoadScopeScheduling):
+    """Gives the largest groups out first, and tests of no group one by one wherever a process is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return find_group(self.config.rootpath, file) or nodeid
+
+
+@cache
+def find_group(root: Path, file: str) -> str | None:
+    """Return what the tests of a file share: the app in a browser, or a process that has TensorFlow loaded."""
+    if file.startswith(BROWSER):
+        return "app"
+    text = (root / file).read_text(encoding="utf-8")
+    return next((group for fixture, group in WORKERS.items() if fixture in text), None)
