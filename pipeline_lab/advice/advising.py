@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lab.advice.recorded_options import options_of
-from pipeline_lab.analysis.causes import GapCause, InputCause, Recommendation, VerdictClass
+from pipeline_lab.analysis.causes import PYTHON_CHANGES, GapCause, InputCause, Recommendation, VerdictClass
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.store import RunFolder
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
@@ -23,6 +25,7 @@ def find_recommendations(
     kind: VerdictClass,
     cause: str | None,
     stage: str | None,
+    calls: tuple[WrittenCall, ...],
     lost_percent: float,
     calibration: Calibration | Unavailable,
     overlap_percent: float | None = None,
@@ -33,13 +36,14 @@ def find_recommendations(
         kind: The verdict's class.
         cause: Its cause, if known.
         stage: The blamed stage's iterator, if known.
+        calls: What the user wrote for it.
         lost_percent: Share of the step that the class stands for; the most a perfect fix could save.
         calibration: Step and pipeline alone, if they were timed.
         overlap_percent: Share of the step that prefetching could save at most; None if a stage prefetches already, or
             it is not known.
     """
     if kind is VerdictClass.INPUT_BOUND:
-        return _for_input(cause, stage, calibration, overlap_percent)
+        return _for_input(cause, stage, calls, calibration, overlap_percent)
     recommendation = (
         GapCause(cause).recommendation if kind is VerdictClass.IDLE_OTHER and cause else kind.recommendation
     )
@@ -53,20 +57,36 @@ def find_recommendations(
 
 
 def _for_input(
-    cause: str | None, stage: str | None, calibration: Calibration | Unavailable, overlap_percent: float | None
+    cause: str | None,
+    stage: str | None,
+    calls: tuple[WrittenCall, ...],
+    calibration: Calibration | Unavailable,
+    overlap_percent: float | None,
 ) -> tuple[Suggestion, ...]:
     overlap = () if overlap_percent is None or overlap_percent < LEAST_GAIN_PERCENT else (_overlap(overlap_percent),)
     slow = InputCause(cause) if cause and cause != InputCause.NO_OVERLAP and stage is not None else None
     if slow is not None:
         recommendation = _WAITING_GENERATOR if slow is InputCause.SOURCE and stage == GENERATOR else slow.recommendation
+        functions = name_python(calls)
+        why = recommendation.why.format(stage=name_stage(calls, stage or ""), python=functions and f" in {functions}")
         return (
-            Suggestion(recommendation.change, recommendation.why.format(stage=stage), _gain_to(calibration)),
+            Suggestion(_change(slow, recommendation, calls), why, _gain_to(calibration)),
             *overlap,
         )
     faster = VerdictClass.INPUT_BOUND.recommendation
     assert faster is not None
     advice = Suggestion(faster.change, faster.why, _gain_to(calibration))
     return (*overlap, advice) if cause == InputCause.NO_OVERLAP else (advice, *overlap)
+
+
+def _change(cause: InputCause, recommendation: Recommendation, calls: tuple[WrittenCall, ...]) -> str:
+    """Say what to do at which line; what to do about Python depends on how it is called."""
+    kind = next((part.kind for call in calls for part in call.python), "")
+    change = recommendation.change
+    if cause is InputCause.PYTHON_BOUND and kind in PYTHON_CHANGES:
+        change = PYTHON_CHANGES[kind].format(function=name_python(calls))
+    place = next((call.place for call in calls if call.place is not None), None)
+    return change if place is None else f"{place}: {change}"
 
 
 def _overlap(percent: float) -> Suggestion:
@@ -109,6 +129,7 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         verdict.verdict_class,
         verdict.cause,
         verdict.stage,
+        verdict.calls,
         verdict.lost_percent or 0.0,
         judged(diagnosis).calibration,
         verdict.overlap_percent,

@@ -228,7 +228,8 @@ class InputCause(StrEnum):
     """Why the next batch is not there in time.
 
     Attributes:
-        clause: What a sentence about the job goes on with; ``{stage}`` stands for the blamed stage.
+        clause: What a sentence about the job goes on with; ``{stage}`` stands for the blamed stage, ``{python}`` for the functions
+            of Python that it runs, in parentheses.
         recommendation: What to try.
     """
 
@@ -286,11 +287,20 @@ class InputCause(StrEnum):
     )
     PYTHON_BOUND = (
         "python-bound",
-        ", because {stage} runs Python, which one thread at a time can do",
+        ", because {stage} runs Python{python}, which one thread at a time can do",
         Recommendation(
             "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
             "in TensorFlow ops; threads do not help Python, processes do.",
-            "{stage} runs Python, and only one thread of a process at a time can.",
+            "{stage} runs Python{python}, and only one thread of a process at a time can.",
+        ),
+    )
+    PYTHON_WAITS = (
+        "python-waits",
+        ", because {stage} waits inside of Python{python}",
+        Recommendation(
+            "Let more calls wait at once: give the stage num_parallel_calls as a number well above the cores (AUTOTUNE stays at "
+            "the cores), and options.threading.private_threadpool_size as many threads.",
+            "{stage} runs Python{python} that leaves the processor idle: it sleeps, or waits for a disk or a network.",
         ),
     )
     NO_OVERLAP = (
@@ -301,6 +311,18 @@ class InputCause(StrEnum):
             "Input and compute do not overlap; overlapped, the slower of the two remains.",
         ),
     )
+
+
+PYTHON_CHANGES = {
+    "py_function": "Write {function} in TensorFlow ops, or let one call of it make a whole batch (batch first, then map); where "
+    "neither can be done, let several processes run it (keras.utils.PyDataset with workers and use_multiprocessing=True).",
+    "generator": "Let {function} yield whole batches, so that one call of Python makes many examples; where that does not suffice, "
+    "let several processes make them.",
+    "PyDataset": "Give the dataset workers=4, use_multiprocessing=True, so that several processes run {function}; or do its work in "
+    "numpy over the whole batch.",
+}
+"""What to do about Python that keeps a core busy, where the function is known, by how it is called."""
+PYTHON_CHANGES["numpy_function"] = PYTHON_CHANGES["py_function"]
 
 
 class VerdictClass(StrEnum):

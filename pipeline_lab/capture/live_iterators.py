@@ -8,9 +8,13 @@ import functools
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+
+listeners: list[Callable[[Any, Any], None]] = []
+"""Called with each new iterator and its dataset, in the thread that makes it; their errors are dropped."""
 
 _lock = threading.Lock()
 _known: "weakref.WeakSet[Any]" = weakref.WeakSet()
@@ -28,6 +32,11 @@ def note_new_iterators() -> None:
         create(self, *arguments, **options)
         with contextlib.suppress(Exception), _lock:
             _known.add(self)
+        dataset = arguments[0] if arguments else options.get("dataset")
+        if dataset is not None:  # else it stands for one that exists already, inside of a function
+            for listen in listeners:
+                with contextlib.suppress(Exception):
+                    listen(self, dataset)
 
     create_and_note.notes_for_pipeline_lab = True  # type: ignore[attr-defined]  # a mark on a function
     owned.__init__ = create_and_note

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
+from pipeline_lab.capture.at_import import after_import
 from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.script_end import ScriptEnd
 from pipeline_lab.errors import PipelineLabError
@@ -150,11 +151,21 @@ def main(arguments: list[str] | None = None) -> None:
     recording.describe({"command": command})
     home = _home(chosen.target[0])
     watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds)
+    after_import("tensorflow", _note_what_is_made)
     ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
     if recording.process.size > 1 and "TF_CONFIG" in os.environ:
         ending.warn(MAY_CRASH)
     _run(chosen, home, ending)
+
+
+def _note_what_is_made() -> None:
+    """Note every dataset and iterator from the first one on."""
+    from pipeline_lab.capture.live_iterators import note_new_iterators
+    from pipeline_lab.capture.noted_datasets import note_new_datasets
+
+    note_new_iterators()
+    note_new_datasets()
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -205,14 +216,14 @@ class Watcher:
         return False
 
     def _record(self) -> None:
-        from pipeline_lab.capture.live_iterators import note_new_iterators  # first, because the script continues
-
-        note_new_iterators()
+        _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
         from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
         from pipeline_lab.worker.note.environment import describe_environment
+        from pipeline_lab.worker.recipe.keeping import KeptRecipe
+        from pipeline_lab.worker.recipe.wrapping import ledger
 
         note_new_sessions()
         self._saw_tensorflow = True
@@ -230,17 +241,20 @@ class Watcher:
         )
         make_room_for_others(recorder.pause, recorder.resume)
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)
+        recipe = KeptRecipe(recording.own, ledger)
         is_stopped = False
         try:
             while not is_stopped and not self._end.wait(windows.pause_s):
                 if are_devices_in_use():  # the profiler would initialize them before the script has chosen its own
                     windows.begin()
                 windows.tick()
+                recipe.write()
                 self._standstill.look(time.monotonic())
                 is_stopped = recording.folder.cancel_flag.exists()  # set by the app
         finally:
             windows.finish()
             sampler.close()
+            recipe.write(is_last=True)
         if is_stopped:  # last, because it deletes the folder that the last window is written to
             recording.end(RunState.CANCELLED, "Recording was stopped; the script went on.")
 

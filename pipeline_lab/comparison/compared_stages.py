@@ -122,7 +122,7 @@ def _name_calls(stages: Sequence[PipelineStage], with_functions: bool) -> _Pipel
     seen: Counter[str] = Counter()
     named = []
     for stage in stages:
-        calls = [_written_call(label, with_functions) for label in stage.written] or _calls_of_kind(stage.name)
+        calls = [_written_call(call.text, with_functions) for call in stage.written] or _calls_of_kind(stage.name)
         seen.update(calls)
         named.append((tuple(call if seen[call] == 1 else f"{call} {seen[call]}" for call in calls), stage))
     return named
@@ -130,7 +130,7 @@ def _name_calls(stages: Sequence[PipelineStage], with_functions: bool) -> _Pipel
 
 def _written_call(label: str, with_functions: bool) -> str:
     """Return ``map(parse)`` for ``map(parse, 2)``: numbers are what a comparison is about."""
-    method, _, arguments = label.partition("(")
+    method, _, arguments = label.lstrip(".").partition("(")
     function = re.match(r"[^\W\d]\w*", arguments)
     is_named = with_functions and function is not None and function[0] != AUTOTUNE_WORD
     return f"{method}({function[0]})" if is_named and function else method

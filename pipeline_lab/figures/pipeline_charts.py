@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.input.live_model import LiveModel
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels, trace_path
 from pipeline_lab.analysis.tf_data.tf_data import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
-from pipeline_lab.analysis.tf_data.written_words import labels_of
+from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, say_calls
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column
 from pipeline_lab.figures.marks import stage_place
@@ -143,7 +143,7 @@ def _blame(stages: tuple[PipelineStage, ...]) -> dict[str, str]:
 def _label(stage: PipelineStage) -> str:
     """Return the stage that ran with what was written for it on a second line."""
     mark = _MARKS.get(stage.origin) if stage.origin else None
-    words = " + ".join(stage.written) or mark or ""
+    words = say_calls(stage.written) or mark or ""
     if stage.written and mark:
         words = f"{words}, {mark}"
     return f"{_short(stage.name)}<br><i>{_short(words)}</i>" if words else _short(stage.name)
@@ -162,7 +162,7 @@ def _cost(stage: PipelineStage, stages: tuple[PipelineStage, ...]) -> str:
 def _details(stage: PipelineStage) -> str:
     lines = [
         f"<b>{html.escape(stage.name)}</b>",
-        f"written: {html.escape(' + '.join(stage.written))}" if stage.written else "",
+        f"written: {html.escape(say_calls(stage.written))}" if stage.written else "",
         f"{format_duration(stage.work_ns)} of thread time for one batch",
         f"{stage.visits_per_batch:.4g} elements for one batch",
         f"{stage.parallelism:.3g} parallel calls" if stage.parallelism is not None else "",
@@ -182,8 +182,8 @@ def _share_name(share: PathShare, tf_data: TfData, written: WrittenPipeline | Un
     if share.stage is None:
         return html.escape(share.what, quote=False)
     stage = tf_data.stages[share.stage]
-    words = () if isinstance(written, Unavailable) else labels_of(written, stage.node)
-    return html.escape(f"{share.what} · {' + '.join(words) or stage.name}", quote=False)
+    calls = {} if isinstance(written, Unavailable) else calls_of_stages(written, tf_data.stages)
+    return html.escape(f"{share.what} · {say_calls(calls.get(stage.path, ())) or stage.name}", quote=False)
 
 
 def _share_color(share: PathShare, mode: Mode) -> str:

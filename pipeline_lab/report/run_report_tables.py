@@ -14,6 +14,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOrigin, TracedStage
+from pipeline_lab.analysis.tf_data.written_words import say_calls
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.report.content import Block, Table, Text
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
@@ -55,7 +56,7 @@ def stages(pipeline: tuple[PipelineStage, ...]) -> Table:
     rows = tuple(
         (
             "\u2003" * stage.depth + stage.name,
-            " + ".join(stage.written) or _origin(stage),
+            say_calls(stage.written) or _origin(stage),
             format_duration(stage.work_ns),
             f"{stage.visits_per_batch:.4g}",
             "–" if stage.element_bytes is None else format_bytes(stage.element_bytes),
@@ -85,7 +86,7 @@ def buffers(pipeline: tuple[PipelineStage, ...]) -> Table:
     rows = tuple(
         (
             stage.name,
-            " + ".join(stage.written) or "–",
+            say_calls(stage.written) or "–",
             _buffer(stage),
             "–"
             if stage.element_bytes is None or stage.buffer_limit is None
@@ -317,7 +318,7 @@ def _facts_table(facts: _Facts) -> Table:
 def _identity(stage: PipelineStage) -> _Facts:
     facts = [("Place, the consumer first", stage.path.replace("::", " → "))]
     if stage.written:
-        facts.append(("Written as", " + ".join(stage.written)))
+        facts.append(("Written as", say_calls(stage.written)))
     if stage.origin is not None:
         facts.append(("How it came to be", _ORIGINS[stage.origin]))
     return facts

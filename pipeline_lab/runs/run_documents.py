@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, Recipe, SourcePlace
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,32 @@ def _damaged(path: Path, error: Exception) -> StoreError:
 
 
 @dataclass(frozen=True)
+class WrittenCall:
+    """A stage in the words of its author.
+
+    Attributes:
+        text: The call: ``map(parse, AUTOTUNE)``, or as it stands in the user's file, ``.map(load)``.
+        place: In the user's file; None where that is not known.
+        python: Python that it runs, where that is known.
+    """
+
+    text: str
+    place: SourcePlace | None = None
+    python: tuple[PythonPart, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text if self.place is None else f"{self.place}  {self.text}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it with the functions of Python that it runs; its place is None where that is not known."""
+        python = [
+            {"kind": part.kind, "function": part.function.name, "file": part.function.file, "line": part.function.line}
+            for part in self.python
+        ]
+        return {"text": self.text, "place": self.place and asdict(self.place), "python": python}
+
+
+@dataclass(frozen=True)
 class WrittenStage:
     """One dataset of the graph.
 
@@ -82,6 +109,7 @@ class WrittenStage:
         function: The user's function, such as ``map_parse``; None without one.
         arguments: Constant arguments by TensorFlow's names: ``buffer_size``, ``batch_size``, ….
         inputs: Indices of its input stages, those made by its function last.
+        call: Where a script was watched, the call that made it.
     """
 
     name: str
@@ -89,6 +117,7 @@ class WrittenStage:
     function: str | None
     arguments: dict[str, float | str]
     inputs: tuple[int, ...]
+    call: WrittenCall | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +133,10 @@ class WrittenPipeline:
 
 
 def write_written(path: Path, written: WrittenPipeline) -> None:
-    path.write_text(json.dumps({"schema_version": 1, **asdict(written)}, indent=1))
+    document = asdict(written)
+    for stage in document["stages"]:
+        del stage["call"]  # it is in the recipe
+    path.write_text(json.dumps({"schema_version": 1, **document}, indent=1))
 
 
 def read_written(path: Path) -> WrittenPipeline | None:
@@ -115,3 +147,50 @@ def read_written(path: Path) -> WrittenPipeline | None:
         return WrittenPipeline(tuple(stages), int(document["pool_threads"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def written_by_recipe(recipe: Recipe, cores: int) -> WrittenPipeline:
+    """Return the pipelines of a script, the one that was trained on first.
+
+    Args:
+        recipe: Of the script.
+        cores: That it may use: tf.data runs functions on as many threads where the script does not say.
+    """
+    trained = recipe.trained
+    uses = [*([] if trained is None else [trained]), *recipe.uses]
+    calls = {call.number: call for use in uses for call in recipe.upstream(use.call)}
+    first: dict[int, int] = {}
+    count = 0
+    for number, call in calls.items():
+        first[number] = count
+        count += max(1, len(call.nodes))
+    stages: list[WrittenStage] = []
+    for number, call in calls.items():
+        below = tuple(first[each] for each in (*call.inputs, *(() if call.inner is None else (call.inner,))))
+        words = WrittenCall(call.words, call.place, call.python)
+        names = call.nodes[::-1] or ("",)  # the last one that a call made is the outermost
+        for index, name in enumerate(names):
+            inputs = below if index == len(names) - 1 else (first[number] + index + 1,)
+            stages.append(WrittenStage(name, call.method, _function_of(call), _plain(call), inputs, words))
+    return WrittenPipeline(tuple(stages), (trained and trained.pool_threads) or cores)
+
+
+def _function_of(call: DatasetCall) -> str | None:
+    given = [value["function"] for value in call.arguments.values() if isinstance(value, dict) and "function" in value]
+    return str(given[0]) if given else None
+
+
+def _plain(call: DatasetCall) -> dict[str, float | str]:
+    return {name: value for name, value in call.arguments.items() if isinstance(value, (int, float, str))}
+
+
+def add_places(written: WrittenPipeline, recipe: Recipe) -> WrittenPipeline:
+    """Return a pipeline that TensorFlow wrote as a graph with the places of the calls that made it."""
+    calls = {node: call for call in recipe.calls for node in call.nodes}
+    stages = [
+        stage
+        if (call := calls.get(stage.name)) is None
+        else replace(stage, call=WrittenCall(call.words, call.place, call.python))
+        for stage in written.stages
+    ]
+    return replace(written, stages=tuple(stages))

@@ -79,6 +79,10 @@ class RunFolder:
     blocks = run_tables.BLOCKS
     written = _Inside("written.json")
     """The stages of the pipeline as it was written."""
+    recipe = _Inside("recipe.json")
+    """The calls that made the datasets of a user's script, with their places."""
+    sources = _Inside("sources")
+    """Copies of the user's files that the recipe speaks of."""
     files = _Inside("files.json")
     trials = _Inside("trials.jsonl")
     """Runs and races of a search, each with its outcome."""

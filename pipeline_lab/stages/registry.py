@@ -41,6 +41,12 @@ else:
 """A stage in a document, known by its name."""
 
 
+def iterators_of(method: str) -> frozenset[str]:
+    """Return the kinds of iterators that a method of ``tf.data.Dataset`` runs as; none where no stage knows it."""
+    kinds = (kind.iterators for kind in STAGE_TYPES.values() for call in kind.calls if call.method == method)
+    return frozenset[str]().union(*kinds)
+
+
 def recognise(method: str, arguments: Mapping[str | int, Any], line: int | None = None) -> Stage:
     """Return the stage that a call of a script stands for; an opaque one where no stage knows the call.
 

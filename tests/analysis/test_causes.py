@@ -45,7 +45,7 @@ def test_parts_of_a_step_are_the_fields_of_their_sum() -> None:
 def test_an_input_cause_declares_all_its_parts_and_has_a_rule(cause: InputCause) -> None:
     assert cause.clause.startswith(", because ")
     assert cause.recommendation.change.endswith(".")
-    assert "X" in cause.recommendation.why.format(stage="X") or "{" not in cause.recommendation.why
+    assert "X" in cause.recommendation.why.format(stage="X", python="") or "{" not in cause.recommendation.why
     assert [rule for named, rule in CAUSE_RULES if named is cause]
     assert f"`{cause}`" in (DOCS / "read-a-stall.md").read_text(encoding="utf-8")
 

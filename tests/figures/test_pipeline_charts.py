@@ -15,6 +15,7 @@ from pipeline_lab.figures.pipeline_charts import (
     pipeline_stages,
 )
 from pipeline_lab.figures.theme import color, notes_of
+from pipeline_lab.runs.run_documents import WrittenCall
 from tests.support import results
 
 NONE = Unavailable("Nothing was measured; run it again.")
@@ -88,6 +89,6 @@ def test_trace_and_model_are_joined_by_place():
     )
     stages = join_stages(tf_data, renamed, results.written())
     batch = next(stage for stage in stages if stage.name == "BatchV2")
-    assert (batch.work_ns, batch.written, batch.element_bytes) == (24e6, ("batch(32)",), 400_000.0)
+    assert (batch.work_ns, batch.written, batch.element_bytes) == (24e6, (WrittenCall("batch(32)"),), 400_000.0)
     read = next(stage for stage in stages if stage.name == "TFRecord")
     assert read.work_ns == 100e6 / 40  # only the trace has it there

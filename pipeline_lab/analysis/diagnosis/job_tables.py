@@ -11,8 +11,17 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.order import predict_run, reachable_examples
+from pipeline_lab.pipeline.recipe import read_recipe
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, read_data_tables, read_files, read_written
+from pipeline_lab.runs.run_documents import (
+    DataFile,
+    WrittenPipeline,
+    add_places,
+    read_data_tables,
+    read_files,
+    read_written,
+    written_by_recipe,
+)
 from pipeline_lab.runs.run_events import Event, read_events
 from pipeline_lab.runs.run_tables import (
     EVALUATED,
@@ -83,7 +92,7 @@ def read_job(folder: RunFolder) -> JobTables:
         outputs=read_table(folder.outputs, OUTPUTS),
         resources=read_table(folder.resources, RESOURCES),
         model=read_table(folder.model, MODEL) if folder.model.exists() else None,
-        written=read_written(folder.written),
+        written=_written(folder, environment),
         environment=environment,
         events=read_events(folder.events),
         files=files,
@@ -94,6 +103,16 @@ def read_job(folder: RunFolder) -> JobTables:
         reachable=None if options is None else reachable_examples(options),
         epoch=None if options is None else _epoch(options, files),
     )
+
+
+def _written(folder: RunFolder, environment: dict[str, Any]) -> WrittenPipeline | None:
+    """Return the pipeline as written: as TensorFlow wrote it, or as the script's calls made it; with the script's lines."""
+    written, recipe = read_written(folder.written), read_recipe(folder.recipe)
+    if recipe is None or not recipe.calls:
+        return written
+    if written is None:
+        return written_by_recipe(recipe, int(environment.get("cores") or 1))
+    return add_places(written, recipe)
 
 
 def _options(folder: RunFolder) -> RunOptions | None:

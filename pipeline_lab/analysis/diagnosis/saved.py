@@ -302,7 +302,7 @@ def _inputs(path: Path) -> list[Path]:
     if is_run(path):
         folder = RunFolder(path)
         noted = [table.path(folder) for table in RUN_TABLES if table.is_diagnosed]
-        noted += [folder.written, folder.events, folder.files]
+        noted += [folder.written, folder.recipe, folder.events, folder.files]
         return [*window_files(folder), *opened_files(folder), *(file for file in noted if file.exists())]
     if path.is_dir():
         with contextlib.suppress(TraceReadError):  # what holds more than the search looks at is no log

@@ -89,6 +89,11 @@ class StageWork:
         return self.path.rpartition(SEPARATOR)[2]
 
     @property
+    def node(self) -> str:
+        """The dataset behind it, which the model does not tell."""
+        return ""
+
+    @property
     def work_ns(self) -> float:
         """The stage work w = V·s: thread time for one batch."""
         return self.visits_per_batch * self.self_ns

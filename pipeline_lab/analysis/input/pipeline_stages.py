@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from pipeline_lab.analysis.input.live_model import LiveModel, StageWork
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, StageOrigin, TfData, TracedStage
-from pipeline_lab.analysis.tf_data.written_words import labels_of
+from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, say_calls
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.run_documents import WrittenPipeline
+from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,8 @@ class PipelineStage:
         name: Kind of its iterator, such as ``ParallelMapV2``.
         path: Its place.
         depth: Stages above it.
-        written: The calls that it was written as; several where TensorFlow fused them, none where it is not known.
+        written: The calls that it was written as, with their lines where a script was watched; several where TensorFlow fused
+            them, none where it is not known.
         origin: How it came to be; None where no trace tells.
         work_ns: Thread time that one batch takes of it.
         visits_per_batch: Its elements for one batch.
@@ -40,7 +41,7 @@ class PipelineStage:
     name: str
     path: str
     depth: int
-    written: tuple[str, ...]
+    written: tuple[WrittenCall, ...]
     origin: StageOrigin | None
     work_ns: float
     visits_per_batch: float
@@ -61,13 +62,14 @@ def join_stages(
     if not isinstance(tf_data, Unavailable) and tf_data.stages:
         return _from_trace(tf_data, model, written)
     if not isinstance(model, Unavailable):
-        return tuple(_from_model(stage) for stage in model.stages)
+        calls = {} if isinstance(written, Unavailable) else calls_of_stages(written, model.stages)
+        return tuple(_from_model(stage, calls.get(stage.path, ())) for stage in model.stages)
     return model if isinstance(tf_data, TfData) else tf_data
 
 
 def stage_labels(stages: Sequence[PipelineStage]) -> dict[str, str]:
     """Return a short name for each stage by its place: its kind, and as what it was written."""
-    return {stage.path: " · ".join(filter(None, (stage.name, " + ".join(stage.written)))) for stage in stages}
+    return {stage.path: " · ".join(filter(None, (stage.name, say_calls(stage.written)))) for stage in stages}
 
 
 def caused_ns(tf_data: TfData | Unavailable) -> dict[int, int] | None:
@@ -84,6 +86,7 @@ def _from_trace(
     for work in () if isinstance(model, Unavailable) else model.stages:
         live.setdefault(trace_path(work.path), []).append(work)
     caused = caused_ns(tf_data)
+    calls = {} if isinstance(written, Unavailable) else calls_of_stages(written, tf_data.stages)
 
     def is_wrapped(stage: TracedStage) -> bool:
         """Say whether this is only the root around the stage that the dataset stands for."""
@@ -94,7 +97,7 @@ def _from_trace(
         _join(
             stage,
             live.get(stage.path, []),
-            () if isinstance(written, Unavailable) or is_wrapped(stage) else labels_of(written, stage.node),
+            () if is_wrapped(stage) else calls.get(stage.path, ()),
             None if caused is None else caused.get(stage.number, 0),
             batches or 1,
         )
@@ -103,7 +106,11 @@ def _from_trace(
 
 
 def _join(
-    stage: TracedStage, live: Sequence[StageWork], written: tuple[str, ...], exposed_ns: int | None, batches: int
+    stage: TracedStage,
+    live: Sequence[StageWork],
+    written: tuple[WrittenCall, ...],
+    exposed_ns: int | None,
+    batches: int,
 ) -> PipelineStage:
     threads = [work.parallelism for work in live if work.parallelism is not None]
     sizes = [work.element_bytes for work in live if work.element_bytes is not None]
@@ -129,12 +136,12 @@ def _join(
     )
 
 
-def _from_model(work: StageWork) -> PipelineStage:
+def _from_model(work: StageWork, written: tuple[WrittenCall, ...]) -> PipelineStage:
     return PipelineStage(
         name=work.name,
         path=work.path,
         depth=work.path.count("::"),
-        written=(),
+        written=written,
         origin=None,
         work_ns=work.work_ns,
         visits_per_batch=work.visits_per_batch,

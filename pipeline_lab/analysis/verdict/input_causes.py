@@ -12,21 +12,23 @@ those are limited by what it is allowed, by the threads of its pool and by the c
 with a planted cause were set on (``benchmarks/verdict``, set ``tune``), within the bounds that the comments name.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.causes import InputCause
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.analysis.input.model_nodes import SEPARATOR
+from pipeline_lab.analysis.input.pipeline_stages import join_stages, trace_path
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
 from pipeline_lab.analysis.tf_data.tf_data import TfData, TracedStage
+from pipeline_lab.analysis.tf_data.written_words import ROOTS, name_python, name_stage
 from pipeline_lab.analysis.verdict.verdict import Blame, Evidence
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.units import format_count, format_duration, format_percent
 
-ROOTS = frozenset({"Root", "Model"})
 PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "ParallelInterleaveV3", "ParallelInterleaveV4"})
 """Iterators that open one dataset for each file, shard or generator."""
 
@@ -49,16 +51,25 @@ class Blamed:
         share: Its part of the exposed wait, or of the time that all stages need for a batch, 0 to 1.
         work: What the model says.
         seen: What the trace says.
+        calls: What the user wrote for it; none where that is not known.
+        python_exposed_share: Part of the exposed wait that its Python fills, 0 to 1; None where no trace tells.
     """
 
     path: str
     share: float
     work: StageWork | None
     seen: TracedStage | None
+    calls: tuple[WrittenCall, ...] = ()
+    python_exposed_share: float | None = None
 
     @property
     def name(self) -> str:
         return self.path.rpartition(SEPARATOR)[2]
+
+    @property
+    def words(self) -> str:
+        """The stage as the user knows it: by the lines of a script, else by its iterator."""
+        return name_stage(self.calls, self.name)
 
     @property
     def parallelism(self) -> float | None:
@@ -142,6 +153,9 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     blamed = _blame(pipeline, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
     if blamed is None:
         return None
+    blamed = replace(
+        blamed, calls=_calls(results, blamed.path), python_exposed_share=_python_exposed_share(pipeline, blamed.seen)
+    )
     return InputFacts(
         blamed=blamed,
         waiting_share=waiting_share,
@@ -165,6 +179,24 @@ def _blame(
         return None
     seen = pipeline.stages[pipeline.bottleneck]
     return Blamed(seen.path, path.exposed_by_stage()[seen.number] / path.exposed_ns, None, seen)
+
+
+def _calls(results: Results, path: str) -> tuple[WrittenCall, ...]:
+    stages = join_stages(results.tf_data, results.live_model, results.written)
+    found = () if isinstance(stages, Unavailable) else stages
+    return next((stage.written for stage in found if stage.path in (path, trace_path(path))), ())
+
+
+def _python_exposed_share(pipeline: TfData | None, seen: TracedStage | None) -> float | None:
+    if (
+        pipeline is None
+        or seen is None
+        or isinstance(path := pipeline.critical_path, Unavailable)
+        or not path.exposed_ns
+    ):
+        return None
+    mine = [share for share in path.shares if share.stage == seen.number and share.what in PYTHON_OPS]
+    return sum(share.exposed_ns for share in mine) / path.exposed_ns
 
 
 def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
@@ -275,7 +307,12 @@ def find_blame(results: Results, waiting_share: float) -> Blame:
         return _blame_turns(results.calibration)
     cause = next(cause for cause, holds in CAUSE_RULES if holds(facts))
     return Blame(
-        facts.blamed.name, cause, _evidence(facts), overlap_gain(facts), is_clear=facts.blamed.share >= CLEAR_SHARE
+        facts.blamed.name,
+        cause,
+        _evidence(facts),
+        overlap_gain(facts),
+        is_clear=facts.blamed.share >= CLEAR_SHARE,
+        calls=facts.blamed.calls,
     )
 
 
@@ -301,13 +338,33 @@ def python_bound(facts: InputFacts) -> bool:
 
     A generator that leaves the core idle waits for something else, such as processes of its own; that is its source.
     """
-    if facts.blamed.name != GENERATOR and facts.blamed.python_share < PYTHON_SHARE:
+    if not _is_python(facts):
         return False
-    if facts.processor is None:
-        return True
+    cores = facts.processor
+    return cores is None or cores.process_cores >= PYTHON_BUSY_SHARE * _python_cores(facts, cores)
+
+
+def python_fills(facts: InputFacts) -> bool:
+    """Python keeps a core busy, and that is most of what the job takes of the processor: full cores are others' work."""
+    cores = facts.processor
+    return python_bound(facts) and (cores is None or _python_cores(facts, cores) >= CLEAR_SHARE * cores.cores_used)
+
+
+def python_waits(facts: InputFacts) -> bool:
+    """The stage is Python that leaves the processor idle: more of its calls could wait at the same time."""
+    return facts.blamed.name != GENERATOR and _is_python(facts) and not python_bound(facts)
+
+
+def _is_python(facts: InputFacts) -> bool:
+    return facts.blamed.name == GENERATOR or facts.blamed.python_share >= PYTHON_SHARE
+
+
+def _python_cores(facts: InputFacts, cores: Processor) -> float:
+    """Return what the stage's Python can take of the processor at most: its time, one core, what others leave."""
     seen = facts.blamed.seen
     threads = 1.0 if seen is None else facts.blamed.python_ns / seen.observed_ns
-    return facts.processor.process_cores >= PYTHON_BUSY_SHARE * min(1.0, threads)
+    left = cores.cores_used / cores.left_share if cores.left_share else 1.0
+    return min(1.0, threads, left)
 
 
 def cpu_bound(facts: InputFacts) -> bool:
@@ -352,23 +409,25 @@ def under_parallel(_: InputFacts) -> bool:
 
 CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.NO_OVERLAP, no_overlap),
+    (InputCause.PYTHON_BOUND, python_fills),
     (InputCause.CPU_BOUND, cpu_bound),
     (InputCause.PYTHON_BOUND, python_bound),
+    (InputCause.PYTHON_WAITS, python_waits),
     (InputCause.ORDERING, ordering),
     (InputCause.POOL_BOUND, pool_bound),
     (InputCause.SOURCE, source),
     (InputCause.UNDER_PARALLEL, under_parallel),
 )
-"""The first that holds names the cause. Python alone fills one core, so full cores come first; what may overlap is bounded by
-idle cores already."""
+"""The first that holds names the cause. Python comes before the processor where it is most of what the job takes of it, and after it
+elsewhere; what may overlap is bounded by idle cores already."""
 
 
 def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
     blamed, cores = facts.blamed, facts.processor
     of = "the exposed wait" if blamed.work is None else "the time that all stages need"
-    found = [Evidence(f"part of {blamed.name}", f"{format_percent(100 * blamed.share)} of {of}")]
+    found = [Evidence(f"part of {blamed.words}", f"{format_percent(100 * blamed.share)} of {of}"), *_of_script(blamed)]
     if blamed.work is not None:
-        found.append(Evidence(f"work of {blamed.name} per batch", format_duration(blamed.work.work_ns)))
+        found.append(Evidence(f"work of {blamed.words} per batch", format_duration(blamed.work.work_ns)))
     if blamed.parallelism is not None:
         found.append(Evidence("calls allowed at once", f"{blamed.parallelism:.3g}"))
     if facts.pool_threads is not None:
@@ -393,10 +452,19 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
+def _of_script(blamed: Blamed) -> Iterator[Evidence]:
+    """Yield the iterator behind a line of a script, and how much of the wait is Python."""
+    if blamed.words != blamed.name:
+        yield Evidence("runs as", blamed.name)
+    if blamed.python_exposed_share and (functions := name_python(blamed.calls)):
+        share = format_percent(100 * blamed.python_exposed_share)
+        yield Evidence(f"Python in {functions}", f"{share} of the exposed wait")
+
+
 def _gains(facts: InputFacts) -> list[tuple[str, float]]:
     """Return what two cures of a serial pipeline would save of the step; Python that keeps a core busy gains by one of them."""
     gains = [("overlap", overlap_gain(facts))]
     if not python_bound(facts):
-        at_once = f"{times_as_many(facts):.3g} times as many calls of {facts.blamed.name} at once"
+        at_once = f"{times_as_many(facts):.3g} times as many calls of {facts.blamed.words} at once"
         gains.append((at_once, parallel_gain(facts)))
     return gains

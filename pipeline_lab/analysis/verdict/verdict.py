@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.units import format_percent
 
 
@@ -117,6 +118,7 @@ class Verdict:
         confidence: Lowered for few steps, damaged traces, missing device planes.
         suggestions: What to try next; filled in by ``advice.advising``, which knows what the run was told.
         stage, cause: Filled for input-bound runs where the stages are known.
+        calls: What the user wrote for the stage, with file and line where a script was watched.
         lost_percent: Share of the step that the class stands for, the most a perfect fix could save; None where nothing is lost.
         overlap_percent: Share of the step that working ahead would save at best, 0 where a stage does so already; None where
             nobody knows, or input does not hold the job back.
@@ -131,11 +133,13 @@ class Verdict:
     cause: str | None = None
     lost_percent: float | None = None
     overlap_percent: float | None = None
+    calls: tuple[WrittenCall, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
             "class": self.verdict_class.value,
             "stage": self.stage,
+            "calls": [call.to_json() for call in self.calls],
             "cause": self.cause,
             "sentence": self.sentence,
             "evidence": [one.to_json() for one in self.evidence],
@@ -154,6 +158,7 @@ class Blame:
         evidence: The numbers behind both.
         overlap_gain: Share of the step that working ahead would save at best, 0 to 1; None where nobody knows.
         is_clear: Whether the stage fills most of the wait; a verdict on one that does not is less sure.
+        calls: What the user wrote for the stage.
     """
 
     stage: str | None = None
@@ -161,3 +166,4 @@ class Blame:
     evidence: tuple[Evidence, ...] = ()
     overlap_gain: float | None = None
     is_clear: bool = True
+    calls: tuple[WrittenCall, ...] = ()

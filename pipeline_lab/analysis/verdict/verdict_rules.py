@@ -11,6 +11,7 @@ from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
+from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame
 from pipeline_lab.analysis.verdict.losses import (
@@ -27,13 +28,18 @@ from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.units import format_count, format_duration, format_percent
 
 
-def write_sentence(kind: VerdictClass, cause: str | None, stage: str | None, losses: Losses) -> str:
+def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: Losses) -> str:
     """Say in one sentence what holds the job back, and how much of a step that takes."""
+    stage = None if blame.stage is None else name_stage(blame.calls, blame.stage)
+    functions = name_python(blame.calls)
     lost = losses.by_class.get(kind, 0.0) / 100.0 * losses.step_ns
     template, why = kind.sentence, ""
     if kind is VerdictClass.INPUT_BOUND:
         clause = InputCause(cause).clause if cause else ", mostly for {stage}" if stage else ""
-        template, why = template if losses.pace is None else PACE_SENTENCE, clause.format(stage=stage)
+        template, why = (
+            template if losses.pace is None else PACE_SENTENCE,
+            clause.format(stage=stage, python=functions and f" in {functions}"),
+        )
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
     return template.format(
@@ -177,7 +183,7 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
     return Verdict(
         verdict_class=kind,
         sentence=name_emulated(
-            name_first_epoch(name_last_host(write_sentence(kind, cause, blame.stage, losses), results), first_epoch),
+            name_first_epoch(name_last_host(write_sentence(kind, cause, blame, losses), results), first_epoch),
             results,
         ),
         evidence=(
@@ -191,6 +197,7 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         cause=cause,
         lost_percent=losses.by_class.get(kind),
         overlap_percent=None if blame.overlap_gain is None else 100.0 * blame.overlap_gain,
+        calls=blame.calls,
     )
 
 

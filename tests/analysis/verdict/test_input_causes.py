@@ -131,9 +131,16 @@ def test_a_wide_spread_with_idle_slots_is_the_order():
 
 def test_python_counts_only_if_it_keeps_a_core_busy():
     python = pipeline(*with_map(**PYTHON), blamed=2)
-    assert blame(python).cause == "under-parallel"  # 5 ms of processor in a step of 50: the function sleeps
+    assert blame(python).cause == "python-waits"  # 5 ms of processor in a step of 50: the function sleeps
     working = replace(SLEEPING, cores_used=0.9)
     assert blame(python, working).cause == "python-bound"
+
+
+def test_python_comes_before_full_cores_that_others_fill():
+    # others take one of two cores, the job almost all of the other one: not the processor is what to look at, but Python
+    beside = JobLoad(cores=2.0, pool_threads=None, cores_used=0.9, cpu_ns_per_step=45.0 * MS, other_cores=1.0)
+    assert blame(pipeline(*with_map(**PYTHON), blamed=2), beside).cause == "python-bound"
+    assert blame(pipeline(*with_map(**BUSY), blamed=2), beside).cause == "cpu-bound"
 
 
 @pytest.mark.parametrize("name", ["TFRecord", "Map"])

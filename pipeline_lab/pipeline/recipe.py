@@ -1,0 +1,217 @@
+"""The recipe of a script: the calls that made its datasets, each with its place in the user's files (``recipe.json``).
+
+The job's process notes it (:mod:`pipeline_lab.worker.recipe`); everything that names a stage in the user's words reads it.
+Importing this module loads neither TensorFlow nor pydantic.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from pipeline_lab.errors import StoreError
+
+SCHEMA_VERSION = 1
+"""1: calls, uses, files."""
+
+TRAINING, VALIDATION, EVALUATION, PREDICTION = "training", "validation", "evaluation", "prediction"
+ADAPTING, LOOP = "adapting", "loop"
+"""What a dataset was read for: by Keras' ``fit`` and its kin, to adapt a layer, or by a loop of the user's own."""
+
+
+@dataclass(frozen=True)
+class SourcePlace:
+    """A range of one of the user's files.
+
+    Attributes:
+        file: Its path.
+        line, end_line: First and last line of the expression, from 1.
+        column, end_column: Where it begins and ends in them, in bytes of UTF-8 from 0; None where Python does not tell.
+        name_line: The line that a reader is shown: where the name of what is called stands.
+        scope: Qualified name of the function around it.
+    """
+
+    file: str
+    line: int
+    end_line: int
+    column: int | None
+    end_column: int | None
+    name_line: int
+    scope: str = "<module>"
+
+    def __str__(self) -> str:
+        return f"{PurePath(self.file).name}:{self.name_line}"
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A Python function that a call was given.
+
+    Attributes:
+        name: Qualified.
+        module: Its module.
+        file: Empty where it has no source.
+        line, end_line: Of its source; 0 where it has none.
+    """
+
+    name: str
+    module: str = ""
+    file: str = ""
+    line: int = 0
+    end_line: int = 0
+
+    @property
+    def short_name(self) -> str:
+        return self.name.rpartition("<locals>.")[2]
+
+    def __str__(self) -> str:
+        return f"{self.short_name} ({PurePath(self.file).name}:{self.line})" if self.file else self.short_name
+
+
+@dataclass(frozen=True)
+class PythonPart:
+    """Python that runs for the elements of a stage.
+
+    Attributes:
+        kind: ``py_function``, ``numpy_function``, ``generator`` or ``PyDataset``.
+        function: What is run.
+        place: Of the call of ``tf.py_function`` and its like; None without one.
+    """
+
+    kind: str
+    function: UserFunction
+    place: SourcePlace | None = None
+
+
+@dataclass(frozen=True)
+class DatasetCall:
+    """One call that made a dataset.
+
+    Attributes:
+        number: By which others name it.
+        method: Of ``tf.data.Dataset``, or the class that was called.
+        arguments: By name: plain values as they are, others described, such as ``{"array": [60000, 28, 28], "dtype": "uint8"}``.
+        inputs: Numbers of the calls whose datasets it takes.
+        inner: Number of the call whose dataset its function returns, as in ``interleave``; None without one.
+        place: Of the expression; None where no line of the user's made it.
+        text: As the user wrote it, shortened: ``.map(load)``.
+        is_direct: Whether the user called it; else a function of a library did, and place and text are that function's call.
+        is_understood: Whether its arguments are known; a dataset made in another way has its class alone.
+        nodes: Names of its datasets in traces and graphs.
+        python: Python that it runs.
+    """
+
+    number: int
+    method: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    inputs: tuple[int, ...] = ()
+    inner: int | None = None
+    place: SourcePlace | None = None
+    text: str = ""
+    is_direct: bool = True
+    is_understood: bool = True
+    nodes: tuple[str, ...] = ()
+    python: tuple[PythonPart, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The call as the user wrote it; for one inside a library's function, that function's call and the method."""
+        if not self.text:
+            return f".{self.method}(…)"
+        return self.text if self.is_direct else f"{self.text} → {self.method}"
+
+
+@dataclass(frozen=True)
+class DatasetUse:
+    """Where a dataset was iterated over.
+
+    Attributes:
+        role: What for; see above.
+        call: Number of the call that made it.
+        place: Of ``fit``, or of the loop.
+        text: As the user wrote it.
+        iterators: How many iterators were made there.
+        pool_threads: Threads that run the dataset's functions; None where its options leave them to tf.data.
+    """
+
+    role: str
+    call: int
+    place: SourcePlace | None
+    text: str
+    iterators: int
+    pool_threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The calls behind all datasets that a script read, and what it read them for.
+
+    Attributes:
+        calls: Each after its inputs.
+        uses: In the order in which they began.
+        files: Name of the copy in the run folder by the path of each of the user's files.
+    """
+
+    calls: tuple[DatasetCall, ...] = ()
+    uses: tuple[DatasetUse, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+
+    def call(self, number: int) -> DatasetCall:
+        return next(call for call in self.calls if call.number == number)
+
+    @property
+    def trained(self) -> DatasetUse | None:
+        """The dataset that was trained on: what ``fit`` got, else what loops read most often; None where nothing was read."""
+        fits = [use for use in self.uses if use.role == TRAINING]
+        loops = sorted((use for use in self.uses if use.role == LOOP), key=lambda use: -use.iterators)
+        return next(iter([*fits, *loops]), None)
+
+    def upstream(self, number: int) -> Iterator[DatasetCall]:
+        """Yield a call and all that its dataset is made of, the consumer first; what a function returns comes last."""
+        seen: set[int] = set()
+        left = [number]
+        while left:
+            call = self.call(left.pop(0))
+            if call.number in seen:
+                continue
+            seen.add(call.number)
+            yield call
+            left = [*call.inputs, *(() if call.inner is None else (call.inner,)), *left]
+
+    def to_json(self) -> str:
+        return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(self)}, indent=1)
+
+
+def read_recipe(path: Path) -> Recipe | None:
+    """Return the recipe of a run; None if it has none.
+
+    Raises:
+        StoreError: The document is damaged.
+    """
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        calls = tuple(map(_call, document["calls"]))
+        uses = tuple(DatasetUse(**{**use, "place": _place(use["place"])}) for use in document["uses"])
+        return Recipe(calls, uses, {str(file): str(name) for file, name in document["files"].items()})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path.name} of the run is damaged: {error}; record the run again.") from None
+
+
+def _call(document: dict[str, Any]) -> DatasetCall:
+    read = {
+        "inputs": tuple(document["inputs"]),
+        "nodes": tuple(document["nodes"]),
+        "place": _place(document["place"]),
+        "python": tuple(
+            PythonPart(part["kind"], UserFunction(**part["function"]), _place(part["place"]))
+            for part in document["python"]
+        ),
+    }
+    return DatasetCall(**{**document, **read})
+
+
+def _place(document: dict[str, Any] | None) -> SourcePlace | None:
+    return None if document is None else SourcePlace(**document)

@@ -1,0 +1,1 @@
+"""Notes the recipe of every dataset that a user's script makes."""

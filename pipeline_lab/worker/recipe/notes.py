@@ -1,0 +1,223 @@
+"""What is noted of each dataset while the script runs, and the recipe that is made of it.
+
+A note hangs on its dataset and goes with it; only notes of datasets that were read are kept.
+"""
+
+import itertools
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+from pipeline_lab.pipeline.recipe import (
+    ADAPTING,
+    EVALUATION,
+    LOOP,
+    PREDICTION,
+    TRAINING,
+    VALIDATION,
+    DatasetCall,
+    DatasetUse,
+    PythonPart,
+    Recipe,
+    UserFunction,
+)
+from pipeline_lab.worker.recipe.places import CallSite, source_of, write_site
+
+MAX_USES = 100
+"""Places that datasets are read at; later ones are left out, so that a loop that writes code cannot fill the memory."""
+NOTE = "_pipeline_lab_note"
+"""Attribute of a dataset that holds its note."""
+
+
+@dataclass(frozen=True)
+class NotedPython:
+    """Python that runs inside a call's function; see :class:`~pipeline_lab.pipeline.recipe.PythonPart`."""
+
+    kind: str
+    function: UserFunction
+    site: CallSite | None
+
+
+class Note:
+    """One call that made a dataset, as it is noted while the script runs; fields as of ``DatasetCall``.
+
+    Attributes:
+        inputs: Notes of the datasets that it takes.
+        graph: That was being built; None in eager code.
+        made: Notes of datasets that its functions make.
+    """
+
+    __slots__ = ("arguments", "graph", "inputs", "is_understood", "made", "method", "nodes", "python", "site")
+
+    def __init__(self, method: str, site: CallSite | None, graph: object = None, *, is_understood: bool = True) -> None:
+        self.method, self.site, self.graph, self.is_understood = method, site, graph, is_understood
+        self.arguments: dict[str, Any] = {}
+        self.inputs: list[Note] = []
+        self.made: list[Note] = []
+        self.nodes: list[str] = []
+        self.python: list[NotedPython] = []
+
+    @property
+    def inner(self) -> "Note | None":
+        """The dataset that its function returns: the last one made there that no other takes."""
+        taken = {id(below) for note in self.made for below in note.inputs}
+        return next((note for note in reversed(self.made) if id(note) not in taken), None)
+
+    def __deepcopy__(self, _memo: object) -> "Note":
+        return self
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()  # a copy in another process has none
+
+
+def note_of(dataset: Any) -> Note:
+    """Return the note of a dataset; a new one with its class alone where nothing was noted."""
+    adapted = dataset
+    while (inner := getattr(adapted, "_dataset", None)) is not None and NOTE not in vars(adapted):
+        adapted = inner  # the shell of TensorFlow 1
+    found = vars(adapted).get(NOTE)
+    if isinstance(found, Note):
+        return found
+    note = Note(type(adapted).__name__.strip("_"), None, is_understood=False)
+    note.inputs = [note_of(each) for each in adapted._inputs()]
+    return note
+
+
+@dataclass
+class _Use:
+    role: str
+    site: CallSite | None
+    note: Note
+    pool_threads: int | None
+    iterators: int = 0
+
+
+class Ledger:
+    """The datasets that were read, and where."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._uses: dict[tuple[object, ...], _Use] = {}
+        self.version = 0
+        """Raised whenever a dataset is read at a new place."""
+
+    def add_use(self, dataset: Any, role: str, site: CallSite | None) -> None:
+        """Note that a dataset is iterated over."""
+        note = note_of(dataset)
+        key = (role, None if site is None else site.key, None if note.site is None else note.site.key, note.method)
+        with self._lock:
+            use = self._uses.get(key)
+            if use is None and len(self._uses) >= MAX_USES:
+                return
+            if use is None:
+                threads = dataset.options().threading.private_threadpool_size
+                use = self._uses[key] = _Use(role, site, note, threads)
+                self.version += 1
+            use.note = note  # the latest one, which the latest trace names
+            use.iterators += 1
+
+    def recipe(self) -> Recipe:
+        """Write all of it down, with places and texts read from the source."""
+        with self._lock:
+            uses = [replace(use) for use in self._uses.values()]
+        return _Writer(uses).write()
+
+
+class _Writer:
+    def __init__(self, uses: Iterable[_Use]) -> None:
+        self._uses = tuple(uses)
+        self._numbers: dict[int, int] = {}
+        self._calls: list[DatasetCall] = []
+
+    def write(self) -> Recipe:
+        uses = tuple(self._write_use(use) for use in self._uses)
+        return Recipe(tuple(self._calls), uses)
+
+    def _write_use(self, use: _Use) -> DatasetUse:
+        written = None if use.site is None else write_site(use.site, use.role)
+        return DatasetUse(
+            use.role,
+            self._write(use.note),
+            None if written is None else written.place,
+            "" if written is None else written.text,
+            use.iterators,
+            use.pool_threads or None,
+        )
+
+    def _write(self, note: Note) -> int:
+        if (known := self._numbers.get(id(note))) is not None:
+            return known
+        inputs = tuple(self._write(below) for below in note.inputs)
+        inner = None if note.inner is None else self._write(note.inner)
+        number = self._numbers[id(note)] = len(self._calls) + 1
+        site = note.site
+        written = None if site is None else write_site(site, note.method)
+        self._calls.append(
+            DatasetCall(
+                number=number,
+                method=note.method,
+                arguments=note.arguments,
+                inputs=inputs,
+                inner=inner,
+                place=None if written is None else written.place,
+                text="" if written is None else written.text,
+                is_direct=site is None or site.is_direct,
+                is_understood=note.is_understood,
+                nodes=tuple(note.nodes),
+                python=tuple(_write_python(part) for part in note.python),
+            )
+        )
+        return number
+
+
+def _write_python(part: NotedPython) -> PythonPart:
+    return PythonPart(part.kind, part.function, None if part.site is None else write_site(part.site, part.kind).place)
+
+
+_KERAS_ROLES = {"fit": TRAINING, "evaluate": EVALUATION, "predict": PREDICTION, "adapt": ADAPTING}
+
+
+def role_of(frame: FrameType | None) -> str:
+    """Say what an iterator is made for, from the functions of Keras that led to it."""
+    roles = [
+        _KERAS_ROLES[code.co_name]
+        for code in _codes(frame)
+        if code.co_name in _KERAS_ROLES and "keras" in code.co_filename
+    ]
+    if not roles:
+        return LOOP
+    return VALIDATION if roles[0] == EVALUATION and TRAINING in roles else roles[0]
+
+
+def _codes(frame: FrameType | None) -> Iterator[Any]:
+    while frame is not None:
+        yield frame.f_code
+        frame = frame.f_back
+
+
+_numbers = itertools.count(10**6)
+"""Numbers of named datasets; those that TensorFlow names itself begin at 0."""
+
+
+def name_node(dataset: Any) -> str:
+    """Return a new name of a dataset for traces, of the form of TensorFlow's own: ``MapDataset:1000000``."""
+    return f"{type(dataset).__name__.strip('_')}:{next(_numbers)}"
+
+
+def files_of(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """Yield the user's files that a recipe speaks of, and their text, each once."""
+    places = [
+        *(call.place.file for call in recipe.calls if call.place),
+        *(use.place.file for use in recipe.uses if use.place),
+        *(part.function.file for call in recipe.calls for part in call.python),
+        *(_function_file(value) for call in recipe.calls for value in call.arguments.values()),
+    ]
+    for file in dict.fromkeys(filter(None, places)):
+        if text := source_of(file):
+            yield file, text
+
+
+def _function_file(value: Any) -> str:
+    return str(value.get("file", "")) if isinstance(value, dict) and "function" in value else ""

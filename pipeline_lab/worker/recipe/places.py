@@ -1,0 +1,280 @@
+"""Where in the user's files a call stands: found while it runs, written out later.
+
+While the script runs only a code object and the index of an instruction are kept, which costs microseconds; range, line and
+text are read from the source when the recipe is written.
+"""
+
+import ast
+import functools
+import linecache
+import os
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from pipeline_lab.pipeline.recipe import SourcePlace
+
+_PACKAGE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+_LIBRARIES = tuple(
+    f"{path}{os.sep}"
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_NEVER_SHOWN = tuple(f"{os.sep}{name}{os.sep}" for name in ("tensorflow", "keras", "tf_keras"))
+_GENERATED = "__autograph_generated_file"
+MAX_TEXT = 60
+"""Characters of a call that are shown."""
+
+
+@functools.cache
+def _is_library(file: str) -> bool:
+    """Say whether a file is none of the user's: of a package, of Python, of this package."""
+    return file.startswith(("<frozen ", _PACKAGE, *_LIBRARIES)) or any(part in file for part in _INSTALLED)
+
+
+def is_users(file: str) -> bool:
+    """Say whether a file is one of the user's, or code that was typed in."""
+    return bool(file) and not _is_library(file)
+
+
+@functools.cache
+def _is_never_shown(file: str) -> bool:
+    installed = any(part in file for part in _INSTALLED)
+    return file.startswith(("<frozen ", _PACKAGE)) or (installed and any(part in file for part in _NEVER_SHOWN))
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """An instruction of the user's, or a line of it where AutoGraph rewrote the function.
+
+    Attributes:
+        file: Of the user's.
+        line: That ran.
+        code: Of the function around; None where it was rewritten.
+        instruction: Offset of the instruction in it.
+        scope: Qualified name of the function around.
+        is_direct: Whether the user called what noted it, rather than something of a library.
+    """
+
+    file: str
+    line: int
+    code: CodeType | None
+    instruction: int
+    scope: str
+    is_direct: bool
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells sites apart, but not two frames of a function."""
+        return (self.file, self.line, self.instruction, self.scope)
+
+
+def find_site(frame: FrameType | None) -> CallSite | None:
+    """Find the user's call that led to a frame.
+
+    Args:
+        frame: Where to begin; frames of this package do not count.
+
+    Returns:
+        The innermost one outside of all packages; where there is none, outside of TensorFlow, Keras and this package.
+    """
+    below: FrameType | None = None
+    second: CallSite | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if _GENERATED in file:
+            if (site := _site_before_rewriting(frame, below)) is not None:
+                return site
+        elif not _is_library(file):
+            return _site(frame, below)
+        elif second is None and not _is_never_shown(file):
+            second = _site(frame, below)
+        below, frame = frame, frame.f_back
+    return second
+
+
+def _site(frame: FrameType, below: FrameType | None) -> CallSite:
+    code = frame.f_code
+    return CallSite(code.co_filename, frame.f_lineno, code, frame.f_lasti, code.co_qualname, _is_ours(below))
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    return frame is None or frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _site_before_rewriting(frame: FrameType, below: FrameType | None) -> CallSite | None:
+    """Return the user's line behind one of a file that AutoGraph made of a function."""
+    caller, steps = frame.f_back, 0
+    while caller is not None and steps < 8:
+        source_map = getattr(caller.f_locals.get("converted_f"), "ag_source_map", None)
+        if source_map:
+            for made, origin in source_map.items():
+                if made.filename == frame.f_code.co_filename and made.lineno == frame.f_lineno:
+                    name = (origin.function_name or frame.f_code.co_name).removeprefix("tf__")
+                    return CallSite(origin.loc.filename, origin.loc.lineno, None, -1, name, _is_ours(below))
+        caller, steps = caller.f_back, steps + 1
+    return None
+
+
+@dataclass(frozen=True)
+class WrittenSite:
+    """A call site in words.
+
+    Attributes:
+        place: Its range.
+        text: The call as it stands there, shortened; empty where the source cannot be read.
+    """
+
+    place: SourcePlace
+    text: str
+
+
+def write_site(site: CallSite, method: str) -> WrittenSite:
+    """Read the range and the text of a call from the source.
+
+    Args:
+        site: Where it is.
+        method: What is called; it tells calls of one line apart where only the line is known.
+    """
+    line, end_line, column, end_column = _range(site)
+    lines = linecache.getlines(site.file)
+    tree = _parse(site.file, len(lines))
+    node = None if tree is None else _find_node(tree, (line, end_line, column, end_column), method)
+    if node is None:
+        return WrittenSite(SourcePlace(site.file, line, end_line, column, end_column, line, site.scope), "")
+    name_line, text = _describe(node, lines, is_method=site.is_direct)
+    place = SourcePlace(
+        site.file,
+        node.lineno,
+        node.end_lineno or node.lineno,
+        node.col_offset,
+        node.end_col_offset,
+        name_line,
+        site.scope,
+    )
+    return WrittenSite(place, text)
+
+
+def _range(site: CallSite) -> tuple[int, int, int | None, int | None]:
+    """Return first line, last line, first column, column after the last; columns None where Python does not tell."""
+    if site.code is not None and site.instruction >= 0:
+        for index, position in enumerate(site.code.co_positions()):
+            if 2 * index == site.instruction and position[0] is not None:
+                return position[0], position[1] or position[0], position[2], position[3]
+    return site.line, site.line, None, None
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(file: str, _lines: int) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _find_node(tree: ast.Module, where: tuple[int, int, int | None, int | None], method: str) -> ast.expr | None:
+    """Return the expression of exactly a range, or the call of a method that begins or ends on a line."""
+    line, end_line, column, end_column = where
+    calls = []
+    for node in _expressions(tree):
+        span = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+        if column is not None and span == (line, end_line, column, end_column):
+            return node
+        if column is not None and _method_span(node) == (line, end_line, column, end_column):
+            return node
+        if column is None and isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0):
+            calls.append(node)
+    named = [call for call in calls if _name_of(call) == method]
+    return next((call for call in named if _name_line(call) == line), named[0] if named else None)
+
+
+def _expressions(tree: ast.Module) -> Iterator[ast.expr]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.expr))
+
+
+def _method_span(node: ast.expr) -> tuple[int, int, int, int] | None:
+    """Return the range of a method's call without its owner: what Python tells where the two stand on different lines."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    function = node.func
+    column = (function.end_col_offset or 0) - len(function.attr.encode())
+    return function.end_lineno or 0, node.end_lineno or 0, column, node.end_col_offset or 0
+
+
+def _name_of(call: ast.Call) -> str:
+    function = call.func
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def _name_line(call: ast.Call) -> int:
+    return call.func.end_lineno or call.lineno
+
+
+def _describe(node: ast.expr, lines: list[str], *, is_method: bool) -> tuple[int, str]:
+    """Return the line of a call's name, and the call without what stands before it.
+
+    Args:
+        node: The expression.
+        lines: Of the file.
+        is_method: It is one of ``tf.data``: ``.map(load)``; else its owner tells more: ``model.fit(dataset)``.
+    """
+    if not isinstance(node, ast.Call):
+        return node.lineno, _short(_segment(lines, node))
+    given: list[ast.expr | ast.keyword] = sorted(
+        [*node.args, *node.keywords], key=lambda each: (each.lineno, each.col_offset)
+    )
+    arguments = ", ".join(_segment(lines, each) for each in given)
+    function, name_line = node.func, _name_line(node)
+    if not isinstance(function, ast.Attribute):
+        return name_line, _short(f"{ast.unparse(function)}({arguments})")
+    owner = ast.unparse(function.value).rpartition(".")[2] if _is_dotted(function.value) else ""
+    is_class = owner[:1].isupper() or function.attr[:1].isupper() or owner == "data"
+    if is_method and not is_class:
+        owner = ""
+    return name_line, _short(f"{owner}.{function.attr}({arguments})")
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    """Say whether an expression is a name, or names joined by dots."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _segment(lines: list[str], node: ast.expr | ast.keyword) -> str:
+    """Return an expression's source on one line."""
+    line, end_line = node.lineno, node.end_lineno or node.lineno
+    found = [text.encode() for text in lines[line - 1 : end_line]]
+    found[-1] = found[-1][: node.end_col_offset]
+    found[0] = found[0][node.col_offset :]
+    return " ".join(" ".join(text.decode(errors="replace").split()) for text in found)
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= MAX_TEXT else f"{words[: MAX_TEXT - 1].rstrip()}…"
+
+
+def source_of(file: str) -> str:
+    """Return the text of a user's file; empty where it cannot be read."""
+    return "".join(linecache.getlines(file))
+
+
+def end_of(code: CodeType) -> int:
+    """Return the last line of a function."""
+    return max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+
+
+def describe_frame_owner(frame: FrameType | None) -> Any:
+    """Return what Keras was given to read, where a frame belongs to one of its epoch iterators; None elsewhere."""
+    while frame is not None:
+        if frame.f_code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__.endswith("EpochIterator"):
+            given = frame.f_locals
+            return given.get("x", (given.get("kwargs") or {}).get("x"))
+        frame = frame.f_back
+    return None

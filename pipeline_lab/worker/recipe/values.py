@@ -1,0 +1,99 @@
+"""Arguments of a call as plain data: values where they are plain, else what they are called and how large they are."""
+
+import functools
+import inspect
+from collections.abc import Mapping
+from types import CodeType, FunctionType, GeneratorType, MethodType
+from typing import Any
+
+from pipeline_lab.pipeline.recipe import UserFunction
+from pipeline_lab.worker.recipe.places import end_of
+
+MAX_ITEMS, MAX_DEPTH, MAX_LETTERS = 10, 4, 200
+
+
+def describe(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON can hold it; nothing of the value itself is kept."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value if not isinstance(value, float) or (value == value and abs(value) != float("inf")) else str(value)
+    if isinstance(value, str):
+        return value[:MAX_LETTERS]
+    if isinstance(value, bytes):
+        return value[:MAX_LETTERS].decode(errors="replace")
+    if depth >= MAX_DEPTH:
+        return _named(value)
+    if isinstance(value, Mapping):
+        return {str(name): describe(each, depth + 1) for name, each in list(value.items())[:MAX_ITEMS]}
+    if isinstance(value, (list, tuple)):
+        found = [describe(each, depth + 1) for each in value[:MAX_ITEMS]]
+        return found if len(value) <= MAX_ITEMS else {"list": len(value), "first": found}
+    return _described(value)
+
+
+def _described(value: Any) -> Any:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if type(value).__module__ == "numpy" and shape == () and hasattr(value, "item"):
+        return describe(value.item(), MAX_DEPTH)
+    if shape is not None and dtype is not None:
+        return {"array": _sizes(shape), "dtype": getattr(dtype, "name", None) or str(dtype)}
+    if (function := function_of(value)) is not None:
+        return {"function": function.name, "file": function.file, "line": function.line, "end_line": function.end_line}
+    if type(value).__name__ == "DType":
+        return f"tf.{value.name}"
+    return _named(value)
+
+
+def _sizes(shape: Any) -> list[int | None] | None:
+    try:
+        return [None if size is None else int(size) for size in shape]
+    except (TypeError, ValueError):  # a shape of unknown rank
+        return None
+
+
+def _named(value: Any) -> dict[str, str]:
+    kind = type(value)
+    return {"object": f"{kind.__module__}.{kind.__qualname__}"}
+
+
+def function_of(value: Any) -> UserFunction | None:
+    """Describe a function, or what a callable object runs; None for what cannot be called.
+
+    Args:
+        value: Functions around the user's own (partials, ``tf.function``, decorators) are looked through.
+    """
+    for _ in range(MAX_ITEMS):
+        inner = _inner(value)
+        if inner is None:
+            break
+        value = inner
+    if isinstance(value, GeneratorType):
+        return _of_code(value.gi_code, value.__qualname__, "")
+    code = getattr(value, "__code__", None)
+    if isinstance(code, CodeType):
+        return _of_code(code, value.__qualname__, str(value.__module__ or ""))
+    if isinstance(value, type):
+        return UserFunction(value.__qualname__, value.__module__)
+    if not callable(value):
+        return None
+    return method_of(value, "call") or method_of(value, "__call__") or UserFunction(type(value).__qualname__)
+
+
+def method_of(owner: Any, name: str) -> UserFunction | None:
+    """Describe a method of an object by the class that defines it; None where it is not written in Python."""
+    given = getattr(type(owner), name, None)
+    method = None if given is None else inspect.unwrap(given)
+    if not isinstance(method, FunctionType):
+        return None
+    return _of_code(method.__code__, f"{type(owner).__qualname__}.{name}", type(owner).__module__)
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, functools.partial):
+        return value.func
+    if isinstance(value, MethodType):
+        return value.__func__
+    return getattr(value, "python_function", None) or getattr(value, "__wrapped__", None)
+
+
+def _of_code(code: CodeType, name: str, module: str) -> UserFunction:
+    return UserFunction(name, module, code.co_filename, code.co_firstlineno, end_of(code))

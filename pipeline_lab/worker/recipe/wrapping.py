@@ -1,0 +1,297 @@
+"""Wraps what makes datasets, so that each carries a note of the call that made it.
+
+Methods of ``tf.data.Dataset`` and the classes of files are found by looking at TensorFlow, not by a list; what is made in
+another way is noted by its class. Nothing that the user sees changes: not the types, not the results, not the errors; a
+failure to note something leaves the dataset as it was.
+"""
+
+import contextlib
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+from pipeline_lab.worker.recipe.notes import NOTE, Ledger, Note, NotedPython, name_node, note_of, role_of
+from pipeline_lab.worker.recipe.places import CallSite, describe_frame_owner, find_site, is_users
+from pipeline_lab.worker.recipe.values import describe, function_of, method_of
+
+_OTHERS = frozenset(
+    {"apply", "as_numpy_iterator", "cardinality", "fingerprint", "get_single_element", "options", "reduce", "save"}
+)
+"""Methods that make no dataset of their own; the function of ``apply`` calls those that do."""
+_UNNOTED = frozenset({"_VariantDataset", "_OptionsDataset"})
+"""Made by TensorFlow around others, again and again."""
+_MARK = "notes_for_pipeline_lab"
+_NODE = "_pipeline_lab_node"
+"""Attribute of a dataset that holds the name that it has in traces."""
+
+ledger = Ledger()
+"""Of this process."""
+
+
+class _Stack(threading.local):
+    """Calls of a thread that have begun, and names that were given to a dataset before its call was known."""
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.nodes: list[str] = []
+
+
+_stack = _Stack()
+
+
+def note_datasets() -> None:
+    """Wrap TensorFlow, which has to be loaded; a second call does nothing."""
+    from tensorflow.python.data.ops import dataset_ops, multi_device_iterator_ops
+    from tensorflow.python.ops import script_ops
+
+    base = dataset_ops.DatasetV2
+    if hasattr(base.__init__, _MARK):
+        return
+    _wrap_methods(base)
+    for kind in _classes(base):
+        kind.__init__ = _constructor(kind.__init__, _public_name(kind))
+    base.__init__ = _creation(base.__init__)
+    base._metadata = property(_naming(base._metadata.fget))
+    base.reduce = _reading(base.reduce)
+    devices = multi_device_iterator_ops.OwnedMultiDeviceIterator
+    devices.__init__ = _iteration(devices.__init__)
+    script_ops._internal_py_func = _python_function(script_ops._internal_py_func)
+
+
+def note_use(dataset: Any) -> None:
+    """Note that an iterator is being made of a dataset; to be called where that happens."""
+    with contextlib.suppress(Exception):
+        frame = sys._getframe(1)
+        ledger.add_use(dataset, role_of(frame), find_site(frame))
+
+
+def _wrap_methods(base: Any) -> None:
+    for name, given in list(vars(base).items()):
+        is_static = isinstance(given, staticmethod)
+        function = given.__func__ if is_static else given
+        if name.startswith("_") or name in _OTHERS or not isinstance(function, FunctionType):
+            continue
+        wrapped = _method(function, name)
+        setattr(base, name, staticmethod(wrapped) if is_static else wrapped)
+
+
+def _classes(base: Any) -> Iterator[Any]:
+    """Yield the classes that users make datasets with by name, such as ``TFRecordDataset``."""
+    for kind in base.__subclasses__():
+        if "__init__" in vars(kind) and _public_name(kind) not in ("", "Dataset"):
+            yield kind
+        yield from _classes(kind)
+
+
+def _public_name(kind: Any) -> str:
+    names = vars(kind).get("_tf_api_names") or vars(kind).get("_tf_api_names_v1") or ("",)
+    return str(names[0]).rpartition(".")[2]
+
+
+def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    parameters = tuple(inspect.signature(function).parameters.values())
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        note = _begin(name)
+        try:
+            made = function(*arguments, **options)
+        except BaseException:
+            _leave(note)
+            raise
+        _finish(note, made, parameters, arguments, options)
+        return made
+
+    return call
+
+
+def _constructor(function: Callable[..., None], name: str) -> Callable[..., None]:
+    parameters = tuple(inspect.signature(function).parameters.values())[1:]
+
+    @functools.wraps(function)
+    def create(self: Any, *arguments: Any, **options: Any) -> None:
+        note = _begin(name)
+        try:
+            function(self, *arguments, **options)
+        except BaseException:
+            _leave(note)
+            raise
+        _finish(note, self, parameters, arguments, options)
+
+    return create
+
+
+def _creation(function: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the constructor that all datasets share: it sees those that no wrapped call makes."""
+
+    @functools.wraps(function)
+    def create(self: Any, *arguments: Any, **options: Any) -> None:
+        function(self, *arguments, **options)
+        if not _stack.notes and type(self).__name__ not in _UNNOTED:
+            with contextlib.suppress(Exception):
+                note = Note(type(self).__name__.strip("_"), find_site(sys._getframe(1)), _graph(), is_understood=False)
+                note.inputs = [note_of(each) for each in self._inputs()]
+                note.nodes, _stack.nodes = _stack.nodes, []
+                vars(self)[NOTE] = note
+
+    create.notes_for_pipeline_lab = True  # type: ignore[attr-defined]  # a mark on a function
+    return create
+
+
+def _naming(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Wrap the property that TensorFlow writes into traces, so that each dataset of eager code has a name that is known.
+
+    Datasets inside of functions keep the names that TensorFlow gives to each of their instances.
+    """
+
+    def metadata(self: Any) -> Any:
+        found = read(self)
+        with contextlib.suppress(Exception):
+            if _graph() is None:
+                found.name = found.name or vars(self).setdefault(_NODE, name_node(self).encode())
+                nodes = (_stack.notes[-1] if _stack.notes else _stack).nodes
+                if (name := found.name.decode()) not in nodes:
+                    nodes.append(name)
+        return found
+
+    return metadata
+
+
+def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what goes through a dataset without an iterator, as loops inside of ``tf.function`` do."""
+
+    @functools.wraps(function)
+    def reduce(self: Any, *arguments: Any, **options: Any) -> Any:
+        note_use(self)
+        return function(self, *arguments, **options)
+
+    return reduce
+
+
+def _iteration(function: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(function)
+    def create(self: Any, dataset: Any = None, *arguments: Any, **options: Any) -> None:
+        function(self, dataset, *arguments, **options)
+        if dataset is not None:
+            note_use(dataset)
+
+    return create
+
+
+def _python_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what ``py_function`` and ``numpy_function`` share, which learns what they call inside of a stage's function."""
+
+    @functools.wraps(function)
+    def _internal_py_func(func: Any, *arguments: Any, **options: Any) -> Any:
+        if _stack.notes:
+            with contextlib.suppress(Exception):
+                is_eager = options.get("use_eager_py_func", False)
+                _note_python(func, "py_function" if is_eager else "numpy_function", sys._getframe(1))
+        return function(func, *arguments, **options)
+
+    return _internal_py_func
+
+
+def _note_python(func: Any, kind: str, frame: Any) -> None:
+    site = find_site(frame)
+    called = function_of(func)
+    if called is None or not is_users(called.file):
+        return
+    _stack.notes[-1].python.append(NotedPython(kind, called, site))
+
+
+def _begin(name: str) -> Note | None:
+    """Begin a call; None for one that is a part of the user's call around it."""
+    try:
+        site, graph = find_site(sys._getframe(2)), _graph()
+        around = _stack.notes[-1] if _stack.notes else None
+        if around is not None and around.graph is graph and _key(around.site) == _key(site):
+            return None
+        note = Note(name, site, graph)
+        _stack.notes.append(note)
+    except Exception:  # must not affect the script
+        return None
+    return note
+
+
+def _key(site: CallSite | None) -> object:
+    return None if site is None else site.key
+
+
+def _leave(note: Note | None) -> None:
+    if note is not None:
+        while _stack.notes and _stack.notes.pop() is not note:
+            pass
+        _stack.nodes.clear()
+
+
+def _finish(
+    note: Note | None,
+    made: Any,
+    parameters: Sequence[inspect.Parameter],
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+) -> None:
+    """End a call and hang its note on the dataset that it made."""
+    if note is None:
+        return
+    _leave(note)
+    with contextlib.suppress(Exception):
+        if not hasattr(made, "_variant_tensor"):
+            return
+        for name, value in _named(parameters, arguments, options):
+            below = [*_datasets_in(value)]
+            note.inputs += [note_of(each) for each in below]
+            if not below and value is not None:
+                note.arguments[name] = describe(value)
+        if note.method == "from_generator":
+            _note_generator(note, options.get("generator", arguments[0] if arguments else None))
+        vars(made)[NOTE] = note
+        if _stack.notes and note.graph is not _stack.notes[-1].graph:
+            _stack.notes[-1].made.append(note)
+
+
+def _named(
+    parameters: Sequence[inspect.Parameter], arguments: Sequence[Any], options: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    left = list(arguments)
+    for parameter in parameters:
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            if left:
+                yield parameter.name, tuple(left)
+            left = []
+        elif left and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            yield parameter.name, left.pop(0)
+    yield from options.items()
+
+
+def _datasets_in(value: Any, depth: int = 0) -> Iterator[Any]:
+    if hasattr(type(value), "_variant_tensor"):
+        yield value
+    elif depth < 3 and isinstance(value, Mapping):
+        for each in value.values():
+            yield from _datasets_in(each, depth + 1)
+    elif depth < 3 and isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _datasets_in(each, depth + 1)
+
+
+def _note_generator(note: Note, generator: Any) -> None:
+    """Note the user's Python behind ``from_generator``, which Keras calls for what ``fit`` is given."""
+    given = describe_frame_owner(sys._getframe(2))
+    if given is not None and hasattr(given, "__getitem__") and (method := method_of(given, "__getitem__")) is not None:
+        note.python.append(NotedPython("PyDataset", method, None))
+    elif (called := function_of(given if given is not None else generator)) is not None:
+        note.python.append(NotedPython("generator", called, None))
+
+
+def _graph() -> Any:
+    """Return the graph that is being built; None in eager code."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
+
+    return None if context.executing_eagerly() else ops.get_default_graph()

@@ -1,0 +1,41 @@
+"""What is called when a package has been imported."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.capture.at_import import after_import
+
+
+@pytest.fixture(name="package")
+def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "watched_package.py").write_text("STATE = 'loaded'")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "watched_package", raising=False)
+    return "watched_package"
+
+
+def test_it_is_called_before_the_importer_goes_on_and_leaves_no_trace(package: str):
+    before, seen = list(sys.meta_path), []
+    after_import(package, lambda: seen.append(sys.modules[package].STATE))
+    assert not seen
+    module = importlib.import_module(package)
+    assert seen == ["loaded"]
+    assert sys.meta_path == before
+    assert type(module.__loader__).__name__ == type(module.__spec__.loader).__name__ == "SourceFileLoader"
+    after_import(package, lambda: seen.append("again"))
+    assert seen == ["loaded", "again"]
+
+
+def test_its_errors_and_those_of_the_package_stay_what_they_are(package: str, tmp_path: Path):
+    after_import(package, lambda: 1 / 0)
+    importlib.import_module(package)
+    (tmp_path / "broken_package.py").write_text("raise RuntimeError('own')")
+    finders = list(sys.meta_path)
+    after_import("broken_package", lambda: None)
+    with pytest.raises(RuntimeError, match="own"):
+        importlib.import_module("broken_package")
+    sys.meta_path[:] = finders
+    sys.modules.pop("watched_package")
