@@ -81,7 +81,9 @@ def test_samples_and_files_that_the_documentation_names_exist() -> None:
 
 def test_every_picture_is_there_and_shown_and_all_are_small() -> None:
     shown = {
-        name for path in TEXTS for name in re.findall(r"\bimages/([\w-]+\.webp)", path.read_text(encoding="utf-8"))
+        name
+        for path in TEXTS
+        for name in re.findall(r"\bimages/([\w-]+\.(?:webp|svg))", path.read_text(encoding="utf-8"))
     }
     pictures = list((ROOT / "docs" / "images").iterdir())
     assert shown == {picture.name for picture in pictures}, "`make screenshots` takes them"

@@ -75,7 +75,7 @@ def wait_words(job: Any) -> str:
 
 def recorded_words(steps: Any) -> str:
     first = ", the job's first" if steps.first_step_only else ""
-    return f"{format_count(steps.count)}{first}; marked by {steps.marker}"
+    return f"{format_count(steps.count)}{first}; marked by {steps.marker}{steps.rule.note}"
 
 
 def per_step(attribute: str) -> Callable[[Results], Value]:

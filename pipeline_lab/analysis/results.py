@@ -55,9 +55,10 @@ class Source:
         size_bytes, events: Of all trace files.
         salvaged: What damaged files lost, or None.
         kept_apart: Windows or hosts whose captures do not say when they were made; they are placed one after another.
-        unseen_device: The host's threads served a device that left no plane.
+        unseen_device: The job used an accelerator of whose work the captures hold nothing.
         unreadable: One sentence for each trace file that could not be read at all.
         is_emulated: The accelerator was emulated: its steps took a set time, without a model.
+        errors, warnings: What the profiler could not record, in its own words.
     """
 
     path: str
@@ -71,6 +72,8 @@ class Source:
     unseen_device: bool = False
     unreadable: tuple[str, ...] = ()
     is_emulated: bool = False
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> Document:
         lost = self.salvaged
@@ -85,6 +88,8 @@ class Source:
             and {"bytes_lost": lost.bytes_lost, "events_kept": lost.events_kept, "reason": lost.reason},
             "unreadable": list(self.unreadable),
             "emulated": self.is_emulated,
+            "errors": list(self.errors),
+            "warnings": list(self.warnings),
         }
 
 

@@ -110,6 +110,10 @@ class Salvage:
     reason: str
 
 
+MOST_MESSAGES = 20
+"""Different errors or warnings kept of the profiler, which says the same for every device and window."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One host's capture of one window.
@@ -123,6 +127,7 @@ class Trace:
         start_ns, stop_ns: When the profiler was on, since the origin; None if the capture does not say.
         size_bytes: Length of the file.
         salvage: What was lost, or None for a sound file.
+        errors, warnings: What the profiler could not record, in its own words.
     """
 
     path: Path
@@ -134,6 +139,8 @@ class Trace:
     stop_ns: int | None
     size_bytes: int
     salvage: Salvage | None = None
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def event_count(self) -> int:

@@ -103,6 +103,12 @@ class XPlane:
 class XSpace:
     def __init__(self) -> None:
         self._planes: list[XPlane] = []
+        self._messages: list[bytes] = []
+
+    def complain(self, *, error: str = "", warning: str = "") -> "XSpace":
+        """Add what the profiler could not do, or left out."""
+        self._messages += [chunk(field, text.encode()) for field, text in ((2, error), (3, warning)) if text]
+        return self
 
     def plane(self, name: str) -> XPlane:
         plane = XPlane(name, len(self._planes))
@@ -115,7 +121,8 @@ class XSpace:
         return self
 
     def encode(self, host: str = "host") -> bytes:
-        return b"".join(chunk(1, plane.encode()) for plane in self._planes) + chunk(4, host.encode())
+        planes = b"".join(chunk(1, plane.encode()) for plane in self._planes)
+        return planes + b"".join(self._messages) + chunk(4, host.encode())
 
     def write(self, path: Path, host: str = "host") -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)

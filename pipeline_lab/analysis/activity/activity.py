@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
-from pipeline_lab.analysis.activity.iterators import iterators_read
+from pipeline_lab.analysis.activity.iterators import iterators_read, leading
+from pipeline_lab.analysis.activity.launches import Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
+from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_PLANE
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
@@ -24,6 +26,12 @@ Made = TypeVar("Made")
 
 HOST_COMPUTE = "host compute"
 """What stands for the device where the trace has no device plane."""
+
+UNFINISHED = (
+    "What the device did is unknown: the loop hands it work without waiting for it, and none of the steps that began in the "
+    "capture had ended on the device when it closed; record longer windows, or read a result (such as the loss) right before "
+    "the profiler starts and before it stops."
+)
 
 _NONE: IntArray = np.empty(0, np.int64)
 _ENTRY_POINTS = ("TFE_Py_", "EagerExecute", "FunctionRun", "PjitFunction", "SessionRun", "IteratorGetNext")
@@ -99,10 +107,44 @@ class Activity:
         return find_markers(self.trace)
 
     @cached_property
+    def launches(self) -> Launches:
+        return find_launches(self.trace)
+
+    @cached_property
+    def requests(self) -> IntArray:
+        """The time from each input wait to the next one, shape (n, 2).
+
+        Where a step reads several iterators, as with MirroredStrategy, one of them sets the rhythm.
+        """
+        iterator, start, _ = self.waits.calls
+        start = start[leading(iterator, start)]
+        return np.stack((start[:-1], start[1:]), axis=1)
+
+    @cached_property
+    def host_spans(self) -> IntArray:
+        """When the job was in each step, as marked; else from a request for input to the next, shape (n, 2)."""
+        if self.markers is None:
+            return self.requests  # what comes before the first and after the last one is partial
+        return np.stack((self.markers.start_ns, self.markers.end_ns), axis=1)
+
+    @cached_property
+    def step_spans(self) -> StepSpans:
+        """Where the steps begin and end."""
+        if self.markers is None:
+            return end_steps(StepRule.NEXT_REQUEST, self.host_spans, np.arange(len(self.host_spans)) > 0, self.launches)
+        rule = StepRule.STEPS_LINE if self.markers.line is None else StepRule.HOST_SPAN
+        return end_steps(rule, self.host_spans, self.markers.follows(), self.launches)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether work was handed to devices, and they had done none of it when the capture ended."""
+        return self.launches.count > 0 and not self.launches.is_seen.any()
+
+    @cached_property
     def extent(self) -> tuple[int, int]:
         """Start and end of the window: when the profiler was on, or from the first event to the last, ns.
 
-        An event is recorded when it ends, so nothing is known of the training thread after its last one. Where host
+        It is cut to where the trace shows all that the devices did (see :class:`StepSpans`). An event is recorded when it ends, so nothing is known of the training thread after its last one. Where host
         compute stands for the device the window ends there: the step under way would read as idle.
         """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
@@ -112,7 +154,8 @@ class Activity:
             start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
         if not self._devices_at_work and self.training_line is not None:
             end = int(self.training_line.end_ns.max())
-        return start, end
+        known_from, known_until = self.step_spans.known
+        return max(start, known_from or start), min(end, known_until or end)
 
     @cached_property
     def waits(self) -> Waits:

@@ -138,7 +138,12 @@ class RunFold:
         tables = read_job(self._folder)
         axis = place_on_axis(list(self._parts.values()), tables.origin_epoch_ns)
         source = describe(
-            self._folder.path, "run", axis, tuple(self._unreadable.values()), is_emulated=tables.training.is_emulated
+            self._folder.path,
+            "run",
+            axis,
+            tuple(self._unreadable.values()),
+            is_emulated=tables.training.is_emulated,
+            uses_device=":GPU:" in tables.environment.get("device", ""),
         )
         job = JobView(tables, axis.origin_epoch_ns or tables.origin_epoch_ns or 0, axis.reads, axis.steps)
         found = measure_job(job)

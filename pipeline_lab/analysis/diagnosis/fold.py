@@ -5,8 +5,9 @@ whenever they came back. Which analyses there are, and what each needs, is decla
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from pipeline_lab.analysis.declaration import Found, JobView, PerTrace, TraceVie
 from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress
 from pipeline_lab.analysis.diagnosis.later_epochs import ONLY_THE_FIRST, put_in
+from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Source, analyses
 from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
@@ -24,7 +26,7 @@ from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
-from pipeline_lab.trace.schema import Salvage, Trace
+from pipeline_lab.trace.schema import MOST_MESSAGES, Salvage, Trace
 from pipeline_lab.trace.sources import TraceFile
 
 Item = TypeVar("Item")
@@ -33,7 +35,8 @@ AnyResults = dict[str, Any]
 """Results, or why they are missing, by their names in ``Results``."""
 
 NO_TRACES = "No profile window has been recorded; let the job run until its first window is written, with profiling on."
-_DEVICE_THREAD = re.compile(r"tf_gpu_|.*(?:GPU|TPU):\d")
+_DEVICE_MEMORY = re.compile(r"[GT]PU_\d|gpu_async_\d")
+"""Allocators of a device: ``GPU_0_bfc``, with cudaMallocAsync ``gpu_async_0``. (``gpu_host_bfc`` is memory of the host.)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +46,10 @@ class TraceParts:
     Attributes:
         name: Of the file, to put parts without a time in order.
         start_ns, end_ns: Its window on its own axis.
-        unseen_device: Its host served a device that left no plane.
         is_emulated: Its device is the emulated accelerator.
+        unseen_device: The job used an accelerator of whose work it holds nothing.
+        has_device: It holds the work of an accelerator.
+        errors, warnings: Of the profiler.
         found: What each analysis of traces says.
         reads: What it says about file readers.
     """
@@ -62,6 +67,9 @@ class TraceParts:
     is_emulated: bool
     found: AnyResults
     reads: FileReads
+    has_device: bool = False
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def steps(self) -> Steps | None:
@@ -95,10 +103,13 @@ def analyse_trace(trace: Trace) -> TraceParts:
         size_bytes=trace.size_bytes,
         events=trace.event_count,
         salvage=trace.salvage,
-        unseen_device=_serves_unseen_device(activity),
         is_emulated=trace.plane(EMULATED_PLANE) is not None,
+        unseen_device=_uses_unseen_device(activity, found["allocators"]),
         found=found,
         reads=count_reads(trace, steps if isinstance(steps, Steps) else None),
+        has_device=activity.has_devices,
+        errors=trace.errors,
+        warnings=trace.warnings,
     )
 
 
@@ -130,10 +141,11 @@ def _per_trace() -> Iterator[tuple[str, PerTrace[Any]]]:
     return ((name, one.per_trace) for name, one in analyses().items() if one.per_trace is not None)
 
 
-def _serves_unseen_device(activity: Activity) -> bool:
-    if activity.has_devices or activity.host is None:
+def _uses_unseen_device(activity: Activity, allocators: Allocators | Unavailable) -> bool:
+    """Say whether memory of an accelerator was handed out while nothing of its work was recorded."""
+    if activity.has_devices or isinstance(allocators, Unavailable):
         return False
-    return any(_DEVICE_THREAD.match(line.name) for line in activity.host.lines)
+    return any(_DEVICE_MEMORY.match(allocator.name) for allocator in allocators.allocators)
 
 
 class TraceExecutor(Protocol):
@@ -276,7 +288,13 @@ def without_job(reads: FileReads | None) -> AnyResults:
 
 
 def describe(
-    path: Path, kind: str, axis: Axis, unreadable: tuple[str, ...] = (), *, is_emulated: bool = False
+    path: Path,
+    kind: str,
+    axis: Axis,
+    unreadable: tuple[str, ...] = (),
+    *,
+    is_emulated: bool = False,
+    uses_device: bool = False,
 ) -> Source:
     """Say what was analyzed.
 
@@ -285,7 +303,9 @@ def describe(
         axis: Its traces.
         unreadable: What is wrong with those that could not be read.
         is_emulated: The job's options say that its accelerator was emulated.
+        uses_device: The job is known to train on an accelerator.
     """
+    unseen = uses_device and bool(axis.parts) and not any(part.has_device for part in axis.parts)
     return Source(
         path=str(path),
         kind=kind,
@@ -295,10 +315,16 @@ def describe(
         events=sum(part.events for part in axis.parts),
         salvaged=_add_salvage([part.salvage for part in axis.parts if part.salvage is not None]),
         kept_apart=axis.kept_apart,
-        unseen_device=any(part.unseen_device for part in axis.parts),
+        unseen_device=unseen or any(part.unseen_device for part in axis.parts),
         unreadable=unreadable,
         is_emulated=is_emulated or any(part.is_emulated for part in axis.parts),
+        errors=_different(part.errors for part in axis.parts),
+        warnings=_different(part.warnings for part in axis.parts),
     )
+
+
+def _different(messages: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(islice(dict.fromkeys(chain.from_iterable(messages)), MOST_MESSAGES))
 
 
 def conclude(

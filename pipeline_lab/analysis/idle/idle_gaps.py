@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, Activity, Device
+from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, UNFINISHED, Activity, Device
 from pipeline_lab.analysis.activity.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaration import LONGEST, Analysis, Document, PerTrace, longest_rows, only_derived, to_ms
@@ -224,8 +224,11 @@ def find_gaps(activity: Activity) -> IdleGaps:
     """Find the idle gaps of each device of one trace, over the whole window.
 
     Raises:
-        TraceIncompleteError: There is no device plane and nothing that could stand for one.
+        TraceIncompleteError: There is no device plane and nothing that could stand for one, or the devices had ended nothing
+            of what they were handed.
     """
+    if activity.is_unfinished:
+        raise TraceIncompleteError(UNFINISHED)
     if not len(activity.busy):
         raise TraceIncompleteError(NO_WORK)
     return merge_gaps([_analyse_device(activity, device) for device in activity.devices])

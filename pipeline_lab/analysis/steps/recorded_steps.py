@@ -8,10 +8,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.activity.activity import UNFINISHED, Activity
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
-from pipeline_lab.analysis.activity.iterators import leading, most_calls
-from pipeline_lab.analysis.activity.markers import Markers
+from pipeline_lab.analysis.activity.iterators import most_calls
+from pipeline_lab.analysis.activity.step_spans import StepRule, join_spans
 from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, to_ms
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.trace.legacy.stored_analysis import DerivedProfile
@@ -21,7 +21,7 @@ STEP_TABLE = pa.schema(
         ("host", pa.string()),
         ("window", pa.int32()),  # number of the window, in the order of time
         ("step", pa.int64()),  # step number where the marker carries one, else a running number
-        ("start_ns", pa.int64()),  # on the diagnosis' axis; end of the previous marker or first host event of the step
+        ("start_ns", pa.int64()),  # on the diagnosis' axis; end of the step before, or start of the step's marker
         ("end_ns", pa.int64()),
         ("wait_ns", pa.int64()),  # union of input waits inside the step
         ("exposed_ns", pa.int64()),  # that union minus device busy time
@@ -48,12 +48,16 @@ class Steps:
         steps_per_marker: Training steps inside one marked interval; None if the trace does not say.
         table: One row per step, :data:`STEP_TABLE`, ordered by start.
         first_step_only: The capture holds one step and it is the job's first (tracing, compiling).
+        rule: What ends the steps; of several captures, most of them.
+        cut_off: Steps on which the device still worked when their capture ended: left out, or cut short if it is the only one.
     """
 
     marker: str
     steps_per_marker: float | None
     table: pa.Table
     first_step_only: bool
+    rule: StepRule = StepRule.HOST_SPAN
+    cut_off: int = 0
 
     @property
     def count(self) -> int:
@@ -76,13 +80,16 @@ def find_steps(activity: Activity) -> Steps:
     Raises:
         TraceIncompleteError: Nothing marks them, not even a rhythm of the input iterator.
     """
-    if activity.markers is not None:
-        label, number, spans = activity.markers.label, activity.markers.number, _spans(activity.markers)
-    else:
-        spans = _rhythm(activity)
-        label, number = f"rhythm of {' and '.join(activity.waits.names)}", np.arange(len(spans))
-    if not len(spans):
+    if not len(activity.host_spans):
         raise TraceIncompleteError(NO_STEPS)
+    found = activity.step_spans
+    spans = found.spans
+    if not len(spans):
+        raise TraceIncompleteError(UNFINISHED)
+    if activity.markers is not None:
+        label, number = activity.markers.label, activity.markers.number[found.kept]
+    else:
+        label, number = f"rhythm of {' and '.join(activity.waits.names)}", found.kept
     waits = activity.waits.moments
     table = tables.build(
         STEP_TABLE,
@@ -96,7 +103,8 @@ def find_steps(activity: Activity) -> Steps:
         exposed_ns=length_within(subtract(waits, activity.busy), spans),
         busy_ns=length_within(activity.busy, spans),
     )
-    return Steps(label, _steps_per_marker(activity, spans), table, _is_first_step(activity, number, spans))
+    is_first = _is_first_step(activity, number, spans)
+    return Steps(label, _steps_per_marker(activity), table, is_first, found.rule, found.cut_off)
 
 
 def merge_steps(parts: Sequence[Steps]) -> Steps:
@@ -116,32 +124,19 @@ def merge_steps(parts: Sequence[Steps]) -> Steps:
         steps_per_marker=inside / marked if marked else None,
         table=table,
         first_step_only=table.num_rows == 1 and any(part.first_step_only for part in parts),
+        rule=max(parts, key=lambda part: sum(one.count for one in parts if one.rule is part.rule)).rule,
+        cut_off=sum(part.cut_off for part in parts),
     )
 
 
-def _spans(markers: Markers) -> IntArray:
-    """Return each step from the end of the one before it; from its own start where none came right before."""
-    before = np.concatenate((markers.start_ns[:1], markers.end_ns[:-1]))
-    start = np.where(markers.follows(), before, np.maximum(before, markers.start_ns))
-    return np.stack((start, markers.end_ns), axis=1)
-
-
-def _rhythm(activity: Activity) -> IntArray:
-    """Return the time from each input wait to the next one; what comes before the first and after the last is partial.
-
-    Where a step reads several iterators, as with MirroredStrategy, one of them sets the rhythm.
-    """
-    iterator, start, _ = activity.waits.calls
-    start = start[leading(iterator, start)]
-    return np.stack((start[:-1], start[1:]), axis=1)
-
-
-def _steps_per_marker(activity: Activity, spans: IntArray) -> float | None:
+def _steps_per_marker(activity: Activity) -> float | None:
+    """Return how many training steps a marked one holds: how often the iterator was called in it on the host."""
     if activity.markers is None:
         return 1.0
     iterator, _, end = activity.waits.calls
     if not len(end):
         return None
+    spans = join_spans(activity.markers.start_ns, activity.markers.end_ns, activity.markers.follows())
     return max(1.0, float(np.median(most_calls(iterator, end, spans))))
 
 
@@ -173,14 +168,16 @@ def _read_stored(profile: DerivedProfile) -> Steps:
         exposed_ns=steps.input_wait_ns,
         busy_ns=on_device if on_device.any() else steps.host_compute_ns,
     )
-    return Steps("TensorFlow's stored step table", None, table, first_step_only=False)
+    return Steps("TensorFlow's stored step table", None, table, first_step_only=False, rule=StepRule.STORED)
 
 
 def _to_json(steps: Steps) -> Document:
     length = steps.length_ns
     return {
         "marker": steps.marker,
+        "rule": steps.rule.value,
         "count": steps.count,
+        "cut_off": steps.cut_off,
         "steps_per_marker": steps.steps_per_marker,
         "mean_ms": to_ms(float(length.mean())),
         "median_ms": to_ms(float(np.median(length))),

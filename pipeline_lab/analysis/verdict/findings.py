@@ -9,6 +9,12 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import StepPart
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict.recording_findings import (
+    cut_off_steps,
+    device_plane_missing,
+    profiler_errors,
+    profiler_warnings,
+)
 from pipeline_lab.analysis.verdict.sampling_findings import (
     duplicates,
     low_coverage,
@@ -233,16 +239,6 @@ def _unreadable(results: Results) -> Finding | None:
     )
 
 
-def _device_plane_missing(results: Results) -> Finding | None:
-    if not results.source.unseen_device:
-        return None
-    return Finding(
-        "device-plane-missing",
-        "The job used an accelerator, but the capture holds nothing of it, so host compute stands in for the device; "
-        "let the profiler use CUPTI (run as root, or set NVreg_RestrictProfilingToAdminUsers=0).",
-    )
-
-
 def _stored_analysis(results: Results) -> Finding | None:
     if results.source.kind != "derived":
         return None
@@ -348,8 +344,11 @@ def _slowdown_percent(cost: ProfilerCost) -> float | None:
 RULES: tuple[Callable[[Results], Finding | None], ...] = (
     _salvaged,
     _unreadable,
-    _device_plane_missing,
+    profiler_errors,
+    device_plane_missing,
+    profiler_warnings,
     _stored_analysis,
+    cut_off_steps,
     _first_step_only,
     _kept_apart,
     sampling_skew,

@@ -63,7 +63,14 @@ class Losses:
 def measure_losses(results: Results) -> Losses | None:
     """Divide the step among the classes; None if there are no steps at all."""
     breakdown, steps, job = deciding_breakdown(results), results.steps, results.job_steps
-    if isinstance(breakdown, Unavailable) or isinstance(steps, Unavailable) or not breakdown.total_ns:
+    if results.source.unseen_device and isinstance(job, Unavailable):
+        return _without_device(results)
+    if (
+        results.source.unseen_device
+        or isinstance(breakdown, Unavailable)
+        or isinstance(steps, Unavailable)
+        or not breakdown.total_ns
+    ):
         if isinstance(job, Unavailable) or not job.total_ns:
             return None
         waiting = 100.0 * job.wait_total_ns / job.total_ns
@@ -94,6 +101,15 @@ def measure_losses(results: Results) -> Losses | None:
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
     return _blame_pace(losses, calibration)
+
+
+def _without_device(results: Results) -> Losses | None:
+    """Return what is known where nothing was recorded of the device at work: only how long the job waited for input."""
+    steps, stalls = results.steps, results.input_stalls
+    if isinstance(steps, Unavailable) or isinstance(stalls, Unavailable) or stalls.wait_percent < MODERATE_PERCENT:
+        return None
+    waiting = {VerdictClass.INPUT_BOUND: stalls.wait_percent}
+    return Losses(waiting, float(steps.training_step_ns.mean()), Busy.UNTRACED)
 
 
 def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:

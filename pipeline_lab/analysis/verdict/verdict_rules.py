@@ -130,7 +130,8 @@ def first_epoch_evidence(first: PhaseTimes | None, later: JobSteps | Unavailable
 def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tuple[Evidence, ...]:
     found = [Evidence("mean step", format_duration(losses.step_ns))]
     if not isinstance(results.steps, Unavailable):
-        found.append(Evidence("recorded steps", f"{format_count(results.steps.count)} ({results.steps.marker})"))
+        steps = results.steps
+        found.append(Evidence("recorded steps", f"{format_count(steps.count)} ({steps.marker}{steps.rule.note})"))
     if not isinstance(results.input_stalls, Unavailable):
         stalls = results.input_stalls
         found.append(Evidence("input wait", f"{format_percent(stalls.wait_percent)} of the steps"))
@@ -210,7 +211,11 @@ def _idle_cause(kind: VerdictClass, results: Results) -> str | None:
 
 
 def _no_steps(results: Results) -> Verdict:
-    reason = results.steps.reason if isinstance(results.steps, Unavailable) else "The steps have no length."
+    reason = "The steps have no length."
+    if isinstance(results.steps, Unavailable):
+        reason = results.steps.reason
+    elif results.source.unseen_device:
+        reason = "The job did not wait for input, and nothing was recorded of what its device did."
     evidence = () if isinstance(results.idle_gaps, Unavailable) else idle_evidence(results.idle_gaps)
     return Verdict(VerdictClass.UNKNOWN, VerdictClass.UNKNOWN.sentence.format(why=reason), evidence, Confidence.LOW)
 

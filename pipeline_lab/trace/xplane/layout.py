@@ -1,18 +1,19 @@
 """Where planes, lines and names are in a valid XSpace file.
 
-`XSpace{planes=1, hostnames=4}`, `XPlane{name=2, lines=3, event_metadata=4, stat_metadata=5, stats=6}`. Maps may come
+`XSpace{planes=1, errors=2, warnings=3, hostnames=4}`, `XPlane{name=2, lines=3, event_metadata=4, stat_metadata=5, stats=6}`. Maps may come
 before or after the lines. The first invalid byte raises `DamagedError`; `salvage` takes over from there.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from pipeline_lab.trace import wire
 from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, PER_PLANE, MemoryBudget
 from pipeline_lab.trace.parallel import on_all_cores
-from pipeline_lab.trace.schema import IntArray
+from pipeline_lab.trace.schema import MOST_MESSAGES, IntArray
 from pipeline_lab.trace.wire import ByteArray
 from pipeline_lab.trace.xplane import plane_wire
 from pipeline_lab.trace.xplane import plane_wire as stat_wire
@@ -80,6 +81,17 @@ class SpaceBytes:
 
     planes: tuple[PlaneBytes, ...]
     hostnames: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+MOST_LETTERS = 1000
+
+
+def read_messages(data: ByteArray, bounds: IntArray) -> tuple[str, ...]:
+    """Return the different texts at ``bounds``, shape (n, 2): the first ones, and of each its beginning."""
+    begins = (text(data, begin, min(end, begin + MOST_LETTERS)).strip() for begin, end in bounds.tolist())
+    return tuple(islice(dict.fromkeys(filter(None, begins)), MOST_MESSAGES))
 
 
 def read_space(data: ByteArray, budget: MemoryBudget) -> SpaceBytes:
@@ -91,7 +103,8 @@ def read_space(data: ByteArray, budget: MemoryBudget) -> SpaceBytes:
     numbers, bounds = index_chunks(data, 0, len(data), budget, PER_PLANE, "planes")
     hosts = tuple(text(data, begin, end) for begin, end in bounds[numbers == 4].tolist())
     planes = tuple(_read_plane(data, begin, end, budget) for begin, end in bounds[numbers == 1].tolist())
-    return SpaceBytes(planes, hosts)
+    errors, warnings = (read_messages(data, bounds[numbers == field]) for field in (2, 3))
+    return SpaceBytes(planes, hosts, errors, warnings)
 
 
 def index_chunks(

@@ -312,6 +312,8 @@ def build_trace(data: ByteArray, space: SpaceBytes, budget: MemoryBudget, path: 
         start_ns=start,
         stop_ns=stop,
         size_bytes=len(data),
+        errors=space.errors,
+        warnings=space.warnings,
     )
 
 

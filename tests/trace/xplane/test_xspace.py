@@ -208,3 +208,16 @@ def test_a_file_of_empty_messages_is_refused_before_memory_is_taken(tmp_path: Pa
     path.write_bytes(empty if field == 1 else chunk(1, chunk(2, b"/host:CPU") + empty))
     with pytest.raises(TraceReadError, match="damaged or not a trace"):
         read_xplane(path)
+
+
+def test_what_the_profiler_could_not_record_is_kept_in_its_own_words(tmp_path: Path) -> None:
+    space = XSpace().complain(error="no privilege").complain(error="no privilege").complain(warning="x" * 5000)
+    space.plane("/host:CPU").line("python").event("train", 0, 10)
+    trace = read_xplane(space.write(tmp_path / "h.xplane.pb"))
+    assert trace.errors == ("no privilege",)
+    assert trace.warnings == ("x" * 1000,)
+    many = XSpace()
+    many.plane("/host:CPU").line("python").event("train", 0, 10)
+    for number_of in range(50):
+        many.complain(warning=f"dropped {number_of}")
+    assert len(read_xplane(many.write(tmp_path / "m.xplane.pb")).warnings) == 20

@@ -1,0 +1,82 @@
+"""What the profiler could not record, and what to do about it."""
+
+import re
+
+from pipeline_lab.analysis.results import Results
+from pipeline_lab.analysis.verdict.verdict import Evidence, Finding
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.units import format_count
+
+ALLOW_CUPTI = (
+    "run as root, or have an administrator set the driver's option NVreg_RestrictProfilingToAdminUsers=0 and restart; "
+    "start a container with --cap-add=SYS_ADMIN (docs/gpu.md)"
+)
+"""Since driver 418.43 NVIDIA lets only administrators profile a GPU."""
+
+_REMEDIES = (
+    (re.compile(r"privilege|permission", re.I), f"Let the profiler use CUPTI: {ALLOW_CUPTI}."),
+    (re.compile(r"subscriber|already.*(?:active|initiali|in use)", re.I), "Another profiler holds the GPU; stop it."),
+    (re.compile(r"drop|exceed|too many", re.I), "Record shorter windows: what was dropped is missing from all times."),
+    (
+        re.compile(r"libcupti|CUPTI", re.I),
+        "Make sure that libcupti of the CUDA that TensorFlow uses can be loaded (docs/gpu.md).",
+    ),
+)
+
+
+def find_remedy(message: str) -> str:
+    """Return what to do about something that the profiler complains about, empty where that is not known.
+
+    Args:
+        message: One of a trace's ``errors`` or ``warnings``.
+    """
+    return next((remedy for pattern, remedy in _REMEDIES if pattern.search(message)), "")
+
+
+def device_plane_missing(results: Results) -> Finding | None:
+    """A job on an accelerator of which nothing was recorded."""
+    if not results.source.unseen_device:
+        return None
+    return Finding(
+        "device-plane-missing",
+        "The job used an accelerator, but the capture holds nothing of its work, so only waits for input can be judged. "
+        f"Let the profiler use CUPTI: {ALLOW_CUPTI}.",
+    )
+
+
+def profiler_errors(results: Results) -> Finding | None:
+    """What the profiler says it could not do."""
+    return _complaint("profiler-error", "The profiler reports an error", results.source.errors)
+
+
+def profiler_warnings(results: Results) -> Finding | None:
+    """What the profiler says it left out."""
+    return _complaint("profiler-warning", "The profiler warns", results.source.warnings)
+
+
+def cut_off_steps(results: Results) -> Finding | None:
+    """Steps that the device had not ended when the profiler stopped."""
+    steps = results.steps
+    if isinstance(steps, Unavailable) or not steps.cut_off:
+        return None
+    count = f"{format_count(steps.cut_off)} step{'s' if steps.cut_off > 1 else ''}"
+    if steps.count == steps.cut_off == 1:
+        sentence = (
+            "The device still worked on the only step when the profiler stopped, so it took longer than is shown."
+        )
+    else:
+        sentence = f"{count} that began in the windows had not ended on the device when the profiler stopped, and are left out."
+    return Finding(
+        "cut-off-steps",
+        f"{sentence} Read a result (such as the loss) right before the profiler starts and before it stops.",
+    )
+
+
+def _complaint(kind: str, introduction: str, messages: tuple[str, ...]) -> Finding | None:
+    if not messages:
+        return None
+    first = " ".join(messages[0].split())
+    remedy = next(filter(None, map(find_remedy, messages)), "")
+    end = "" if first.endswith((".", "!", "?")) else "."
+    others = tuple(Evidence("also", " ".join(message.split())) for message in messages[1:])
+    return Finding(kind, f"{introduction}: {first}{end} {remedy}".rstrip(), others)
