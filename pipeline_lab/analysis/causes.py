@@ -453,8 +453,8 @@ class Work(StrEnum):
         member.label, member.light, member.dark = label, light, dark
         return member
 
-    BUSY = ("busy", "device work", "#26407a", "#7cb6f2")
-    SHORT_GAPS = ("short_gaps", "device work and short gaps", "#6d80ab", "#4b6a8e")
+    BUSY = ("busy", "busy", "#26407a", "#7cb6f2")
+    SHORT_GAPS = ("short_gaps", "work and short gaps", "#6d80ab", "#4b6a8e")
     COLLECTIVE = ("collective", GapCause.COLLECTIVE.label)
     TF_DATA = ("tf_data", "input pipeline", "#12908a", "#2fb8a8")
     HIDDEN_WAIT = ("hidden_wait", "input wait hidden by device work", "#e9a982", "#8f5a36")

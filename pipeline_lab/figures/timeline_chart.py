@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity.activity import HOST_COMPUTE
-from pipeline_lab.analysis.causes import GapCause
+from pipeline_lab.analysis.causes import GapCause, Work
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
@@ -23,8 +23,7 @@ from pipeline_lab.figures.marks import event_place, stretch_place
 from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
 from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
 
-SHORT_GAPS = "short_gaps"
-CLASSES: tuple[str, ...] = ("busy", *(cause.value for cause in GapCause), SHORT_GAPS)
+KINDS: tuple[Work | GapCause, ...] = (Work.BUSY, *GapCause, Work.SHORT_GAPS)
 """What a segment can be; a segment's ``kind`` is an index into this."""
 
 
@@ -35,7 +34,7 @@ class Segments:
     Attributes:
         host, device, window: Which device in which window.
         start_ns, end_ns: On the diagnosis' axis, shape (n,).
-        kind: Index into :data:`CLASSES`, shape (n,).
+        kind: Index into :data:`KINDS`, shape (n,).
         operation: What else is known of each segment or an empty text, shape (n,): the host operation of a gap, how many
             short gaps a stretch holds; all empty when joined.
         resolution_ns: Width of the bins whose dominant class is shown, or None if every interval is drawn.
@@ -69,9 +68,9 @@ def row_segments(gaps: IdleGaps, row: tuple[str, str, int], cap: int) -> Segment
     start = np.concatenate([_ints(table, "start_ns") for table in (busy, idle, mixed)])
     gap_end = _ints(idle, "start_ns") + _ints(idle, "duration_ns")
     end = np.concatenate([_ints(busy, "end_ns"), gap_end, _ints(mixed, "end_ns")])
-    index = {name: number for number, name in enumerate(CLASSES)}
+    index = {name.value: number for number, name in enumerate(KINDS)}
     causes = [index[cause] for cause in idle.column("cause").to_pylist()]
-    kind = np.repeat([0, index[SHORT_GAPS]], [busy.num_rows, mixed.num_rows])
+    kind = np.repeat([0, index[Work.SHORT_GAPS]], [busy.num_rows, mixed.num_rows])
     kind = np.concatenate([kind[: busy.num_rows], np.array(causes, np.int64), kind[busy.num_rows :]])
     operations = [name or "" for name in idle.column("host_operation").to_pylist()]
     names = [""] * busy.num_rows + operations + [_count(stretch) for stretch in mixed.to_pylist()]
@@ -94,7 +93,7 @@ def _dominant(
     start: IntArray, end: IntArray, kind: IntArray, edges: NDArray[np.float64]
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Give each bin to the class that covers most of it, and join equal neighbours; bins without any are left out."""
-    cover = np.stack([_covered(start[kind == one], end[kind == one], edges) for one in range(len(CLASSES))])
+    cover = np.stack([_covered(start[kind == one], end[kind == one], edges) for one in range(len(KINDS))])
     best = np.where(cover.max(axis=0) > 0, cover.argmax(axis=0), -1)
     first = np.flatnonzero(np.diff(best, prepend=-2))
     last = np.append(first[1:], len(best))
@@ -129,12 +128,6 @@ MAX_ROWS = 12
 MAX_SEGMENTS = 1800
 MAX_STEP_MARKS = 400
 
-_NAMES = {
-    "busy": "busy",
-    SHORT_GAPS: "work and short gaps",
-    **{cause.value: cause.label for cause in GapCause},
-}
-
 
 def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "light") -> go.Figure:
     """Draw when the device worked and when it idled, each gap in the color of its cause."""
@@ -151,8 +144,8 @@ def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "li
     figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
     segments = [row_segments(gaps, row, MAX_SEGMENTS // len(shown)) for row in shown]
     labels = _labels(segments)
-    for number, name in enumerate(CLASSES):
-        _add_class(figure, segments, labels, number, name, mode)
+    for number, kind in enumerate(KINDS):
+        _add_class(figure, segments, labels, number, kind, mode)
     if not isinstance(steps, Unavailable):
         _add_step_marks(figure, steps.table, segments, labels, mode)
     _add_notes(figure, gaps, len(rows), segments)
@@ -160,7 +153,7 @@ def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "li
 
 
 def _add_class(
-    figure: go.Figure, segments: list[Segments], labels: list[str], number: int, name: str, mode: Mode
+    figure: go.Figure, segments: list[Segments], labels: list[str], number: int, kind: Work | GapCause, mode: Mode
 ) -> None:
     base: list[float] = []
     length: list[float] = []
@@ -181,11 +174,11 @@ def _add_class(
         x=length,
         y=row,
         orientation="h",
-        name=_NAMES[name],
+        name=kind.label,
         customdata=text,
         ids=places,
-        marker={"color": color(name, mode), "line": {"width": 0}},
-        hovertemplate=f"{_NAMES[name]}: %{{x:.3g}} ms from %{{base:.4g}} ms%{{customdata}}<extra></extra>",
+        marker={"color": color(kind.value, mode), "line": {"width": 0}},
+        hovertemplate=f"{kind.label}: %{{x:.3g}} ms from %{{base:.4g}} ms%{{customdata}}<extra></extra>",
     )
 
 
@@ -194,7 +187,7 @@ def _places(segments: Segments, mine: NDArray[np.bool_]) -> list[str]:
     starts, ends = segments.start_ns[mine].tolist(), segments.end_ns[mine].tolist()
     is_joined = segments.resolution_ns is not None
     return [
-        stretch_place(start, end) if is_joined or CLASSES[kind] in ("busy", SHORT_GAPS) else event_place("gap", start)
+        stretch_place(start, end) if is_joined or isinstance(KINDS[kind], Work) else event_place("gap", start)
         for start, end, kind in zip(starts, ends, segments.kind[mine], strict=True)
     ]
 

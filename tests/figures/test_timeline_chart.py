@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.idle.idle_gaps import MIXED_TABLE, DeviceTime, IdleGaps
-from pipeline_lab.figures.timeline_chart import CLASSES, row_segments, timeline_rows
+from pipeline_lab.figures.timeline_chart import KINDS, row_segments, timeline_rows
 from tests.support import results
 
 ROW = (results.HOST, results.DEVICE, 0)
@@ -33,7 +33,7 @@ def test_few_intervals_are_drawn_as_they_are():
     segments = row_segments(gaps_of([(False, 30), (True, 15), (False, 5)]), ROW, cap=10)
     assert segments.start_ns.tolist() == [0, 30, 45]
     assert segments.end_ns.tolist() == [30, 45, 50]
-    assert [CLASSES[kind] for kind in segments.kind] == ["input_wait", "busy", "input_wait"]
+    assert [KINDS[kind] for kind in segments.kind] == ["input_wait", "busy", "input_wait"]
     assert segments.resolution_ns is None
 
 
@@ -49,7 +49,7 @@ def test_short_gaps_that_are_not_drawn_one_by_one_are_a_stretch_that_counts_them
         "idle_ns": 5,
     }
     segments = row_segments(replace(found, mixed=pa.Table.from_pylist([stretch], MIXED_TABLE)), ROW, cap=10)
-    assert [CLASSES[kind] for kind in segments.kind] == ["busy", "input_wait", "short_gaps"]
+    assert [KINDS[kind] for kind in segments.kind] == ["busy", "input_wait", "short_gaps"]
     assert segments.operation.tolist() == ["", "", "4 gaps, 25 % of it idle"]
 
 
@@ -57,7 +57,7 @@ def test_many_intervals_become_what_fills_most_of_each_bin():
     mostly_busy = [(True, 9), (False, 1)] * 50
     mostly_idle = [(True, 2), (False, 8)] * 50
     segments = row_segments(gaps_of(mostly_busy + mostly_idle), ROW, cap=10)
-    assert [CLASSES[kind] for kind in segments.kind] == ["busy", "input_wait"]
+    assert [KINDS[kind] for kind in segments.kind] == ["busy", "input_wait"]
     assert segments.start_ns.tolist() == [0, 500]
     assert segments.end_ns.tolist() == [500, 1000]
     assert segments.resolution_ns == 100
