@@ -62,10 +62,13 @@ def analyze(run: AnyRun, *, store: AnyStore = None) -> "Diagnosis":
         >>> diagnosis.verdict.verdict_class.value
         'input-bound'
     """
-    from pipeline_lab.advice.advising import advise
-    from pipeline_lab.comparison.opening import open_recorded
+    from pipeline_lab.advice.advising import advise, analyze_path
+    from pipeline_lab.analysis.results import Diagnosis
 
-    return advise(open_recorded(_find_recorded(run, store)).diagnosis)
+    found = _find_recorded(run, store)
+    if isinstance(found, Path):
+        return analyze_path(found)
+    return advise(found if isinstance(found, Diagnosis) else found.diagnosis)
 
 
 def run(job: AnyJob, store: AnyStore = None) -> "Run":

@@ -3,12 +3,15 @@
 Where they are not, and for what no option fixes, each verdict has suggestions in words.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.analysis.causes import PYTHON_CHANGES, GapCause, InputCause, Recommendation, VerdictClass
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
+from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
@@ -16,7 +19,10 @@ from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenCall
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.store import RunFolder, check_is_one
+
+if TYPE_CHECKING:
+    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
 
 TOO_SMALL = Unavailable("The gain is smaller than the prediction's own error.")
 
@@ -109,6 +115,24 @@ _WAITING_GENERATOR = Recommendation(
     "generators with num_parallel_calls.",
     "The step waits for the Python generator, which itself waits for something else.",
 )
+
+
+def analyze_path(
+    path: Path, *, spread: "TraceExecutor | None" = None, while_reading: WhileReading = nullcontext
+) -> Diagnosis:
+    """Diagnose a run, a log directory, a trace file or an archive, and say what to try.
+
+    Args:
+        path: What to diagnose.
+        spread: Who reads the traces; None for this process.
+        while_reading: Entered while they are read; a saved diagnosis needs no reading.
+
+    Raises:
+        TraceReadError: There is neither a readable trace nor a run.
+        ComparisonError: It is a race or a search, which holds several runs.
+    """
+    check_is_one(path)
+    return advise(diagnose_saved(path, spread=spread, while_reading=while_reading))
 
 
 def advise(diagnosis: Diagnosis) -> Diagnosis:

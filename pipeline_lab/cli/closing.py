@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline_lab.cli.output import read_diagnosis, say
+from pipeline_lab.cli.output import reading, say
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.store import RunFolder, open_store, read_record
 
@@ -43,9 +43,9 @@ def tell_next(folder: RunFolder) -> None:
 
 
 def _judge(folder: RunFolder) -> "Verdict":
-    from pipeline_lab.advice.advising import advise
+    from pipeline_lab.advice.advising import analyze_path
 
-    return advise(read_diagnosis(folder.path)).verdict
+    return analyze_path(folder.path, while_reading=reading).verdict
 
 
 def main() -> None:

@@ -18,8 +18,6 @@ from rich.status import Status
 from pipeline_lab.report.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
-    from pipeline_lab.analysis.diagnosis.fold import TraceExecutor
-    from pipeline_lab.analysis.results import Diagnosis
     from pipeline_lab.comparison.gate import Gate
 
 _WIDE = 160
@@ -92,25 +90,6 @@ def exit_with(gate: "Gate") -> NoReturn:
     codes = {GateAnswer.PASSED: 0, GateAnswer.CROSSED: THRESHOLD_CROSSED, GateAnswer.UNDECIDED: UNDECIDED}
     messages().print(escape(gate.sentence))
     raise typer.Exit(codes[gate.answer])
-
-
-def read_diagnosis(path: Path, spread: "TraceExecutor | None" = None) -> "Diagnosis":
-    """Return the diagnosis of a run or log; a saved one without loading what reads traces.
-
-    Args:
-        path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
-        spread: Who reads the traces; None for this process.
-
-    Raises:
-        TraceReadError: There is neither a readable trace nor a run.
-    """
-    from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, diagnose_saved
-
-    found = SavedDiagnosis(path).load() if path.exists() else None
-    if found is not None:
-        return found
-    with reading(path.name):
-        return diagnose_saved(path, spread=spread)
 
 
 def reading(name: str) -> AbstractContextManager[Status]:

@@ -14,9 +14,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import platformdirs
 
@@ -230,13 +231,24 @@ def _tables_of(document: Path) -> str | None:
     return None
 
 
-def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "TraceExecutor | None" = None) -> Diagnosis:
+WhileReading: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""What is entered, with the name of a log, while its traces are read."""
+
+
+def diagnose_saved(
+    path: Path,
+    *,
+    progress: Progress | None = None,
+    spread: "TraceExecutor | None" = None,
+    while_reading: WhileReading = contextlib.nullcontext,
+) -> Diagnosis:
     """Return the saved diagnosis, or make and save it.
 
     Args:
         path: What :func:`pipeline_lab.analysis.diagnosis.diagnose.diagnose` takes.
         progress: As there.
         spread: As there; None to analyze here, one trace after another.
+        while_reading: Entered if there is no saved diagnosis.
 
     Raises:
         TraceReadError: There is nothing that can be read as a trace, and no run either.
@@ -249,7 +261,8 @@ def diagnose_saved(path: Path, *, progress: Progress | None = None, spread: "Tra
     from pipeline_lab.analysis.diagnosis.fold import in_turn
 
     inputs = fingerprint(path) if path.exists() else ""
-    diagnosis = diagnose(path, progress=progress, spread=spread or in_turn)
+    with while_reading(path.name):
+        diagnosis = diagnose(path, progress=progress, spread=spread or in_turn)
     with contextlib.suppress(OSError), saved.lock() as is_ours:  # a full disk does not keep the answer from being shown
         if is_ours:
             saved.save(diagnosis, inputs)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lab.cli.arguments import HtmlOption, StoreOption
-from pipeline_lab.cli.output import messages, print_json, read_diagnosis, results, write_html
+from pipeline_lab.cli.output import messages, print_json, reading, results, write_html
 from pipeline_lab.errors import OptionsError
 
 if TYPE_CHECKING:
@@ -39,11 +39,9 @@ def analyze(
     from pipeline_lab.runs.store import find_path
 
     found = find_path(path, store)
-    from pipeline_lab.advice.advising import advise
-    from pipeline_lab.runs.store import check_is_one
+    from pipeline_lab.advice.advising import analyze_path
 
-    check_is_one(found)
-    diagnosis = advise(read_diagnosis(found, _spread(workers, ray, store)))
+    diagnosis = analyze_path(found, spread=_spread(workers, ray, store), while_reading=reading)
     check = _ask_xprof(found, diagnosis) if xprof else None
     if html is not None:
         write_html(diagnosis, html)
