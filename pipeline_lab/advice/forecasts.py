@@ -222,4 +222,5 @@ def _prediction(prediction: Prediction, measured: Measured) -> dict[str, Any]:
         "memory_bytes": memory.to_json() if isinstance(memory, Unavailable) else memory,
         "threads": prediction.threads,
         "notes": list(prediction.notes),
+        "assumed": list(prediction.assumed),
     }

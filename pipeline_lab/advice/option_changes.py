@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline_lab.comparison.differences import find_differences
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.options.setting import write_stages
 from pipeline_lab.pipeline.source import render_source
 
 NAME_LENGTH = 120
@@ -61,11 +62,7 @@ def _stage_settings(before: RunOptions, after: RunOptions) -> Iterator[str]:
     old, new = ([stage.model_dump(mode="json") for stage in each.pipeline.stages] for each in (before, after))
     kinds = [stage["stage"] for stage in old]
     if kinds != [stage["stage"] for stage in new]:
-        chosen = [
-            {"stage": each.stage, **each.model_dump(mode="json", exclude_defaults=True)}
-            for each in after.pipeline.stages
-        ]
-        yield f"pipeline.stages={_text(chosen)}"
+        yield write_stages(new)
         return
     for index, (kind, one, other) in enumerate(zip(kinds, old, new, strict=True)):
         place = kind if kinds.index(kind) == index else f"stages.{index}"

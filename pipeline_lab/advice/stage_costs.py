@@ -152,18 +152,22 @@ def _assign(works: Sequence[StageWork], options: RunOptions) -> list[list[StageW
     stages = options.pipeline.stages
     own: list[list[StageWork]] = [[] for _ in stages]
     left, last = len(stages), 0
+    inner: list[frozenset[str]] = []
     for index in _chain(works):
         name = works[index].name
         is_first = works[index].parent is None or works[works[index].parent or 0].name in ROOTS
         if name in ROOTS or (name == PREFETCH and is_first and not stages[-1].prefetches):
+            continue
+        if inner and name in inner[0]:
+            own[last].append(works[index])
+            inner.pop(0)
             continue
         found = next((at for at in range(left - 1, 0, -1) if name in stages[at].iterators), None)
         if found is not None:
             is_fused = name == BATCHED_MAP and stages[found - 1].iterators == MAPS and not stages[found].maps_inside
             last = left = found - 1 if is_fused else found
             own[last].append(works[index])
-            if stages[found].has_own_map and name not in MAPS:
-                left += 1  # its map comes next
+            inner = list(stages[last].inner_iterators)
         elif name.endswith("Impl") and own[last]:
             own[last].append(works[index])
         else:

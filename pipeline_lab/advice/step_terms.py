@@ -25,11 +25,13 @@ class StageTime:
         running: How it runs.
         work_ns: w, thread time.
         cpu_ns: Of it, processor time.
+        assumed_ns: What was assumed for an example, because the run did not measure the stage; None where it did.
     """
 
     running: RunningStage
     work_ns: float
     cpu_ns: float
+    assumed_ns: float | None = None
 
 
 def stage_times(running: Sequence[RunningStage], measured: Measured, options: RunOptions) -> tuple[StageTime, ...]:
@@ -60,8 +62,8 @@ def _time(
     stage: RunningStage, cost: StageCost | None, examples: float, measured: Measured, options: RunOptions
 ) -> StageTime:
     if cost is None:
-        work_ns = examples * _assumed_ns(stage, measured)
-        return StageTime(stage, work_ns, work_ns)
+        each_ns = _assumed_ns(stage, measured)
+        return StageTime(stage, examples * each_ns, examples * each_ns, each_ns)
     size = options.pipeline.batch_sizes[stage.index] or 1
     each_ns = changed_ns(cost, measured.options, options, examples_per_call=size)
     busy_ns = cost.ns_per_example - idle_ns(cost, measured.options)

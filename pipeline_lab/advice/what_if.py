@@ -19,6 +19,7 @@ from pipeline_lab.advice.step_terms import (
     PROCESSOR,
     STEP,
     TURNS,
+    StageTime,
     Term,
     find_terms,
     memory_bytes,
@@ -131,6 +132,7 @@ class Prediction:
             is not known.
         threads: Of the pipeline: the pool's, and one for each stage that prefetches.
         notes: What the prediction takes for granted, a sentence each.
+        assumed: Stages whose time was not measured.
     """
 
     step_ns: float
@@ -140,6 +142,7 @@ class Prediction:
     memory_bytes: int | Unavailable
     threads: int
     notes: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     @property
     def ns_per_example(self) -> float:
@@ -297,8 +300,18 @@ def predict(measured: Measured, options: RunOptions) -> Prediction | Unavailable
         batch_size=options.pipeline.batch_size,
         memory_bytes=memory_bytes(options, measured),
         threads=threads + sum(time.running.works_ahead for time in times),
-        notes=find_notes(measured, options),
+        notes=(*find_notes(measured, options), *_name_assumed(times)),
+        assumed=tuple(time.running.stage.stage for time in times if time.assumed_ns is not None),
     )
+
+
+def _name_assumed(times: Sequence[StageTime]) -> Iterator[str]:
+    for time in times:
+        if time.assumed_ns is not None:
+            yield (
+                f"The time of {time.running.stage.stage} was not measured; {format_duration(time.assumed_ns)} for each "
+                "example is assumed."
+            )
 
 
 def _made_parallel(measured: Measured) -> frozenset[str]:

@@ -1,12 +1,13 @@
 """One value of an options document changed by its path, as ``--set PATH=VALUE`` does."""
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_lab.errors import OptionsError, closest
 from pipeline_lab.options.explaining import unknown_option
-from pipeline_lab.stages.registry import STAGE_TYPES
+from pipeline_lab.stages.registry import STAGE_TYPES, usual_place
 
 FREE = ["workload", "arguments"]
 """The place where any name is allowed: arguments of the user's own function."""
@@ -45,9 +46,26 @@ def _descend(document: dict[str, Any], holder: Any, step: str, path: str) -> Any
         if step in STAGE_TYPES or closest(step, stages) is None:
             has = ", ".join(stage["stage"] for stage in holder["stages"]) or "none"
             raise OptionsError(
-                f"{path!r}: the pipeline has no stage {step!r}, only {has}; add it in an options file first."
+                f"{path!r}: the pipeline has no stage {step!r}, only {has}{_how_to_add(step, holder['stages'])}."
             )
     raise OptionsError(unknown_option(path, list(_paths(document))))
+
+
+def _how_to_add(kind: str, stages: list[dict[str, Any]]) -> str:
+    """Return the setting that adds a stage, ready to paste; nothing for a stage that there is not."""
+    if kind not in STAGE_TYPES:
+        return ""
+    place = usual_place(kind, [stage["stage"] for stage in stages])
+    return "; add it with --set " + shlex.quote(write_stages([*stages[:place], {"stage": kind}, *stages[place:]]))
+
+
+def write_stages(stages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the setting that sets all stages of a pipeline, without what has its default."""
+    short = (
+        STAGE_TYPES[one["stage"]].model_validate(one).model_dump(mode="json", exclude_defaults=True) for one in stages
+    )
+    chosen = [{"stage": one["stage"], **more} for one, more in zip(stages, short, strict=True)]
+    return f"pipeline.stages={json.dumps(chosen, ensure_ascii=False)}"
 
 
 def _list_index(holder: list[Any], step: str, path: str) -> int:

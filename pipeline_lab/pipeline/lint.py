@@ -98,15 +98,16 @@ def _what_the_run_sees(options: RunOptions) -> Iterator[Remark]:
         return
     if order.visible is None:  # stretches in another order each time come all in the end
         parts = [part for part in parts if not part.reorders_each_pass]
-    different, examples = len(np.unique(order.number)), order.records.sum()
+    different, whole = len(np.unique(order.number)), order.records.sum()
+    epoch = options.pipeline.epoch(sizes).examples
     opened = len(np.unique(order.file))
     yield Remark(
         "coverage",
         Weight.FACT if opened == len(sizes) else Weight.ADVICE,
         None,
         f"The run will take {format_count(len(order.file))} examples, "
-        f"{format_percent(100 * len(order.file) / examples)} of an epoch: "
-        f"{format_percent(100 * different / examples)} of the records, from {opened} of {len(sizes)} files"
+        f"{format_percent(100 * len(order.file) / epoch)} of an epoch: "
+        f"{format_percent(100 * different / whole)} of the records, from {opened} of {len(sizes)} files"
         + _what_is_left([part.stage for part in parts], is_all_open=opened == len(sizes)),
     )
 

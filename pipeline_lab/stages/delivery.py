@@ -64,6 +64,7 @@ class ServiceStage(OneForOne):
     """Compress elements on their way from the workers; off saves processor time where the network is fast."""
 
     calls: ClassVar[tuple[Call, ...]] = ()
+    written_with: ClassVar[frozenset[str]] = frozenset({"apply"})
     iterators: ClassVar[frozenset[str]] = frozenset()
     once: ClassVar[bool] = True
     needs_measuring: ClassVar[bool] = True

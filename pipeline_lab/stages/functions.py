@@ -41,6 +41,7 @@ class FunctionStage(OneForOne):
 
     iterators: ClassVar[frozenset[str]] = MAPS
     calls: ClassVar[tuple[Call, ...]] = ()
+    written_with: ClassVar[frozenset[str]] = frozenset({"map"})
     is_function: ClassVar[bool] = True
     once: ClassVar[bool] = True
 
@@ -120,8 +121,9 @@ class ViewsStage(FunctionStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
-    iterators: ClassVar[frozenset[str]] = frozenset({"Unbatch", *MAPS})
-    has_own_map: ClassVar[bool] = True
+    written_with: ClassVar[frozenset[str]] = frozenset({"map", "unbatch"})
+    iterators: ClassVar[frozenset[str]] = frozenset({"Unbatch"})
+    inner_iterators: ClassVar[tuple[frozenset[str], ...]] = (MAPS,)
     placed_after: ClassVar[str | None] = "parse"
 
     @property

@@ -1,6 +1,6 @@
 """All stages by their names, read from the families, and which of them a call of a script stands for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
@@ -45,6 +45,15 @@ def iterators_of(method: str) -> frozenset[str]:
     """Return the kinds of iterators that a method of ``tf.data.Dataset`` runs as; none where no stage knows it."""
     kinds = (kind.iterators for kind in STAGE_TYPES.values() for call in kind.calls if call.method == method)
     return frozenset[str]().union(*kinds)
+
+
+def usual_place(kind: str, stages: Sequence[str]) -> int:
+    """Return where a stage is added to others: after the one that it needs, else before a final prefetch, else at the end."""
+    new = STAGE_TYPES[kind]
+    if new.placed_after in stages:
+        return stages.index(new.placed_after) + 1
+    is_before_last = bool(stages) and STAGE_TYPES[stages[-1]].at_end > new.at_end
+    return len(stages) - is_before_last
 
 
 def recognise(method: str, arguments: Mapping[str | int, Any], line: int | None = None) -> Stage:

@@ -300,8 +300,12 @@ class Stage(Options):
 
     calls: ClassVar[tuple[Call, ...]]
     """How it is recognised in a script; empty where no single call stands for it."""
+    written_with: ClassVar[frozenset[str]] = frozenset()
+    """Methods that it is written with but that do not stand for it in a script: other stages call them too."""
     iterators: ClassVar[frozenset[str]]
-    """Kinds of iterators that it runs as. Empty where all below one that belongs to no other stage is its own."""
+    """Kinds of iterators that it runs as, one at a time. Empty where all below one that belongs to no other stage is its own."""
+    inner_iterators: ClassVar[tuple[frozenset[str], ...]] = ()
+    """Those that come below it and are a part of it, the outermost first: kinds of each."""
 
     once: ClassVar[bool] = False
     """A pipeline has it once at most."""
@@ -348,8 +352,6 @@ class Stage(Options):
     """The tuner turns its number of parallel calls, together with those of others."""
     tuned_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields of which the tuner tries other values, as JSON."""
-    has_own_map: ClassVar[bool] = False
-    """A map that is a part of it comes below its iterator."""
 
     # What it does to the elements
 

@@ -153,6 +153,13 @@ def test_a_longer_step_that_sleeps_takes_no_more_processor_time():
     assert {term.name: term.time_ns / MS for term in found.terms}["processor"] == 15.0
 
 
+def test_times_that_were_not_measured_are_named():
+    assert not any("not measured" in note for note in predicted(options(mapped(2))).notes)
+    found = predicted(options({"stage": "shuffle", "buffer_size": 100}, REPEAT, mapped()))
+    assert found.assumed == ("shuffle",)
+    assert "The time of shuffle was not measured; 1 µs for each example is assumed." in found.notes
+
+
 def test_what_a_call_takes_beside_its_set_time_goes_with_whole_batches():
     run = measured()
     stages = [replace(cost, ns_per_example=3.0 * MS) if cost.stage == "map" else cost for cost in run.stages]

@@ -1,6 +1,7 @@
 """Documents as earlier versions wrote them."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,11 @@ def test_one_value_can_be_set(path: str, value: str, found: Any) -> None:
         ("buffer_size", "5", "There is no option 'buffer_size'; did you mean pipeline.prefetch.buffer_size?"),
         ("pipeline.prefech.buffer_size", "5", "did you mean pipeline.prefetch.buffer_size?"),
         ("pipeline.prefetch", "5", "'pipeline.prefetch' holds several options; name one of buffer_size, stage."),
-        ("pipeline.cache.where", "file", "the pipeline has no stage 'cache', only read, repeat, map, batch, prefetch"),
+        (
+            "pipeline.cache.where",
+            "file",
+            "the pipeline has no stage 'cache', only read, repeat, map, batch, prefetch; add it with --set 'pipeline.stages=",
+        ),
         ("pipeline.stages.9.size", "5", "'9' should be a number from 0 to 4"),
         ("training.steps", "-5", "training.steps should be a whole number from 1 to 100000000 or null, but is -5."),
         ("training.steps", "many", "but is 'many'."),
@@ -368,3 +373,13 @@ def test_outputs_are_kept_where_a_step_computes_them_and_labels_stand_beside_the
     stages = {"stages": [READ, PARSE, BATCH]}
     with pytest.raises(OptionsError, match=r"set workload\.label, or leave it out"):
         read_options({"workload": records, "pipeline": stages, "training": {"keep_outputs_of_step": 3}})
+
+
+def test_the_advice_for_a_stage_that_is_missing_can_be_pasted() -> None:
+    options = find_preset("synthetic").options
+    with pytest.raises(OptionsError) as refused:
+        set_option(options, "pipeline.cache.where", "file")
+    *_, setting = shlex.split(str(refused.value).removesuffix("."))
+    added = set_option(options, *setting.split("=", 1))
+    assert "cache" in [stage.stage for stage in added.pipeline.stages]
+    assert set_option(added, "pipeline.cache.where", "file").pipeline.find("cache") is not None

@@ -159,6 +159,13 @@ def test_the_coverage_of_a_run_is_told_before_it_runs():
     assert _find(_options(READ, REPEAT, PARSE, BATCH, PREFETCH), "coverage").sentence.endswith("from 2 of 2 files.")
 
 
+def test_the_coverage_counts_epochs_of_what_the_stages_let_through():
+    # half of 3,000 records are an epoch: 205 batches of 10 are more than one
+    shard = ShardStage(num_shards=2, index=0)
+    found = _find(_options(READ, shard, REPEAT, PARSE, BATCH, PREFETCH, sizes=(1000, 1050, 950)), "coverage")
+    assert "2,050 examples, 137 % of an epoch: 50 % of the records, from 3 of 3 files; shard" in found.sentence
+
+
 def test_what_skip_reads_and_discards_is_told_in_examples_and_bytes():
     options = _options(READ, SkipStage(count=100), REPEAT, PARSE, BATCH, PREFETCH)
     # a record is 85 % of 3 × 32 × 32 bytes and 64 more, 2675 bytes

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import ValidationError
@@ -52,12 +52,11 @@ def test_what_a_stage_is_called_in_a_script_is_a_field_of_it(stage: Stage) -> No
 
 
 def test_every_method_that_a_stage_writes_is_recognised() -> None:
-    made_of_several = {"apply", "load", "map", "unbatch"}  # map and unbatch stand for themselves
     for stage in STAGES:
         for line in stage.lines(Writing(1, "work", False, ())):
             for method in re.findall(r"dataset = dataset\.(\w+)\(", line):
                 known = recognise(method, {})
-                assert known.stage == stage.stage or method in made_of_several, method
+                assert known.stage == stage.stage or method in stage.written_with, method
 
 
 @pytest.mark.parametrize(
@@ -137,6 +136,32 @@ def test_a_new_stage_is_written_and_costs_what_its_iterator_took() -> None:
         chain(("BatchV2", 1, 1.0), ("Map", 10, 2.0), ("Unknown", 10, 3.0), ("TFRecord", 10, 4.0)), options
     )
     assert [cost.ns_per_example / 1e6 for cost in costs] == [4.0, 3.0, 2.0, 0.1]
+
+
+class NestedStage(UnknownStage):
+    """A stage that runs as two iterators, one inside the other."""
+
+    stage: str = "nested"
+    inner_iterators: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"Inner"}),)
+
+
+def test_a_stage_of_nested_iterators_leaves_its_neighbors_their_time() -> None:
+    options = _with(NestedStage())
+    iterators = (("Unknown", 10, 3.0), ("Inner", 10, 1.0), ("Shuffle", 10, 0.5), ("TFRecord", 10, 4.0))
+    stages = list(options.pipeline.stages)
+    stages.insert(1, STAGE_TYPES["shuffle"].model_validate({}))
+    changed = options.pipeline.model_copy(update={"stages": tuple(stages)})
+    costs = attribute(
+        chain(("BatchV2", 1, 1.0), ("Map", 10, 2.0), *iterators),
+        options.model_copy(update={"pipeline": changed}),
+    )
+    assert [(cost.stage, cost.ns_per_example / 1e6) for cost in costs] == [
+        ("read", 4.0),
+        ("shuffle", 0.5),
+        ("nested", 4.0),
+        ("map", 2.0),
+        ("batch", 0.1),
+    ]
 
 
 def test_a_stage_of_an_unknown_name_is_refused() -> None:

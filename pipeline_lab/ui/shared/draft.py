@@ -11,7 +11,7 @@ from typing import Any
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.found_features import suggest_label
-from pipeline_lab.stages.registry import STAGE_TYPES
+from pipeline_lab.stages.registry import STAGE_TYPES, usual_place
 from pipeline_lab.workloads.records import RecordFeature, format_features
 from pipeline_lab.workloads.registry import FUNCTION_STAGES, WORKLOADS
 from pipeline_lab.workloads.workload import Workload
@@ -75,13 +75,9 @@ def remove_stage(draft: Draft, index: int) -> Draft:
 
 
 def add_stage(draft: Draft, kind: str) -> Draft:
-    """Add a stage with its defaults: after the one that it needs, else before a final prefetch, else at the end."""
+    """Add a stage with its defaults at its usual place."""
     stages, keys = draft.stages, list(draft.stage_keys)
-    new = STAGE_TYPES[kind]
-    is_before_last = bool(stages) and STAGE_TYPES[stages[-1]["stage"]].at_end > new.at_end
-    place = len(stages) - 1 if is_before_last else len(stages)
-    if new.placed_after is not None:
-        place = next((at + 1 for at, stage in enumerate(stages) if stage["stage"] == new.placed_after), place)
+    place = usual_place(kind, [stage["stage"] for stage in stages])
     stages.insert(place, default_stage(kind))
     keys.insert(place, max(keys, default=-1) + 1)
     return draft.with_stages(stages, tuple(keys))
