@@ -5,9 +5,10 @@ import sys
 import threading
 from collections.abc import Callable
 
+from pipeline_lab.runs.nvidia import Gpu, GpuReading, find_gpu, gpu_ordinal
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.note.event_log import Clock
-from pipeline_lab.worker.record.resources import Gpu, GpuReading, sample_resources
+from pipeline_lab.worker.record.resources import sample_resources
 
 
 class Sampler:
@@ -18,7 +19,7 @@ class Sampler:
         from pipeline_lab.worker.record.pipeline_model import sample_model  # both load TensorFlow
 
         self._stack = contextlib.ExitStack()
-        self._stack.enter_context(sample_resources(folder.resources, clock, on_sample, GpuInUse(shows_gpu)))
+        self._stack.enter_context(sample_resources(folder.resources, clock, on_sample, GpuInUse(find_used)))
         self._stack.enter_context(sample_model(folder.model, clock, BusiestIterator().find))
         self._lock = threading.Lock()
 
@@ -32,27 +33,28 @@ class GpuInUse:
     """Reads nothing before the job has a GPU, so that another job's numbers are not taken for its own.
 
     Args:
-        is_used: Says whether the job has a GPU.
+        find_used: Returns the place of the job's first GPU among those that CUDA shows, None while it has none.
     """
 
-    def __init__(self, is_used: Callable[[], bool]) -> None:
-        self._is_used = is_used
+    def __init__(self, find_used: Callable[[], int | None]) -> None:
+        self._find_used = find_used
         self._gpu: Gpu | None = None
 
     def read(self) -> GpuReading:
         """Read the GPU; all numbers are None without one."""
-        if self._gpu is None and self._is_used():
-            self._gpu = Gpu(is_gpu=True)
+        if self._gpu is None and (ordinal := self._find_used()) is not None:
+            self._gpu = find_gpu(ordinal)
         return GpuReading() if self._gpu is None else self._gpu.read()
 
 
-def shows_gpu() -> bool:
-    """Say whether TensorFlow shows a GPU to the job.
+def find_used() -> int | None:
+    """Return the place of the first GPU that TensorFlow shows to the job.
 
-    False until the job has made TensorFlow list its devices: listing starts CUDA, which breaks a job that forks later.
+    None until the job has made TensorFlow list its devices: listing starts CUDA, which breaks a job that forks later.
     """
     tensorflow, context = (sys.modules.get(name) for name in ("tensorflow", "tensorflow.python.eager.context"))
     if tensorflow is None or context is None:  # not loaded by the job
-        return False
+        return None
     found = getattr(context.context_safe(), "_physical_devices", None)  # there is no public way without listing devices
-    return found is not None and bool(tensorflow.config.get_visible_devices("GPU"))
+    visible = tensorflow.config.get_visible_devices("GPU") if found is not None else []
+    return gpu_ordinal(visible[0].name) if visible else None

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from pipeline_lab.pipeline.source import has_files_of_its_own
+from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
 from pipeline_lab.runs.run_events import NoteEvent
@@ -26,7 +27,7 @@ from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
 from pipeline_lab.worker.record.profiler import mark_step
-from pipeline_lab.worker.record.resources import Gpu, sample_resources
+from pipeline_lab.worker.record.resources import sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
@@ -111,7 +112,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
     recorded = WindowRecorder(job.folder, make_profiler(trainer), job.log, job.clock)
     windows = StepWindows(profiling, recorded, job.log)
     with contextlib.ExitStack() as stack:
-        gpu = Gpu(is_gpu=device.is_gpu)
+        gpu = find_gpu(device.ordinal)
         stack.enter_context(sample_resources(job.folder.resources, job.clock, windows.watch_memory, gpu))
         recorder = stack.enter_context(
             contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_asynchronous, has_ids=has_ids))

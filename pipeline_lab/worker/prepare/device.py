@@ -6,6 +6,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from pipeline_lab.errors import OptionsError
+from pipeline_lab.runs.nvidia import find_gpu, gpu_ordinal
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR
 from pipeline_lab.worker.train.training_steps import Batch
 
@@ -21,11 +22,13 @@ class JobDevice:
         name: Such as ``CPU`` or ``GPU 0: NVIDIA H200``.
         is_gpu: TensorFlow runs the step on a GPU.
         gpus: Name and memory (bytes, None if unknown) of each visible GPU.
+        ordinal: Place of the first one among those that CUDA shows to this process.
     """
 
     name: str
     is_gpu: bool
     gpus: list[dict[str, Any]]
+    ordinal: int | None = None
 
     @property
     def is_asynchronous(self) -> bool:
@@ -66,16 +69,23 @@ def choose_device(wish: Literal["auto", "cpu", "gpu", "emulated"], replicas: int
         tf.config.set_visible_devices([], "GPU")
         _divide(tf.config.list_physical_devices("CPU"), replicas)
         return JobDevice("CPU", is_gpu=False, gpus=[])
-    if not _divide(gpus, replicas, GPU_PART_MB):
-        for gpu in gpus:
+    used = gpus[:replicas] if replicas <= len(gpus) else gpus[:1]
+    tf.config.set_visible_devices(
+        used, "GPU"
+    )  # TensorFlow makes a context on every visible one, and takes all its memory
+    if not _divide(used, replicas, GPU_PART_MB):
+        for gpu in used:
             tf.config.experimental.set_memory_growth(gpu, True)
     return present_device()
 
 
 def present_device() -> JobDevice:
     """Return the device that TensorFlow uses by itself."""
-    gpus = [_describe(gpu) for gpu in tf.config.list_physical_devices("GPU")]
-    return JobDevice(f"GPU 0: {gpus[0]['name']}" if gpus else "CPU", is_gpu=bool(gpus), gpus=gpus)
+    visible = tf.config.get_visible_devices("GPU")
+    if not visible:
+        return JobDevice("CPU", is_gpu=False, gpus=[])
+    gpus = [_describe(gpu) for gpu in visible]
+    return JobDevice(f"GPU 0: {gpus[0]['name']}", is_gpu=True, gpus=gpus, ordinal=gpu_ordinal(visible[0].name))
 
 
 def _divide(devices: list[Any], replicas: int, memory_mb: int | None = None) -> bool:
@@ -89,4 +99,5 @@ def _divide(devices: list[Any], replicas: int, memory_mb: int | None = None) -> 
 
 def _describe(gpu: Any) -> dict[str, Any]:
     details = tf.config.experimental.get_device_details(gpu)
-    return {"name": str(details.get("device_name", gpu.name)), "memory_bytes": details.get("memory_limit")}
+    memory_bytes = find_gpu(gpu_ordinal(gpu.name)).total_bytes
+    return {"name": str(details.get("device_name", gpu.name)), "memory_bytes": memory_bytes}

@@ -20,10 +20,11 @@ from typing import Any, Protocol
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.runs.nvidia import Gpu
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory
-from pipeline_lab.worker.record.resources import Gpu, ProcessorLoad
+from pipeline_lab.worker.record.resources import ProcessorLoad
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder
 from pipeline_lab.worker.record.window_recorder import NO_WINDOW, WindowRecorder
 from pipeline_lab.worker.train.training_steps import StepCalls, Trainer
@@ -36,7 +37,8 @@ class BlockLoad:
     Attributes:
         cpu_ns: CPU time of this process and its children.
         other_load_percent: Share of all cores that other programs used, 0 to 100, including time stolen by the host.
-        throttled: The GPU had lowered its clocks at the end of the block, because of heat or power.
+        throttled: The GPU had lowered its clocks at the end of the block, because of heat or missing power, not because of
+            its own power limit.
     """
 
     cpu_ns: int
@@ -45,11 +47,15 @@ class BlockLoad:
 
 
 class LoadMeter:
-    """Measures from one ``start`` to the next ``read``."""
+    """Measures from one ``start`` to the next ``read``.
 
-    def __init__(self, *, is_gpu: bool) -> None:
+    Args:
+        gpu: The one that the race uses.
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
         self._cores = os.cpu_count() or 1
-        self._gpu = Gpu(is_gpu=is_gpu)
+        self._gpu = gpu
         self._processor = ProcessorLoad()
 
     def start(self) -> None:
@@ -59,7 +65,7 @@ class LoadMeter:
         """Return the load since the start."""
         use = self._processor.lap()
         percent = min(100.0, 100 * use.others_s / (use.elapsed_s * self._cores))
-        return BlockLoad(round((use.own_s + use.children_s) * NS_PER_S), percent, bool(self._gpu.is_slowed()))
+        return BlockLoad(round((use.own_s + use.children_s) * NS_PER_S), percent, self._gpu.is_unsteady())
 
 
 FIRST_STEPS = 2

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from pipeline_lab.errors import DataError
 from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
 from pipeline_lab.runs.run_tables import BLOCKS, TableWriter
@@ -23,7 +24,7 @@ from pipeline_lab.worker.race.rounds import RaceJob, RaceRunner
 from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.pipeline_model import may_change
 from pipeline_lab.worker.record.profiler import mark_step
-from pipeline_lab.worker.record.resources import Gpu, sample_resources
+from pipeline_lab.worker.record.resources import sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.train.loops import make_steps
@@ -138,9 +139,10 @@ def run_race(folder: RunFolder, options: RaceOptions, log: EventLog, stop: StopR
             _warm_up(name, job, arm, part, options.warmup_seconds)
         mark_running(folder)
         table = stack.enter_context(contextlib.closing(TableWriter(folder.blocks, BLOCKS)))
-        stack.enter_context(sample_resources(folder.resources, clock, lambda _: False, Gpu(is_gpu=device.is_gpu)))
+        gpu = find_gpu(device.ordinal)
+        stack.enter_context(sample_resources(folder.resources, clock, lambda _: False, gpu))
         _enter("racing", log, stop)
-        RaceRunner(RaceJob(options, log, stop, table), arms, LoadMeter(is_gpu=device.is_gpu)).run()
+        RaceRunner(RaceJob(options, log, stop, table), arms, LoadMeter(gpu)).run()
         if not stop.is_set:
             _record_windows(jobs, arms, log, stop)
 
