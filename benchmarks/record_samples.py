@@ -1,36 +1,69 @@
-"""Record and diagnose the two sample runs that come with the project: `python -m benchmarks.record_samples`.
+"""Race and record the two sample runs that come with the project: ``python -m benchmarks.record_samples``.
 
-With ``--diagnose`` the recorded ones are only diagnosed again, as after a change of the analysis.
-They are ordinary runs of the presets, kept whole but for what belongs to the machine alone: its host name, folders
-and process ids.
+The plain pipeline (preset ``baseline``) and the full one (``optimised``) feed an emulated accelerator, whose step takes twice
+as long as the plain pipeline needs for a batch on this machine, in a loop that reads every step's result. They race, then
+each is recorded for the samples, kept whole but for what belongs to the machine alone: its host name, folders and process
+ids. Takes about three minutes; run it on a machine that does nothing else.
+
+With ``--race`` nothing is recorded; with ``--diagnose`` the recorded samples are only diagnosed again, as after a change of
+the analysis.
 """
 
+import argparse
+import gzip
 import json
+import os
 import shutil
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import bundle
+from pipeline_lab.comparison.race_result import Race, read_race
+from pipeline_lab.comparison.racing import choose_race
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.options.run_options import RunOptions, set_option
+from pipeline_lab.options.race_options import RaceOptions
+from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.runs.launch.launcher import launch, wait
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunFolder, RunStore, update_record
-from pipeline_lab.units import format_bytes
+from pipeline_lab.units import NS_PER_MS, format_bytes
 
 SAMPLES = Path(__file__).resolve().parents[1] / "profiles" / "samples"
 PRESETS = ("baseline", "optimised")
-SETTINGS = {"training.steps": "200", "profiling.steps_per_window": "3", "profiling.every_steps": "100"}
 BUDGET_BYTES = 5_000_000
 HOST = "sample-host"
+STEP_OVER_PIPELINE = 2.0
+"""Without overlap a step then takes three times the pipeline's time, with it twice: 1.5 times less, as in the classic pair."""
+EMULATED = (("training.device", "emulated"), ("training.read_every_step", "true"))
+RECORDED = (
+    ("training.steps", "200"),
+    ("profiling.steps_per_window", "5"),
+    ("profiling.every_steps", "40"),
+)
+"""Five windows of five steps."""
+SHORT = (("training.steps", "40"), ("training.step_ms", "1"), ("profiling.enabled", "false"))
+PAIRS, BLOCK_STEPS = 20, 20
+CLASSIC_S, CLASSIC_WAIT_S = (1046.0, 709.0), (25.0, 0.2)
+"""Published times of a naive and an optimized pipeline on a GPU, and how long each waited for its input."""
 
 
 def main() -> int:
-    if sys.argv[1:] != ["--diagnose"]:
-        _record_all()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.record_samples", description=__doc__)
+    parser.add_argument("--race", action="store_true", help="race the pair, and record nothing")
+    parser.add_argument("--diagnose", action="store_true", help="only diagnose the recorded samples again")
+    parser.add_argument("--step-ms", type=float, help="time of a step; measured if not given")
+    arguments = parser.parse_args()
+    if not arguments.diagnose:
+        with tempfile.TemporaryDirectory() as scratch:
+            _measure(RunStore(Path(scratch)), arguments.step_ms, records=not arguments.race)
+    if arguments.race:
+        return 0
     for folder in sorted(SAMPLES.glob("sample-*")):
         bundle(diagnose(folder), folder)
     size = sum(file.stat().st_size for file in SAMPLES.rglob("*") if file.is_file())
@@ -41,22 +74,95 @@ def main() -> int:
     return 0
 
 
-def _record_all() -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        folders = [_record(RunStore(Path(scratch)), preset) for preset in PRESETS]
-        for preset, folder in zip(PRESETS, folders, strict=True):
-            _keep(folder, SAMPLES / f"sample-{preset}")
+def _measure(store: RunStore, step_ms: float | None, *, records: bool) -> None:
+    if step_ms is None:
+        plain = _run(store, set_options(find_preset(PRESETS[0]).options, [*EMULATED, *SHORT]))
+        step_ms = float(round(STEP_OVER_PIPELINE * _wait_ms(plain)))
+    print(f"A step of the emulated accelerator takes {step_ms:g} ms; load of the machine {os.getloadavg()[0]:.1f}.")
+    settings = [*EMULATED, ("training.step_ms", f"{step_ms:g}")]
+    arms = [set_options(find_preset(preset).options, settings) for preset in PRESETS]
+    race = read_race(_run(store, choose_race(arms, pairs=PAIRS, block_steps=BLOCK_STEPS)))
+    print_pair(Pair.of(race, step_ms))
+    print(*(candidate.sentence for candidate in race.candidates), sep="\n")
+    if not records:
+        return
+    for preset, options in zip(PRESETS, arms, strict=True):
+        _keep(_run(store, set_options(options, RECORDED)), SAMPLES / f"sample-{preset}")
 
 
-def _record(store: RunStore, preset: str) -> RunFolder:
-    options: RunOptions = find_preset(preset).options
-    for path, value in SETTINGS.items():
-        options = set_option(options, path, value)
+def _wait_ms(run: RunFolder) -> float:
+    """Return how long a pipeline takes for a batch while nothing else happens, the median over all steps."""
+    steps = read_table(run.steps, STEPS)
+    return float(np.median(steps["wait_ns"].to_numpy()[~steps["warmup"].to_numpy(zero_copy_only=False)])) / NS_PER_MS
+
+
+def _run(store: RunStore, options: RunOptions | RaceOptions) -> RunFolder:
     folder = launch(store, options)
     status = wait(folder).status
     if status.state is not RunState.DONE:
-        raise SystemExit(f"{preset}: {status.state}: {status.reason}")
+        raise SystemExit(f"{options.label}: {status.state}: {status.reason}")
     return folder
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A plain pipeline and a better one, times in ms per step.
+
+    Attributes:
+        step_ms, wait_ms: Of each, as raced.
+        compute_ms: A step that never waits.
+        ratio, low, high: Of their times with its interval; None where the race does not tell.
+    """
+
+    step_ms: tuple[float, float]
+    wait_ms: tuple[float, float]
+    compute_ms: float
+    interval: tuple[float, float, float] | None
+
+    @staticmethod
+    def of(race: Race, compute_ms: float) -> "Pair":
+        step_ms, wait_ms = [], []
+        for arm in race.arms:
+            step_ms.append(arm.step_ns / NS_PER_MS)
+            wait_ms.append(arm.wait_ns / NS_PER_MS)
+        found = race.candidates[0].standing.result
+        interval = None if found is None else (1 / found.ratio, 1 / found.high, 1 / found.low)
+        return Pair((step_ms[0], step_ms[1]), (wait_ms[0], wait_ms[1]), compute_ms, interval)
+
+    @property
+    def saved_ms(self) -> float:
+        return self.step_ms[0] - self.step_ms[1]
+
+    @property
+    def saved_percent(self) -> float:
+        """Share of the time that can be saved: all that the step takes beyond the accelerator's own time."""
+        return 100.0 * self.saved_ms / (self.step_ms[0] - self.compute_ms)
+
+    @property
+    def saved_of_wait_percent(self) -> float:
+        """Share of the time that waiting took."""
+        return 100.0 * self.saved_ms / self.wait_ms[0]
+
+
+def print_pair(pair: Pair) -> None:
+    """Print the pair beside the classic one, as a table of Markdown."""
+    times, waits = pair.step_ms, pair.wait_ms
+    found = pair.interval
+    interval = "" if found is None else f" ({found[1]:.3f} to {found[2]:.3f})"
+    print("| | plain pipeline | full pipeline | factor | classic pair |")
+    print("|---|---|---|---|---|")
+    print(
+        f"| time per step | {times[0]:.1f} ms | {times[1]:.1f} ms | {times[0] / times[1]:.2f}×{interval} "
+        f"| {CLASSIC_S[0]:g} s → {CLASSIC_S[1]:g} s, {CLASSIC_S[0] / CLASSIC_S[1]:.2f}× |"
+    )
+    print(
+        f"| waiting per step | {waits[0]:.2f} ms | {waits[1]:.3f} ms | {waits[0] / waits[1]:.0f}× "
+        f"| {CLASSIC_WAIT_S[0]:g} s → {CLASSIC_WAIT_S[1]:g} s, {CLASSIC_WAIT_S[0] / CLASSIC_WAIT_S[1]:.0f}× |"
+    )
+    print(
+        f"| of the time that can be saved | | {pair.saved_percent:.1f} % saved ({pair.saved_of_wait_percent:.1f} % of the "
+        "waiting) | | |"
+    )
 
 
 def _keep(folder: RunFolder, target: Path) -> None:
@@ -64,7 +170,7 @@ def _keep(folder: RunFolder, target: Path) -> None:
     skipped = shutil.ignore_patterns(".*", "analysis", "worker.log", "cancel", "__pycache__")
     shutil.copytree(folder.path, target, ignore=skipped)
     kept = RunFolder(target)
-    _rename_hosts(kept)
+    _pack_traces(kept)
     _shorten_paths(kept)
     record = update_record(
         kept,
@@ -79,10 +185,12 @@ def _keep(folder: RunFolder, target: Path) -> None:
     print(f"{target.name}: {json.dumps(record.environment)}")
 
 
-def _rename_hosts(folder: RunFolder) -> None:
+def _pack_traces(folder: RunFolder) -> None:
     for window in folder.windows():
         for trace in window.glob("*.xplane.pb"):
-            trace.rename(window / f"{HOST}.xplane.pb")
+            packed = window / f"{HOST}.xplane.pb.gz"
+            packed.write_bytes(gzip.compress(trace.read_bytes(), mtime=0))
+            trace.unlink()
 
 
 def _shorten_paths(folder: RunFolder) -> None:

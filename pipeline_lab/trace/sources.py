@@ -106,8 +106,8 @@ class TraceFile:
 
 
 def session_file(path: Path) -> TraceFile:
-    """Return the raw trace in a session's folder, such as ``<window>/<host>.xplane.pb``."""
-    host = path.name.removesuffix(".xplane.pb")
+    """Return the raw trace in a session's folder, such as ``<window>/<host>.xplane.pb``, which may be gzipped."""
+    host = path.name.removesuffix(".gz").removesuffix(".xplane.pb")
     return TraceFile(path, FileKind.XPLANE, path.parent.name, host, path.stat().st_size)
 
 

@@ -14,9 +14,12 @@ def is_run(path: Path) -> bool:
     return RunFolder(path).record.is_file()
 
 
+_ENDINGS = (".xplane.pb", ".xplane.pb.gz")
+
+
 def window_files(folder: RunFolder) -> list[Path]:
-    """Return the trace files of a run, oldest window first."""
-    return [path for window in folder.windows() for path in sorted(window.glob("*.xplane.pb"))]
+    """Return the trace files of a run, oldest window first; gzipped ones count."""
+    return [path for window in folder.windows() for ending in _ENDINGS for path in sorted(window.glob(f"*{ending}"))]
 
 
 def opened_log(folder: RunFolder) -> Path | None:

@@ -4,9 +4,11 @@ XProf keeps a cache beside the trace that it reads, so it is given links in a fo
 the user's log directory. What it says is kept as it says it; `xprof_comparison` puts ours beside it.
 """
 
+import gzip
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from pipeline_lab.analysis.xprof.xprof_process import TOOLS
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes
 
-SUFFIX = ".xplane.pb"
+SUFFIX, GZIPPED = ".xplane.pb", ".gz"
 _LOOK_EVERY_S = 0.05
 
 
@@ -83,7 +85,7 @@ def ask_xprof(paths: Sequence[Path], limits: XprofLimits = XprofLimits()) -> Xpr
     """
     if not paths:
         return Unavailable("There is no trace file to show to XProf.")
-    foreign = next((path for path in paths if not path.name.endswith(SUFFIX)), None)
+    foreign = next((path for path in paths if not path.name.removesuffix(GZIPPED).endswith(SUFFIX)), None)
     if foreign is not None:
         return Unavailable(f"XProf reads *{SUFFIX} files only, and {foreign.name} is none.")
     missing = next((path for path in paths if not path.is_file()), None)
@@ -122,10 +124,14 @@ def _command(output: Path, limits: XprofLimits, links: Sequence[Path]) -> list[s
 
 
 def _link(folder: Path, number: int, path: Path) -> Path:
-    """Link a file under a name of its own, as windows of one host repeat the host's name."""
-    link = folder / "session" / f"{number}.{path.name}"
+    """Link a file under a name of its own, as windows of one host repeat the host's name; unpack a gzipped one there."""
+    link = folder / "session" / f"{number}.{path.name.removesuffix(GZIPPED)}"
     link.parent.mkdir(exist_ok=True)
-    link.symlink_to(path.resolve())
+    if not path.name.endswith(GZIPPED):
+        link.symlink_to(path.resolve())
+        return link
+    with gzip.open(path) as packed, link.open("wb") as unpacked:
+        shutil.copyfileobj(packed, unpacked)
     return link
 
 
