@@ -37,6 +37,9 @@ class EmulatedProfiler(TensorFlowProfiler):
         self._device = device
         self._logdir = Path()
 
+    def settle(self) -> None:
+        self._device.settle()
+
     def start(self, logdir: Path) -> None:
         super().start(logdir)
         self._logdir = logdir

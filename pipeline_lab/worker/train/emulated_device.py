@@ -111,6 +111,13 @@ class EmulatedDevice:
             self._sleep_s(left_ns / NS_PER_S)
         self._let_go()
 
+    def settle(self) -> None:
+        """Wait until no step is left on the device."""
+        with self._lock:
+            last = self._held[-1][0] if self._held else None
+        if last is not None:
+            self.wait(last)
+
     def start_recording(self) -> None:
         """Note steps from now on, those that are on the device too."""
         with self._lock:

@@ -106,26 +106,28 @@ class PythonSteps:
     Args:
         trainer: The step.
         clock: The job's.
-        reads: Wait for the result before anything else happens, as a loop does that prints its loss.
+        reads: Wait for each step's result before the next batch is requested, as a loop does that prints its loss. What the
+            job notes of a step is written meanwhile.
     """
 
     per_call = 1
 
     def __init__(self, trainer: Trainer, clock: Clock, *, reads: bool = False) -> None:
         self._trainer, self._clock, self._reads = trainer, clock, reads
+        self._unread: Any = None
 
     def take(self, batches: Iterator[Any], most: int) -> Sequence[TakenStep]:
         del most
+        if self._unread is not None:
+            self._trainer.read(self._unread)
         start_ns = self._clock.now_ns()
         batch = next(batches, None)
         arrived_ns = self._clock.now_ns()
         if batch is None:
             return ()
         result = self._trainer.step(batch)
-        if not self._reads:
-            return (TakenStep(start_ns, arrived_ns, None, result, batch),)
-        self._trainer.read(result)
-        return (TakenStep(start_ns, arrived_ns, self._clock.now_ns(), result, batch),)
+        self._unread = result if self._reads else None
+        return (TakenStep(start_ns, arrived_ns, None, result, batch),)
 
     def repeat(self, batch: Batch, times: int) -> Any:
         result = None

@@ -1,7 +1,7 @@
 """The emulated device on a clock that only moves when somebody sleeps or says so."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
+from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.train.emulated_device import (
     EmulatedDevice,
     EmulatedStep,
     EmulatedTrainer,
     step_durations,
 )
+from pipeline_lab.worker.train.training_steps import PythonSteps
 
 DURATIONS = st.lists(st.integers(1, 10**6), min_size=1, max_size=5)
 PAUSES = st.lists(st.integers(0, 10**6), min_size=1, max_size=40)
@@ -36,6 +38,16 @@ class FakeClock:
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now_ns += math.ceil(seconds * NS_PER_S)
+
+
+class JobClock(Clock):
+    """A job's clock that tells the time of a fake one."""
+
+    def __init__(self, fake: FakeClock) -> None:
+        self._fake = fake
+
+    def now_ns(self) -> int:
+        return self._fake.now_ns
 
 
 def run(durations: Sequence[int], pauses: Sequence[int]) -> tuple[list[EmulatedStep], list[int]]:
@@ -140,3 +152,26 @@ def test_durations_are_constant_recorded_or_drawn_with_exactly_the_mean_that_is_
     assert drawn.min() > 0
     assert tuple(drawn) == of(step_ms=20, step_variation_percent=30, seed=3)
     assert tuple(drawn) != of(step_ms=20, step_variation_percent=30, seed=4)
+
+
+def test_a_loop_that_reads_every_result_requests_no_batch_before_the_step_has_ended() -> None:
+    clock = FakeClock()
+    device = EmulatedDevice([100], clock.now, clock.sleep)
+    requested_ns = []
+
+    def batches() -> Iterator[dict[str, int]]:
+        while True:
+            requested_ns.append(clock.now_ns)
+            clock.now_ns += 40
+            yield {}
+
+    calls, source = PythonSteps(EmulatedTrainer(device), JobClock(clock), reads=True), batches()
+    taken = [calls.take(source, 1)[0] for _ in range(3)]
+    assert requested_ns == [0, 140, 280]
+    assert [(step.start_ns, step.wait_ns) for step in taken] == [(0, 40), (140, 40), (280, 40)]
+    calls = PythonSteps(EmulatedTrainer(device), JobClock(clock))
+    device.settle()
+    requested_ns.clear()
+    taken = [calls.take(source, 1)[0] for _ in range(3)]
+    begin_ns = requested_ns[0]
+    assert [asked_ns - begin_ns for asked_ns in requested_ns] == [0, 40, 80], "the device works meanwhile"
