@@ -1,6 +1,7 @@
 """Options that several commands share, and the run options that they stand for."""
 
 import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,11 +96,17 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
     return read_options_file(source)
 
 
-def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOptions":
+STEP_TIMES = "training.step_times_ms"
+
+
+def apply_settings(options: "RunOptions", settings: list[str] | None, store: Path | None = None) -> "RunOptions":
     """Return options with each ``PATH=VALUE`` applied; only the whole has to be valid.
+
+    Step times may be given as a run or capture, whose steps are then repeated.
 
     Raises:
         OptionsError: A setting has no ``=``, or its path or value does not fit.
+        TraceReadError: The run or capture that step times are to come from cannot be read.
     """
     from pipeline_lab.options.run_options import set_options
 
@@ -108,8 +115,21 @@ def apply_settings(options: "RunOptions", settings: list[str] | None) -> "RunOpt
         path, equals, value = setting.partition("=")
         if not equals:
             raise OptionsError(f"--set takes PATH=VALUE, such as training.steps=50; {setting!r} has no '='.")
-        pairs.append((path.strip(), value))
+        path = path.strip()
+        pairs.append((path, _copy_step_times(value, store) if path == STEP_TIMES and _names_a_run(value) else value))
     return set_options(options, pairs)
+
+
+def _names_a_run(value: str) -> bool:
+    """Say whether step times are not given as numbers, such as ``[20, 35.5]`` or ``3x20,35.5``."""
+    return re.fullmatch(r"[\d\s.,x\[\]]*", value) is None
+
+
+def _copy_step_times(run: str, store: Path | None) -> str:
+    from pipeline_lab.advice.step_times import read_step_times
+    from pipeline_lab.runs.store import find_path
+
+    return str(list(read_step_times(find_path(run, store))))
 
 
 def limit_length(options: "RunOptions", steps: int | None, seconds: float | None) -> "RunOptions":

@@ -16,6 +16,7 @@ from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.sampling import file_sampling
 from pipeline_lab.analysis.sampling.file_reads import FileReads
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.steps.job_steps import NO_LOSS
 from pipeline_lab.comparison.differences import Difference, find_differences, flatten_options
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.race_options import RaceOptions, arm_name
@@ -83,7 +84,6 @@ FloatArray = NDArray[np.float64]
 
 RACE_TAIL_SHARE = 0.5
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
-NO_LEARNING = Unavailable("The workload computes no loss.")
 DIVERGED = Unavailable("It is not finite at the end of the race: training diverged.")
 BATCH_UNKNOWN = Unavailable("The examples in a batch of your own dataset are not counted.")
 NO_IDLE_TIME = Unavailable(
@@ -233,5 +233,5 @@ def _read_sampling(folder: RunFolder, count: int, views: int) -> FileSampling | 
 
 def _mean(values: FloatArray) -> float | Unavailable:
     if not values.size or np.isnan(values).all():
-        return NO_LEARNING
+        return NO_LOSS
     return float(np.mean(values)) if np.isfinite(values).all() else DIVERGED

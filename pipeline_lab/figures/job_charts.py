@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.machine.process_memory import Memory
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
-from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
 from pipeline_lab.analysis.steps.step_phases import StepPhases
 from pipeline_lab.analysis.verdict.findings import PART_NAMES
@@ -65,9 +65,11 @@ def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
     return figure
 
 
-def learning(job: JobSteps, mode: Mode = "light") -> go.Figure:
+def learning(job: JobSteps, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw loss, and below it accuracy where the workload has one."""
     step, loss, accuracy = (column(job.table, name) for name in ("step", "loss", "accuracy"))
+    if np.isnan(loss).all():
+        return NO_LOSS
     has_accuracy = not np.isnan(accuracy).all()
     figure = new_figure("Loss and accuracy" if has_accuracy else "Loss", mode, "Step", "Loss (no unit)")
     starts = group_starts(len(step), MAX_POINTS)

@@ -28,6 +28,17 @@ def test_a_preset_is_printed_to_be_edited() -> None:
     assert (read_options(changed).training.steps, read_options(changed).name) == (7, "mine")
 
 
+def test_step_times_are_copied_from_a_run(tmp_path: Path) -> None:
+    emulated = ("options", "synthetic", "--set", "training.device=emulated", "--set")
+    copied = read_options(call(*emulated, "training.step_times_ms=sample-baseline", "--store", tmp_path).stdout)
+    assert len(copied.training.step_times_ms) == 200
+    given = read_options(call(*emulated, "training.step_times_ms=2x20,35.5").stdout)
+    assert given.training.step_times_ms == (20, 20, 35.5)
+    refused = call(*emulated, "training.step_times_ms=no-such-run", "--store", tmp_path)
+    assert refused.exit_code == 1
+    assert "no run of that id" in refused.stderr
+
+
 def test_options_for_ones_own_records_go_by_what_they_hold(tmp_path: Path) -> None:
     write_records(tmp_path / "a.tfrecord", [example(label=int64s(1), vector=floats(1, 2))])
     printed = call("options", "--records", tmp_path / "*.tfrecord", "--set", "training.steps=7").stdout

@@ -56,6 +56,16 @@ def test_undecided_is_no_failure_without_a_gate(lab: Lab) -> None:
     assert race(lab, "race-undecided").exit_code == 0
 
 
+def test_options_are_set_in_every_arm(lab: Lab) -> None:
+    settings = ("training.device=emulated", "training.step_ms=50", "training.read_every_step=true")
+    ended = race(lab, "race-faster", *(word for setting in settings for word in ("--set", setting)))
+    assert ended.exit_code == 0
+    assert "The accelerator is emulated." in ended.stdout
+    (record,) = lab.store.runs()
+    for arm in (record.options or {})["arms"]:
+        assert (arm["training"]["device"], arm["training"]["step_ms"]) == ("emulated", 50)
+
+
 def test_settings_reach_the_options(lab: Lab) -> None:
     race(lab, "race-faster", "--pairs", "12", "--block", "10", "--margin", "2%", "--seconds", "30")
     (record,) = [record for record in lab.store.runs() if record.name == "race-faster"]

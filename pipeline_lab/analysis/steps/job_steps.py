@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, union
 from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import Event, WindowEvent
 from pipeline_lab.units import NS_PER_S
 
@@ -35,6 +35,7 @@ NO_JOB_STEPS = (
 )
 MODERATE_PERCENT = 5.0
 """A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
+NO_LOSS = Unavailable("Not computed: the step has no loss.")
 NOT_YET = "No step after the warm-up has ended yet."
 
 

@@ -40,4 +40,4 @@ def options(
             raise typer.BadParameter("--set changes a preset; specify one, such as `options baseline`.")
         print_json(options_schema())
         return
-    typer.echo(apply_settings(find_any_preset(open_store(store), preset).options, settings).to_json(), nl=False)
+    typer.echo(apply_settings(find_any_preset(open_store(store), preset).options, settings, store).to_json(), nl=False)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lab.cli.arguments import HtmlOption, StoreOption, WorkloadOption
+from pipeline_lab.cli.arguments import HtmlOption, SetOption, StoreOption, WorkloadOption, apply_settings
 from pipeline_lab.cli.following import follow_run, stop_requests
 from pipeline_lab.cli.output import exit_with, print_json, say, show_report, write_html
 from pipeline_lab.errors import RunFailedError
@@ -25,6 +25,7 @@ def race(
         ),
     ],
     workload: WorkloadOption = None,
+    settings: SetOption = None,
     pairs: Annotated[int | None, typer.Option(help="Maximum number of rounds, at least 6.", show_default="30")] = None,
     block: Annotated[
         int | None, typer.Option(metavar="STEPS", help="Measured steps of an arm in a round.", show_default="10")
@@ -46,7 +47,10 @@ def race(
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Race pipelines against the first one: blocks in random order in one process, until the answer is clear."""
+    """Race pipelines against the first one: blocks in random order in one process, until the answer is clear.
+
+    --set changes every one of them.
+    """
     from pipeline_lab.comparison.gate import parse_percent
     from pipeline_lab.comparison.race_result import read_race
     from pipeline_lab.comparison.racing import choose_race, find_arm
@@ -57,7 +61,7 @@ def race(
     opened = open_store(store)
     own = None if workload is None else own_options(workload, str(Path.cwd()))
     chosen = choose_race(
-        [find_arm(each, opened, own=own) for each in options],
+        [apply_settings(find_arm(each, opened, own=own), settings, store) for each in options],
         name=name,
         pairs=pairs,
         block_steps=block,

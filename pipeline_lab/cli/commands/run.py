@@ -45,7 +45,9 @@ def run(
     from pipeline_lab.runs.launch.launcher import launch
     from pipeline_lab.runs.store import open_store
 
-    chosen = limit_length(apply_settings(choose_options(preset, options, workload, store), settings), steps, seconds)
+    chosen = limit_length(
+        apply_settings(choose_options(preset, options, workload, store), settings, store), steps, seconds
+    )
     with stop_requests() as requests:
         folder = launch(open_store(store), chosen)
         record = follow_run(folder, requests)

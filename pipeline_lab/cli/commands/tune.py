@@ -105,7 +105,7 @@ def tune(
             folder = resume_tune(opened, resume)
             follow_tune(folder, requests)
     else:
-        start = apply_settings(choose_options(preset, options, workload, store), settings)
+        start = apply_settings(choose_options(preset, options, workload, store), settings, store)
         given = {
             "budget_s": None if budget is None else parse_time_s(budget),
             "max_configurations": configurations,

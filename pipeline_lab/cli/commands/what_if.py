@@ -42,7 +42,7 @@ def what_if(
 
         recorded = options_of(folder)
         if not isinstance(recorded, Unavailable):
-            changed = apply_settings(recorded, settings)
+            changed = apply_settings(recorded, settings, store)
             measured = measure_run(folder)
     if isinstance(recorded, Unavailable):
         if do_race:
