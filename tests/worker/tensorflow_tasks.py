@@ -27,6 +27,7 @@ from pipeline_lab.capture.live_iterators import BusiestIterator, note_new_iterat
 from pipeline_lab.capture.profile_windows import ProfileWindows
 from pipeline_lab.capture.shared_profiler import SharedProfiler
 from pipeline_lab.errors import CaptureError, DataError, PipelineLabError
+from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
@@ -38,6 +39,7 @@ from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.job_pipeline import describe_written
 from pipeline_lab.worker.prepare.user_code import import_pipeline
+from pipeline_lab.worker.race.race_session import run_race
 from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, sample_model
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.train.course import EvaluationPasses
@@ -296,6 +298,12 @@ def run_here(folder: str) -> None:
     run = RunFolder(Path(folder))
     options = read_options(read_record(run).options or {})
     run_session(Job(run, options, EventLog(run.events), StopRequest(), Clock()))
+
+
+def race_here(folder: str) -> None:
+    """Run the race of a run folder in this process."""
+    run = RunFolder(Path(folder))
+    run_race(run, read_race_options(read_record(run).options or {}), EventLog(run.events), StopRequest())
 
 
 def shapes_of(options: str) -> list[list[int]]:
@@ -596,6 +604,7 @@ TASKS = {
         train_on_vectors,
         judge,
         run_here,
+        race_here,
         shapes_of,
         paddings_of,
         time_of,
