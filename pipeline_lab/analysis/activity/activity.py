@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
-from pipeline_lab.analysis.activity.event_names import DeviceKind, Kind
+from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
+from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
 from pipeline_lab.analysis.activity.iterators import iterators_read, leading
 from pipeline_lab.analysis.activity.launches import Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
-from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_PLANE
 from pipeline_lab.trace.schema import Line, Plane, Trace
 
 Made = TypeVar("Made")
@@ -61,29 +61,6 @@ class Waits:
     def calls(self) -> tuple[IntArray, IntArray, IntArray]:
         """Iterator, start and end of each time that the job waited for one iterator, ordered by start."""
         return union_by(self.iterator, self.start_ns, self.end_ns)
-
-
-@dataclass(frozen=True, eq=False)
-class Device:
-    """One device's work as interval sets.
-
-    Attributes:
-        name: Its plane's name, the emulated accelerator's, or :data:`HOST_COMPUTE`.
-        compute, collective, copy: Kernels; communication; copies other than from the host.
-        host_to_device: Copies from the host and infeed; brings work but is none.
-        autotuning: Kernels, counted in ``compute`` too, that check an algorithm which is being tried out.
-    """
-
-    name: str
-    compute: IntArray
-    collective: IntArray
-    copy: IntArray
-    host_to_device: IntArray
-    autotuning: IntArray
-
-    @cached_property
-    def work(self) -> IntArray:
-        return union_of(self.compute, self.collective, self.copy)
 
 
 class Activity:
@@ -167,14 +144,14 @@ class Activity:
     def devices(self) -> tuple[Device, ...]:
         """The devices that recorded work, or host compute in their place."""
         if self._devices_at_work:
-            return self._devices_at_work
+            return tuple(device.without(self.trials) for device in self._devices_at_work)
         known = np.array([self.extent], np.int64)
         compute, collective = intersect(self._host_compute(), known), intersect(self.collectives, known)
         return (Device(HOST_COMPUTE, compute, subtract(collective, compute), EMPTY, EMPTY, EMPTY),)
 
     @cached_property
     def _devices_at_work(self) -> tuple[Device, ...]:
-        return tuple(filter(None, map(_read_device, self.trace.device_planes)))
+        return tuple(filter(None, map(read_device, self.trace.device_planes)))
 
     def once(self, work: IntArray, make: Callable[[IntArray], Made]) -> Made:
         """Make something of a device's work, or return what was made of that very array before."""
@@ -203,7 +180,7 @@ class Activity:
     @cached_property
     def compiling(self) -> IntArray:
         """Moments of tracing, compiling, instantiating what was just traced, and trying out convolution algorithms."""
-        return union_of(self._host_set(Kind.COMPILE), self._instantiating(), self._autotuning())
+        return union_of(self._host_set(Kind.COMPILE), self._instantiating(), self.trials)
 
     @cached_property
     def checkpointing(self) -> IntArray:
@@ -293,12 +270,13 @@ class Activity:
         inside = compiles[last, 0] > start
         return union(start, np.where(inside, np.minimum(compiled, calls[call, 1]), end))
 
-    def _autotuning(self) -> IntArray:
-        """Moments of the ops that tried out algorithms: those during which a device checked one."""
+    @cached_property
+    def trials(self) -> IntArray:
+        """Moments at which algorithms were tried out: of the ops during which a device checked one, and between checks."""
         checks = union_of(*(device.autotuning for device in self._devices_at_work))
         if not len(checks):
             return EMPTY
-        sets = []
+        sets = [join_checks(checks)]
         for line, rows in self.events_of(Kind.OP | Kind.EAGER_OP):
             start = line.start_ns[rows]
             end = start + line.duration_ns[rows]
@@ -375,27 +353,3 @@ def _in_order(line: Line, rows: IntArray) -> IntArray:
     start = line.start_ns[rows]
     order = np.argsort(start, kind="stable")
     return np.stack((start, start + line.duration_ns[rows]), axis=1)[order]
-
-
-def _read_device(plane: Plane) -> Device | None:
-    """Read a device plane's work lines; None if it has none (an idle device leaves an empty plane)."""
-    lines = [line for line in plane.lines if line.count and event_names.is_work_line(plane, line.name)]
-    if not lines:
-        return None
-    kinds = np.fromiter((event_names.device_kind(name).value for name in plane.names), np.uint8, len(plane.names))
-
-    def moments(kind: DeviceKind) -> IntArray:
-        sets = []
-        for line in lines:
-            rows = np.flatnonzero(kinds[line.name_index] & np.uint8(kind.value))
-            sets.append(union(line.start_ns[rows], line.start_ns[rows] + line.duration_ns[rows]))
-        return union_of(*sets)
-
-    return Device(
-        EMULATED_ACCELERATOR if plane.name == EMULATED_PLANE else plane.name,
-        compute=moments(DeviceKind.COMPUTE),
-        collective=moments(DeviceKind.COLLECTIVE),
-        copy=moments(DeviceKind.COPY),
-        host_to_device=moments(DeviceKind.HOST_TO_DEVICE),
-        autotuning=moments(DeviceKind.AUTOTUNING),
-    )

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, UNFINISHED, Activity, Device
+from pipeline_lab.analysis.activity.activity import HOST_COMPUTE, UNFINISHED, Activity
+from pipeline_lab.analysis.activity.devices import Device
 from pipeline_lab.analysis.activity.intervals import IntArray, complement, length_within, total, union_of
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.declaration import LONGEST, Analysis, Document, PerTrace, longest_rows, only_derived, to_ms

@@ -78,7 +78,7 @@ def measure_losses(results: Results) -> Losses | None:
         hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
         worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED
         return Losses(by_class | {VerdictClass.HOST_CONTENTION: hidden}, job.mean_ns, worker)
-    has_device = breakdown.device_compute_ns > 0
+    has_device = breakdown.device_compute_ns + breakdown.device_copy_ns > 0
     parts = {
         VerdictClass.INPUT_BOUND: breakdown.input_wait_ns,
         VerdictClass.HOST_TO_DEVICE_BOUND: breakdown.host_to_device_ns,
@@ -94,6 +94,8 @@ def measure_losses(results: Results) -> Losses | None:
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
     worker = Busy.DEVICE if has_device else Busy.HOST_COMPUTE
+    if breakdown.device_copy_ns > breakdown.device_compute_ns:
+        worker = Busy.COPYING
     if results.source.is_emulated:
         worker = Busy.EMULATED
     losses = Losses(by_class, float(steps.training_step_ns.mean()), worker)

@@ -215,7 +215,19 @@ def test_trying_out_convolutions_is_compiling():
         gpu(line("Stream #1(Compute)", ("redzone_checker", 100, 50), ("conv_kernel", 400, 100))),
         profiled_us=(0, 600),
     )
-    assert shares_us(found) == {"compile": 350, "host_operation": 100}
+    assert shares_us(found) == {"compile": 400, "host_operation": 100}  # the check trains nothing either
+
+
+def test_what_a_device_tries_out_is_not_work_without_the_op_either():
+    checks = [("redzone_checker", start, 10) for start in (100, 200, 300)]
+    tried = [("cudnn_candidate", start, 80) for start in (115, 215)]
+    found = find(
+        host(line("python", ("TFE_Py_Execute", 0, 600))),
+        gpu(line("Stream #1(Compute)", *checks, *tried, ("conv_kernel", 400, 100))),
+        profiled_us=(0, 600),
+    )
+    assert found.busy_ns == 100_000
+    assert shares_us(found) == {"compile": 210, "dispatch": 290}
 
 
 def test_checkpoints_are_a_cause_of_their_own():
