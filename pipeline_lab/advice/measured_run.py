@@ -252,6 +252,7 @@ def _plain_steps(job: JobSteps) -> _Steps:
     plain = ~(tables.bools(job.table, "warmup") | tables.bools(job.table, "profiled"))
     if not plain.any():
         plain = ~tables.bools(job.table, "warmup")
+    plain &= tables.valid(job.table, "wait_ns") | ~tables.valid(job.table, "wait_ns").any()
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
     return _Steps(
         _median_of_blocks(step),

@@ -19,6 +19,10 @@ RUN_TAIL_SHARE = 0.1
 """Loss and accuracy are means over this share of the measured steps, the last ones."""
 NOT_MEASURED = "not measured"
 NO_DATA = Unavailable("Nothing of the data lies on disk, or the run does not say how large its files are.")
+NO_WAITS = (
+    "The steps take their batches inside a graph that tf.data keeps no model of, so their waits are known from the windows "
+    "only; leave options.autotune on."
+)
 NO_STEPS = Unavailable("The windows hold no step; record longer windows.")
 NO_PROBE = Unavailable("The job did not note its samples; switch `sample_probe` on.")
 
@@ -64,13 +68,14 @@ def step_time(of_job: Callable[[Any], float], of_trace: Callable[[Any], float]) 
 def wait_of_all(diagnosis: Results) -> Value:
     job, stalls = diagnosis.job_steps, diagnosis.input_stalls
     if not isinstance(job, Unavailable):
-        return 100.0 * job.wait_total_ns / max(1, job.total_ns)
+        return or_reason(job.wait_percent, NO_WAITS)
     return job if isinstance(stalls, Unavailable) else stalls.wait_percent
 
 
 def wait_words(job: Any) -> str:
-    percent = 100 * job.wait_total_ns / job.total_ns if job.total_ns else 0.0
-    return f"{format_percent(percent)} of the measured steps ({format_duration(job.wait_total_ns)})"
+    if job.wait_percent is None:
+        return NOT_MEASURED
+    return f"{format_percent(job.wait_percent)} of the measured steps ({format_duration(job.wait_total_ns)})"
 
 
 def recorded_words(steps: Any) -> str:
@@ -228,8 +233,10 @@ def clock_words(clocks: Any) -> str:
 
 
 def evaluations_words(evaluation: Any) -> str:
-    way = "the pipeline is rebuilt after each" if evaluation.is_rebuilt else "the pipeline is kept"
-    return f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all; {way}"
+    ways = {True: "; the pipeline is rebuilt after each", False: "; the pipeline is kept", None: ""}
+    return (
+        f"{format_count(evaluation.count)}, {format_duration(evaluation.total_ns)} in all{ways[evaluation.is_rebuilt]}"
+    )
 
 
 def last_evaluation_words(evaluation: Any) -> str | None:

@@ -31,6 +31,7 @@ from pipeline_lab.capture.live_iterators import note_new_iterators
 from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.sampler import Sampler
 from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
+from pipeline_lab.capture.timed_steps import TimedSteps
 from pipeline_lab.errors import OptionsError, PipelineLabError
 from pipeline_lab.options.explaining import explain as explain_options
 from pipeline_lab.options.profiling import ProfilingOptions
@@ -82,6 +83,7 @@ class TrainingSession:
         self._windows = StepWindows(
             options, recorder, self.recording.log, first_step=first_step, max_cost_share=max_cost_share
         )
+        self._timed = TimedSteps(self.recording, recorder)
         self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
         self._begun_s = self._reported_s = time.monotonic()
         self._steps, self._is_over = 0, False
@@ -130,6 +132,7 @@ class TrainingSession:
         with self._unharmed():
             self._report()
             self._windows.finish()
+        self._timed.close()
         self._sampler.close()
 
     @contextlib.contextmanager

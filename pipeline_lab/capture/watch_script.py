@@ -217,20 +217,23 @@ class Watcher:
 
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
-        from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
-        from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
-        from pipeline_lab.worker.note.environment import describe_environment
-        from pipeline_lab.worker.recipe.keeping import KeptRecipe
-        from pipeline_lab.worker.recipe.wrapping import ledger
+        from pipeline_lab.capture.timed_steps import TimedSteps
 
         note_new_sessions()
         self._saw_tensorflow = True
         recording = self._recording
+        recorder = recording.windows(SharedProfiler(SETTLING_S))
+        steps = TimedSteps(recording, recorder)
+        from pipeline_lab.capture.clock_windows import ClockWindows
+        from pipeline_lab.capture.sampler import Sampler
+        from pipeline_lab.worker.note.environment import describe_environment
+        from pipeline_lab.worker.recipe.keeping import KeptRecipe
+        from pipeline_lab.worker.recipe.wrapping import ledger
+
         recording.describe(describe_environment(None, []))
         recording.enter("training")
-        recorder = recording.windows(SharedProfiler(SETTLING_S))
         windows = ClockWindows(
             recording,
             recorder,
@@ -253,6 +256,7 @@ class Watcher:
                 is_stopped = recording.folder.cancel_flag.exists()  # set by the app
         finally:
             windows.finish()
+            steps.close()
             sampler.close()
             recipe.write(is_last=True)
         if is_stopped:  # last, because it deletes the folder that the last window is written to

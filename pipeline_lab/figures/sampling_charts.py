@@ -308,10 +308,15 @@ def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode
             yaxis2={"domain": [0, 0.44], "title": {"text": "Accuracy (%)"}, "anchor": "x", "range": [0, 100]},
             xaxis={"anchor": "y2"},
         )
+    ways = {
+        True: "; the training pipeline was rebuilt after each",
+        False: "; the training pipeline was kept going",
+        None: "",
+    }
     add_note(
         figure,
         f"{format_count(evaluation.count)} evaluations took {format_duration(evaluation.total_ns)}, which belongs to no "
-        f"step; the training pipeline was {'rebuilt after each' if evaluation.is_rebuilt else 'kept going'}.",
+        f"step{ways[evaluation.is_rebuilt]}.",
     )
     return figure
 

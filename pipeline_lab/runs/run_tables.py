@@ -69,10 +69,12 @@ STEPS = RunTable(
         ("window", "int16"),  # number of the profile window that was open, -1 for none
         ("rss_bytes", "int64"),
         ("away_ns", "int64"),  # evaluation and rebuilding of the pipeline since the last step
+        ("epoch", "int32"),  # passes over the data before this one; null where that is not counted
+        ("examples", "int32"),  # in the batch; null where samples are recorded, or nobody knows
     ),
-    later=frozenset({"away_ns"}),
+    later=frozenset({"away_ns", "epoch", "examples"}),
 )
-"""One row per training step."""
+"""One row per training step; waits are null where they could not be told."""
 
 SAMPLES = RunTable(
     "samples",
@@ -231,9 +233,10 @@ class TableWriter:
         self._stream = pa.ipc.new_stream(self._file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def append(self, *values: Any) -> None:
-        """Add one row, values in the schema's order."""
+        """Add one row, values in the schema's order; the last ones may be left out and are null then."""
+        left_out = (None,) * (len(self._columns) - len(values))
         with self._lock:
-            for column, value in zip(self._columns, values, strict=True):
+            for column, value in zip(self._columns, (*values, *left_out), strict=True):
                 column.append(value)
             self._write_if_due()
 

@@ -99,13 +99,15 @@ def test_a_missing_or_foreign_file_has_all_columns_and_no_rows(tmp_path: Path, w
 
 
 def test_a_table_from_before_a_column_existed_is_read_with_nulls(tmp_path: Path) -> None:
-    older = replace(STEPS, columns=tuple(column for column in STEPS.columns if column[0] != "away_ns"))
+    older = replace(STEPS, columns=tuple(column for column in STEPS.columns if column[0] not in STEPS.later))
     writer = TableWriter(tmp_path / "steps", older)
     writer.append(7, False, 1, 2, 3, 0.5, 0.5, -1, 4)
     writer.close()
     table = read_table(tmp_path / "steps", STEPS)
     assert table.schema.equals(STEPS.schema)
-    assert [tuple(row.values()) for row in table.to_pylist()] == [(7, False, 1, 2, 3, 0.5, 0.5, -1, 4, None)]
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (7, False, 1, 2, 3, 0.5, 0.5, -1, 4, None, None, None)
+    ]
 
 
 def test_a_damaged_table_with_a_column_twice_has_no_rows(tmp_path: Path) -> None:

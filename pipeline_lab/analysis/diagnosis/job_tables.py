@@ -40,7 +40,7 @@ from pipeline_lab.statistics.reading_steps import Epoch
 
 @dataclass(frozen=True, eq=False)
 class JobTables:
-    """What the job noted about itself, read at one moment; jobs that are not ours do not time their steps."""
+    """What the job noted about itself, read at one moment; other jobs than ours are launched by somebody else."""
 
     times_steps: bool
     steps: pa.Table
@@ -61,6 +61,7 @@ class JobTables:
     training: TrainingOptions
     reachable: int | None
     epoch: Epoch | None = None
+    is_launched: bool = True
 
     @property
     def trained_files(self) -> list[DataFile]:
@@ -102,6 +103,7 @@ def read_job(folder: RunFolder) -> JobTables:
         training=TrainingOptions() if options is None else options.training,
         reachable=None if options is None else reachable_examples(options),
         epoch=None if options is None else _epoch(options, files),
+        is_launched=options is not None,
     )
 
 

@@ -39,14 +39,14 @@ class Evaluation:
 
     Attributes:
         passes: One row per pass, :data:`PASS_TABLE`.
-        is_rebuilt: The training pipeline is rebuilt after each pass.
+        is_rebuilt: The training pipeline is rebuilt after each pass; None where nobody says.
         held_out_files: Files that only passes read; 0 where they read those that train.
         sampling: The files that the examples of the passes came from, passes in the place of steps; None without the
             sample probe.
     """
 
     passes: pa.Table
-    is_rebuilt: bool
+    is_rebuilt: bool | None
     held_out_files: int
     sampling: FileSampling | None
 
@@ -75,7 +75,7 @@ def read_evaluation(
     origin_ns: int,
     *,
     held_out: int,
-    is_rebuilt: bool,
+    is_rebuilt: bool | None,
 ) -> Evaluation:
     """Read the passes of a run.
 
@@ -137,7 +137,7 @@ def _measure(job: JobView) -> Evaluation:
         job.tables.files,
         job.origin_ns,
         held_out=training.held_out_files,
-        is_rebuilt=training.evaluation == "rebuild",
+        is_rebuilt=training.evaluation == "rebuild" if job.tables.is_launched else None,
     )
 
 

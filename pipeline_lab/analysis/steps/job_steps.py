@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,8 +48,8 @@ class JobSteps:
         table: One row per step, :data:`JOB_STEP_TABLE`.
         count: Steps after the warm-up.
         median_ns, p95_ns, total_ns: Of the step time.
-        wait_total_ns: Sum of waits.
-        examples_per_second: Over the measured steps; None without the sample probe.
+        wait_total_ns: Sum of waits; steps whose wait is not known count like the others. None where none is known.
+        examples_per_second: Over the measured steps; None where examples were not counted.
     """
 
     table: pa.Table
@@ -56,13 +57,18 @@ class JobSteps:
     median_ns: float
     p95_ns: float
     total_ns: int
-    wait_total_ns: int
+    wait_total_ns: int | None
     examples_per_second: float | None
 
     @property
     def mean_ns(self) -> float:
         """Mean step time; what of it is a wait is that share of the sum."""
         return self.total_ns / self.count
+
+    @property
+    def wait_percent(self) -> float | None:
+        """Share of the steps spent waiting; None where that is not known."""
+        return None if self.wait_total_ns is None or not self.total_ns else 100.0 * self.wait_total_ns / self.total_ns
 
     @property
     def first_batch_ns(self) -> int | None:
@@ -88,7 +94,7 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
         raise TraceIncompleteError(NOT_YET)
     step_ns = periods(steps)
     measured = step_ns[~warmup]
-    wait = tables.ints(steps, "wait_ns")
+    wait = np.ma.masked_array(tables.ints(steps, "wait_ns"), ~tables.valid(steps, "wait_ns"))
     start = tables.ints(steps, "start_ns")
     table = tables.build(
         JOB_STEP_TABLE,
@@ -104,16 +110,29 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
         profiled=tables.ints(steps, "window") >= 0,
     )
     total_ns = int(measured.sum())
-    examples = _examples(samples, tables.ints(steps, "step")[~warmup])
+    examples = _examples(samples, tables.ints(steps, "step")[~warmup]) or _counted(steps, ~warmup)
     return JobSteps(
         table=table,
         count=len(measured),
         median_ns=float(np.median(measured)),
         p95_ns=float(np.percentile(measured, 95)),
         total_ns=total_ns,
-        wait_total_ns=int(wait[~warmup].sum()),
+        wait_total_ns=_wait_total_ns(wait[~warmup], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
     )
+
+
+def _wait_total_ns(wait: "np.ma.MaskedArray[Any, Any]", step_ns: IntArray) -> int | None:
+    known = ~np.ma.getmaskarray(wait)
+    known_ns = int(step_ns[known].sum())
+    return round(int(wait[known].sum()) * (int(step_ns.sum()) / known_ns)) if known_ns else None
+
+
+def _counted(steps: pa.Table, measured: NDArray[np.bool_]) -> float:
+    """Return the examples of the measured steps as the steps noted them, 0 where they did not."""
+    known = measured & tables.valid(steps, "examples")
+    examples = tables.ints(steps, "examples")[known]
+    return float(examples.mean() * measured.sum()) if len(examples) else 0.0
 
 
 def periods(steps: pa.Table) -> IntArray:

@@ -119,7 +119,7 @@ def hidden_contention(results: Results) -> Finding | None:
     more, but no more than the pipeline itself needs beyond the wait (D - W), the pipeline took from it.
     """
     calibration, job = results.calibration, results.job_steps
-    if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or not job.count:
+    if isinstance(calibration, Unavailable) or isinstance(job, Unavailable) or job.wait_total_ns is None:
         return None
     alone = calibration.pipeline_only_ns
     if alone is None or is_machine_busy(results):

@@ -71,9 +71,9 @@ def measure_losses(results: Results) -> Losses | None:
         or isinstance(steps, Unavailable)
         or not breakdown.total_ns
     ):
-        if isinstance(job, Unavailable) or not job.total_ns:
+        waiting = None if isinstance(job, Unavailable) else job.wait_percent
+        if isinstance(job, Unavailable) or waiting is None:
             return None
-        waiting = 100.0 * job.wait_total_ns / job.total_ns
         by_class = {VerdictClass.INPUT_BOUND: waiting}
         hidden = _hidden_percent(results, working=100.0 - waiting, waiting=waiting)
         worker = Busy.EMULATED if results.source.is_emulated else Busy.UNTRACED

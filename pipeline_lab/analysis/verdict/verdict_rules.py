@@ -115,7 +115,7 @@ def first_epoch_evidence(first: PhaseTimes | None, later: JobSteps | Unavailable
     """Return the steps that were judged, and those of the first epoch that were not."""
     if first is None or isinstance(later, Unavailable):
         return ()
-    waiting = 100.0 * later.wait_total_ns / later.total_ns if later.total_ns else 0.0
+    waiting = later.wait_percent or 0.0
     return tuple(
         Evidence(
             name, f"{format_count(count)} steps, median {format_duration(median)}, waiting {format_percent(percent)}"
@@ -140,8 +140,8 @@ def gather_evidence(kind: VerdictClass, losses: Losses, results: Results) -> tup
         found.append(Evidence(kind.loss, f"{format_percent(losses.by_class[kind])} of the steps"))
     found.append(Evidence(losses.worker.evidence, f"{format_percent(losses.device_percent)} of the steps"))
     job = results.job_steps
-    if not isinstance(job, Unavailable) and job.total_ns:
-        waiting = format_percent(100.0 * job.wait_total_ns / job.total_ns)
+    if not isinstance(job, Unavailable) and job.wait_percent is not None:
+        waiting = format_percent(job.wait_percent)
         found.append(Evidence("input wait, all measured steps", f"{waiting} of {format_count(job.count)} steps"))
     return (*found, *_calibration_evidence(results.calibration))
 

@@ -106,8 +106,7 @@ def _of_run(path: Path, _fingerprint: Fingerprint) -> RunSummary:
         steps = job_steps.measure_job_steps(read_table(path, STEPS), tables.empty(SAMPLES.schema), 0)
     except TraceIncompleteError:
         return RunSummary(None, None)
-    waited = 100.0 * steps.wait_total_ns / steps.total_ns if steps.total_ns else None
-    return RunSummary(steps.median_ns / NS_PER_MS, waited)
+    return RunSummary(steps.median_ns / NS_PER_MS, steps.wait_percent)
 
 
 @lru_cache(maxsize=20_000)

@@ -10,13 +10,17 @@ from pipeline_lab.runs.run_events import Event, format_event
 
 
 class Clock:
-    """Nanoseconds since the epoch that never jump, even when the system time is changed."""
+    """Nanoseconds since the epoch that never jump, even when the system time is changed.
+
+    Attributes:
+        offset_ns: What it adds to ``perf_counter``.
+    """
 
     def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.perf_counter_ns()
+        self.offset_ns = time.time_ns() - time.perf_counter_ns()
 
     def now_ns(self) -> int:
-        return self._offset_ns + time.perf_counter_ns()
+        return self.offset_ns + time.perf_counter_ns()
 
 
 class EventLog:

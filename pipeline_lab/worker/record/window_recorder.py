@@ -93,6 +93,7 @@ class WindowRecorder:
 
     Attributes:
         lock: Hold it to check :attr:`recorded` and then act on it.
+        windows: Every window so far.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class WindowRecorder:
         self._count, self._pauses = 0, 0
         self._reported_busy = False
         self._last: Window | None = None
+        self.windows: list[Window] = []
 
     @property
     def recorded(self) -> Window | None:
@@ -160,6 +162,7 @@ class WindowRecorder:
         self._count = number
         started_ns = self._clock.now_ns()
         self._window = Window(self._count, first_step, started_ns, started_ns - begun_ns, rss_bytes, rss_bytes)
+        self.windows.append(self._window)
         return self._window
 
     def note_memory(self, rss_bytes: int | None = None) -> None:

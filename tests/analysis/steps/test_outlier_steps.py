@@ -37,6 +37,7 @@ def job(
         "rss_bytes": [0] * n,
         "away_ns": [0] * n,
     }
+    columns = {name: columns.get(name, [None] * n) for name in STEPS.schema.names}
     load = {name: [None] * len(resources) for name in RESOURCES.schema.names} | {
         "time_ns": [SECOND + time * MS for time, _ in resources],
         "other_cpu_percent": [other for _, other in resources],

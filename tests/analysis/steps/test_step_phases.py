@@ -16,11 +16,12 @@ def phases(lengths: list[int], *, warmup: int, batch: int, records: int | None, 
     n, start = len(lengths), 0
     rows = []
     for step, length in enumerate(lengths):
-        rows.append((step, step < warmup, start, length * MS // 2, start + length * MS, 0.0, 0.0, -1, 0, 0))
+        row = {"step": step, "warmup": step < warmup, "start_ns": start, "wait_ns": length * MS // 2}
+        rows.append(row | {"end_ns": start + length * MS, "window": -1})
         start += length * MS
     samples = [(step, 0, 0) for step in range(n) for _ in range(batch)]
     return measure_phases(
-        pa.table(dict(zip(STEPS.schema.names, zip(*rows, strict=True), strict=True)), schema=STEPS.schema),
+        pa.Table.from_pylist(rows, schema=STEPS.schema),
         pa.table(dict(zip(SAMPLES.schema.names, zip(*samples, strict=True), strict=True)), schema=SAMPLES.schema),
         [DataFile("f", records, 1)],
         epoch,

@@ -1,0 +1,490 @@
+"""From what hooks note of a user's loop to the rows of the steps table: which loop trains, its epochs, its validation passes.
+
+The training thread only appends small notes; everything else happens on a side thread, which calls :meth:`StepLog.drain`.
+Nothing here loads TensorFlow.
+
+Which loop trains: Keras' ``fit``, or the one in whose steps gradients are taken. Passes of other loops between its steps are
+validation. Without any, such as a script that only predicts, the first loop that goes on for long stands for the training.
+"""
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from pipeline_lab.runs.run_events import EvaluationEvent, ProgressEvent
+from pipeline_lab.runs.run_tables import STEPS, TableWriter
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.record.own_process import ResidentMemory
+from pipeline_lab.worker.record.window_recorder import NO_WINDOW, Window
+
+WARMUP_STEPS, WARMUP_NS = 10, 1 * NS_PER_S
+"""Warm-up are the first step, which traces and compiles, and what begins within a second after it, ten steps at most."""
+ADOPT_NS, ADOPT_STEPS = 10 * NS_PER_S, 20
+"""A loop without gradients stands for the training once it has run this long, while no other trains."""
+MOST_HELD = 100_000
+"""Notes of a loop that is not known to train; later ones are dropped."""
+MOST_WAITING = 1_000_000
+"""Notes that nobody has read yet."""
+LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
+"""tf.data is asked about waits inside graphs after a second or 50 steps; it remembers the last 100."""
+GIVE_UP_NS = 3 * NS_PER_S
+PROGRESS_NS = 1 * NS_PER_S
+
+
+class Role(Enum):
+    """What a pass over a dataset is for, as far as its caller tells."""
+
+    FIT = "fit"
+    EVALUATE = "evaluate"
+    PREDICT = "predict"
+    LOOP = "loop"
+    """A loop of the script's own."""
+
+
+@dataclass(eq=False)
+class Pass:
+    """One pass over a dataset: an iterator in the script's own loop, or an epoch of Keras.
+
+    Attributes:
+        stream: Equal for all passes of one loop.
+        role: What it is for.
+        examples: Of a batch; None where that varies or nobody knows.
+        has_gradients: Gradients are taken in its steps.
+        iterator: Returns the iterator that a graph reads; None where Python asks for each batch.
+    """
+
+    stream: Hashable
+    role: Role = Role.LOOP
+    examples: int | None = None
+    has_gradients: bool = False
+    iterator: Callable[[], Any] | None = None
+
+
+class Took(NamedTuple):
+    """Python asked for a batch and got it; ns of ``perf_counter``."""
+
+    of: Pass
+    asked_ns: int
+    arrived_ns: int
+    examples: int | None
+
+
+class Called(NamedTuple):
+    """Keras called a function that takes batches from inside a graph."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+    steps: int
+
+
+class Ended(NamedTuple):
+    """There was no further batch."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+
+
+class Evaluated(NamedTuple):
+    """Keras' ``evaluate`` returned, from inside ``fit`` or not."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+
+
+class Gaps(NamedTuple):
+    """What tf.data knows of an iterator's consumer: elements taken, and the last times between two requests, ns."""
+
+    elements: int
+    between_ns: Sequence[int]
+
+
+class Seen(NamedTuple):
+    """What tf.data knew at the end of a pass, before the iterator is gone."""
+
+    of: Pass
+    asked_ns: int
+    ended_ns: int
+    gaps: Gaps
+
+
+Note = Took | Called | Ended | Evaluated | Seen
+
+
+ReadGaps = Callable[[Any], Gaps | None]
+"""Reads them; None where this iterator has none."""
+
+
+@dataclass
+class _Step:
+    """A step, or the steps of one call; times in ns of ``perf_counter``."""
+
+    of: Pass
+    start_ns: int
+    epoch: int
+    wait_ns: int | None = None
+    end_ns: int | None = None
+    steps: int = 1
+    examples: int | None = None
+    away_ns: int = 0
+    next_ns: int | None = None
+    last_element: int = 0
+    knows_no_wait: bool = False
+    """It traced its function first, which tf.data can't tell from waiting."""
+
+    @property
+    def length_ns(self) -> int:
+        """From the request to the end, 0 before that is known."""
+        return 0 if self.end_ns is None else self.end_ns - self.start_ns
+
+    def misfit_ns(self, wait_ns: int) -> int:
+        """Return by how much a wait cannot be that of this step."""
+        return max(0, -wait_ns, wait_ns - self.length_ns)
+
+
+@dataclass
+class _Side:
+    """A pass that does not train: validation, most likely."""
+
+    begun_ns: int
+    ended_ns: int = 0
+    first_ns: int = 0
+    batches: int = 0
+    held: list[Note] = field(default_factory=list)
+
+
+class StepLog:
+    """Turns notes into rows; hooks append to :attr:`notes` on any thread.
+
+    Args:
+        own: Folder of this process's tables.
+        log: For progress and validation passes.
+        to_epoch_ns: What turns ``perf_counter`` into ns since the epoch.
+        windows: Returns the profile windows so far.
+        read_gaps: See :data:`ReadGaps`.
+
+    Attributes:
+        notes: What was noted and is not read yet.
+    """
+
+    def __init__(
+        self,
+        own: RunFolder,
+        log: EventLog,
+        to_epoch_ns: int,
+        windows: Callable[[], Sequence[Window]],
+        read_gaps: ReadGaps,
+    ) -> None:
+        self.notes: deque[Note] = deque(maxlen=MOST_WAITING)
+        self._own, self._log, self._shift_ns, self._windows, self._read_gaps = own, log, to_epoch_ns, windows, read_gaps
+        self._memory = ResidentMemory()
+        self._names = [name for name, _ in STEPS.columns]
+        self._table: TableWriter | None = None
+        self._training: set[Hashable] = set()
+        self._recent_ns: float | None = None
+        self._is_adopted = False
+        self._sides: dict[Pass, _Side] = {}
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forget the steps so far: another loop trains."""
+        if self._table is not None:
+            self._table.close()
+            self._table = None
+        self._open: _Step | None = None
+        self._ready: deque[_Step] = deque()
+        self._passes: dict[Hashable, tuple[Pass, int]] = {}
+        self._longest_pass = self._in_pass = 0
+        self._taken: dict[Any, int] = {}
+        self._compute_ns: deque[float] = deque(maxlen=100)
+        self._step = self._passes_evaluated = self._away_ns = 0
+        self._begun_ns = self._warm_ns = self._reported_ns = 0
+
+    @property
+    def step_ns(self) -> float | None:
+        """Time of the last step that was read; None before the first."""
+        return self._recent_ns
+
+    def drain(self, now_ns: int) -> None:
+        """Read the notes, and write the rows that are complete; always from the same thread.
+
+        Args:
+            now_ns: By ``perf_counter``.
+        """
+        while self.notes:
+            self._read(self.notes.popleft())
+        self._adopt_if_due(now_ns)
+        self._resolve_waits(now_ns)
+        self._write_ready(now_ns)
+        if self._step and now_ns - self._reported_ns >= PROGRESS_NS:
+            self._report(now_ns)
+
+    def close(self, now_ns: int) -> None:
+        """Write what is left; without a loop that trains, the longest other one stands for it."""
+        self.drain(now_ns)
+        if not self._training and self._sides:
+            longest = max(self._sides.values(), key=lambda side: side.ended_ns - side.begun_ns)
+            self._adopt(longest)
+        self._settle_sides()
+        if self._open is not None and self._open.end_ns is not None:
+            self._finish_open(None)
+        self._resolve_waits(now_ns + GIVE_UP_NS)
+        self._write_ready(now_ns + GIVE_UP_NS)
+        self._report(now_ns)
+        if self._table is not None:
+            self._table.close()
+
+    # which loop trains
+
+    def _read(self, note: Note) -> None:
+        of = note.of
+        if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):
+            self._begin_training(of.stream)
+        if of.stream in self._training:
+            self._read_training(note)
+        else:
+            self._read_side(note)
+
+    def _begin_training(self, stream: Hashable) -> None:
+        """Take a loop for training; what came before it and did not train was preparation, its own notes count."""
+        own = [note for of, side in self._sides.items() if of.stream == stream for note in side.held]
+        if self._is_adopted:
+            self._training.clear()
+            self._is_adopted = False
+            self._restart()
+        keeps = bool(self._training)
+        self._sides = {of: side for of, side in self._sides.items() if keeps and of.stream != stream}
+        self._training.add(stream)
+        for note in own:
+            self._read_training(note)
+
+    def _read_side(self, note: Note) -> None:
+        side = self._sides.setdefault(note.of, _Side(note.asked_ns))
+        if isinstance(note, Evaluated):
+            side.begun_ns = note.asked_ns
+        elif isinstance(note, Took | Called):
+            side.batches += note.steps if isinstance(note, Called) else 1
+            side.first_ns = side.first_ns or (note.arrived_ns if isinstance(note, Took) else note.ended_ns)
+        side.ended_ns = note.arrived_ns if isinstance(note, Took) else note.ended_ns
+        if len(side.held) < MOST_HELD:
+            side.held.append(note)
+        if self._training and note.of.role is Role.LOOP and side.batches > max(self._longest_pass, WARMUP_STEPS):
+            self._begin_training(note.of.stream)  # it outgrows what trains: a later phase that traces nothing anew
+
+    def _adopt_if_due(self, now_ns: int) -> None:
+        if self._training:
+            return
+        for of, side in self._sides.items():
+            if of.has_gradients:
+                self._begin_training(of.stream)
+                return
+            if side.batches >= ADOPT_STEPS and now_ns - side.begun_ns >= ADOPT_NS:
+                self._adopt(side)
+                return
+
+    def _adopt(self, side: _Side) -> None:
+        of = next(of for of, each in self._sides.items() if each is side)
+        self._begin_training(of.stream)
+        self._is_adopted = True
+
+    # steps
+
+    def _read_training(self, note: Note) -> None:
+        if isinstance(note, Evaluated):
+            return
+        if isinstance(note, Ended):
+            self._finish_open(note.asked_ns)
+            return
+        if isinstance(note, Seen):
+            self._assign(note.of, note.gaps)
+            return
+        beside = self._settle_sides()
+        asked_ns = min([note.asked_ns, *(side.begun_ns for side in beside)])
+        self._finish_open(asked_ns)
+        step = _Step(note.of, asked_ns, self._epoch_of(note.of), away_ns=self._away_ns)
+        self._away_ns = 0
+        if isinstance(note, Took):
+            step.examples = note.examples
+            step.wait_ns = note.arrived_ns - note.asked_ns + sum(side.ended_ns - side.begun_ns for side in beside)
+        else:
+            is_first = not (self._step or self._ready or self._taken)
+            step.end_ns, step.steps, step.examples = note.ended_ns, note.steps, note.of.examples
+            step.knows_no_wait = is_first
+            key = note.of.iterator
+            self._taken[key] = step.last_element = self._taken.get(key, 0) + note.steps
+        self._open = step
+        self._begun_ns = self._begun_ns or asked_ns
+
+    def _epoch_of(self, of: Pass) -> int:
+        """Return the number of the pass among those of its loop."""
+        last, count = self._passes.get(of.stream, (None, -1))
+        if last is not of:
+            self._passes[of.stream] = (of, count + 1)
+            self._in_pass = 0
+            return count + 1
+        return count
+
+    def _settle_sides(self) -> list[_Side]:
+        """Report validation passes since the last step, and return where single batches of other datasets were taken.
+
+        A single one belongs to the step, as where two datasets are read in turn.
+        """
+        single = []
+        for of, side in self._sides.items():
+            if side.batches < 2 and of.role is Role.LOOP:
+                single.append(side)
+                continue
+            if self._open is None and not self._ready and not self._step:
+                continue
+            self._away_ns += side.ended_ns - side.begun_ns
+            self._log.write(
+                EvaluationEvent(
+                    number=self._passes_evaluated,
+                    steps=self._step + len(self._ready) + (self._open is not None),
+                    started_ns=side.begun_ns + self._shift_ns,
+                    ended_ns=side.ended_ns + self._shift_ns,
+                    first_batch_ns=max(0, side.first_ns - side.begun_ns),
+                    batches=side.batches,
+                    loss=None,
+                    accuracy=None,
+                )
+            )
+            self._passes_evaluated += 1
+        self._sides.clear()
+        return single
+
+    def _finish_open(self, next_ns: int | None) -> None:
+        """Complete the open step, whose successor is asked for then."""
+        step, self._open = self._open, None
+        if step is None:
+            return
+        if step.end_ns is None:
+            step.end_ns = next_ns
+        step.next_ns = next_ns
+        if step.end_ns is None:
+            return
+        self._recent_ns = ((next_ns or step.end_ns) - step.start_ns) / step.steps
+        self._in_pass += step.steps
+        self._longest_pass = max(self._longest_pass, self._in_pass)
+        self._ready.append(step)
+
+    # waits inside graphs
+
+    def _resolve_waits(self, now_ns: int) -> None:
+        """Find the waits of steps in graphs: from request to request, less the time that tf.data saw between two."""
+        unknown = self._unknown
+        if not unknown:
+            return
+        if len(unknown) < LOOK_AFTER_STEPS and now_ns - unknown[0].start_ns < LOOK_AFTER_NS:
+            return
+        newest = unknown[-1].of
+        iterator = None if newest.iterator is None else newest.iterator()
+        gaps = None if iterator is None else self._read_gaps(iterator)
+        if gaps is not None:
+            self._assign(newest, gaps)
+        for step in unknown:
+            if step.wait_ns is None and (now_ns - step.start_ns > GIVE_UP_NS or step.of.iterator != newest.iterator):
+                self._guess_wait(step)
+
+    @property
+    def _unknown(self) -> list[_Step]:
+        return [step for step in self._ready if step.wait_ns is None and not step.knows_no_wait]
+
+    def _assign(self, of: Pass, gaps: Gaps) -> None:
+        """Assign what tf.data saw; whether a request is under way, so one more time is over, shows by what fits better."""
+        steps = [step for step in self._unknown if step.next_ns is not None]
+        steps = [step for step in steps if step.of.iterator == of.iterator]
+        fits = [_waits(steps, gaps, last) for last in (gaps.elements - 1, gaps.elements)]
+        known = len(gaps.between_ns)
+        if known in (gaps.elements - 1, gaps.elements):
+            chosen = fits[known - (gaps.elements - 1)]
+        else:
+            chosen = min(fits, key=lambda waits: sum(steps[place].misfit_ns(wait) for place, wait in waits.items()))
+        for place, wait_ns in chosen.items():
+            step = steps[place]
+            step.wait_ns = min(max(0, wait_ns), step.length_ns)
+            self._compute_ns.append((step.length_ns - step.wait_ns) / step.steps)
+
+    def _guess_wait(self, step: _Step) -> None:
+        """Take what exceeds the usual computation of the steps around for a wait, where tf.data was not asked in time."""
+        if self._compute_ns:
+            usual_ns = statistics.median(self._compute_ns) * step.steps
+            step.wait_ns = max(0, round(step.length_ns - usual_ns))
+
+    # rows
+
+    def _write_ready(self, now_ns: int) -> None:
+        rows = []
+        rss_bytes = self._memory.read_bytes()
+        while self._ready:
+            step = self._ready[0]
+            if step.wait_ns is None and not step.knows_no_wait and now_ns - step.start_ns <= GIVE_UP_NS:
+                break
+            self._ready.popleft()
+            rows += self._rows(step, rss_bytes)
+        if not rows:
+            return
+        if self._table is None:
+            self._table = TableWriter(self._own.steps, STEPS)
+        self._table.extend(*zip(*rows, strict=True))
+
+    def _rows(self, step: _Step, rss_bytes: int) -> list[tuple[Any, ...]]:
+        """Return one row per step; the steps of one call share its time."""
+        length_ns = step.length_ns // step.steps
+        wait_ns = None if step.wait_ns is None else step.wait_ns // step.steps
+        window = self._window_at(step.start_ns, step.start_ns + step.length_ns)
+        rows = []
+        for index in range(step.steps):
+            start_ns = step.start_ns + index * length_ns
+            row = {
+                "step": self._step,
+                "warmup": self._is_warmup(start_ns, start_ns + length_ns),
+                "start_ns": start_ns + self._shift_ns,
+                "wait_ns": wait_ns,
+                "end_ns": start_ns + length_ns + self._shift_ns,
+                "window": window,
+                "rss_bytes": rss_bytes,
+                "away_ns": 0 if index else step.away_ns,
+                "epoch": step.epoch,
+                "examples": step.examples,
+            }
+            rows.append(tuple(row.get(name) for name in self._names))
+            self._step += 1
+        return rows
+
+    def _is_warmup(self, start_ns: int, end_ns: int) -> bool:
+        if not self._step:
+            self._warm_ns = end_ns + WARMUP_NS
+            return True
+        return self._step < WARMUP_STEPS and start_ns < self._warm_ns
+
+    def _window_at(self, start_ns: int, end_ns: int) -> int:
+        begun_ns, over_ns = start_ns + self._shift_ns, end_ns + self._shift_ns
+        for window in reversed(self._windows()):
+            if window.started_ns < over_ns and (not window.stopped_ns or window.stopped_ns > begun_ns):
+                return window.number
+        return NO_WINDOW
+
+    def _report(self, now_ns: int) -> None:
+        if self._step:
+            self._reported_ns = now_ns
+            self._log.write(ProgressEvent(self._step, None, (now_ns - self._begun_ns) / NS_PER_S, None))
+
+
+def _waits(steps: Sequence[_Step], gaps: Gaps, last: int) -> dict[int, int]:
+    """Return the wait of each step that the times cover, by its place; ``last`` is the element before the last time."""
+    first = last - len(gaps.between_ns) + 1
+    found = {}
+    for place, step in enumerate(steps):
+        assert step.next_ns is not None
+        low, high = step.last_element - step.steps + 1 - first, step.last_element - first
+        if low >= 0 and high < len(gaps.between_ns):
+            found[place] = step.next_ns - step.start_ns - sum(gaps.between_ns[low : high + 1])
+    return found

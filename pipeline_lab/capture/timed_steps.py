@@ -1,0 +1,53 @@
+"""Times every step of the job in this process, beside its profile windows, into the table that our own jobs write too."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from pipeline_lab.capture import step_hooks
+from pipeline_lab.capture.at_import import after_import
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.capture.step_log import StepLog
+from pipeline_lab.worker.record.window_recorder import WindowRecorder
+
+PERIOD_S = 0.25
+
+
+class TimedSteps:
+    """Listens to the hooks and writes rows from a thread, until it is closed.
+
+    Args:
+        recording: The run.
+        recorder: Of its windows.
+    """
+
+    def __init__(self, recording: Recording, recorder: WindowRecorder) -> None:
+        self._recording = recording
+        offset_ns = recording.clock.offset_ns
+        self.log = StepLog(recording.own, recording.log, offset_ns, lambda: recorder.windows, step_hooks.read_gaps)
+        self._end, self._has_failed = threading.Event(), False
+        step_hooks.listen(self.log.notes.append)
+        after_import("keras", step_hooks.hook_keras)
+        self._thread = threading.Thread(target=self._run, name="pipeline-lab steps", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write the last rows."""
+        step_hooks.leave(self.log.notes.append)
+        self._end.set()
+        self._thread.join()
+        if not self._has_failed:
+            self._try(self.log.close)
+
+    def _run(self) -> None:
+        while not self._end.wait(PERIOD_S) and not self._has_failed:
+            self._try(self.log.drain)
+
+    def _try(self, work: Callable[[int], None]) -> None:
+        """Keep failures, such as a full disk, away from the job."""
+        try:
+            work(time.perf_counter_ns())
+        except Exception as error:
+            self._has_failed = True
+            step_hooks.leave(self.log.notes.append)
+            self._recording.note(f"Steps are no longer timed ({type(error).__name__}: {error}); the job continues.")

@@ -1,0 +1,202 @@
+"""Which of a script's loops trains, and what its rows say, from notes as the hooks make them; a note's times are in ms."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lab.capture.step_log import ADOPT_NS, Called, Ended, Evaluated, Gaps, Pass, Role, Seen, StepLog, Took
+from pipeline_lab.runs.run_events import EvaluationEvent, read_events
+from pipeline_lab.runs.run_tables import STEPS, read_table
+from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.units import NS_PER_MS as MS
+from pipeline_lab.worker.note.event_log import EventLog
+from pipeline_lab.worker.record.window_recorder import Window
+
+SHIFT_NS = 10**15
+
+
+class Script:
+    """A script that takes batches; its clock stands at :attr:`ms`."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.own = RunFolder(tmp_path)
+        self.windows: list[Window] = []
+        self.gaps: Gaps | None = None
+        self.log = StepLog(self.own, EventLog(self.own.events), SHIFT_NS, lambda: self.windows, lambda _: self.gaps)
+        self.ms = 0
+
+    def take(self, of: Pass, wait_ms: int, compute_ms: int) -> None:
+        arrived = self.ms + wait_ms
+        self.log.notes.append(Took(of, self.ms * MS, arrived * MS, 4))
+        self.ms = arrived + compute_ms
+
+    def end(self, of: Pass, wait_ms: int = 0) -> None:
+        self.log.notes.append(Ended(of, self.ms * MS, (self.ms + wait_ms) * MS))
+        self.ms += wait_ms
+
+    def call(self, of: Pass, length_ms: int, python_ms: int, steps: int = 1) -> None:
+        self.log.notes.append(Called(of, self.ms * MS, (self.ms + length_ms) * MS, steps))
+        self.ms += length_ms + python_ms
+
+    def drain(self) -> None:
+        self.log.drain(self.ms * MS)
+
+    def rows(self) -> list[dict[str, Any]]:
+        self.log.close(self.ms * MS)
+        return read_table(self.own.steps, STEPS).to_pylist()
+
+    def evaluations(self) -> list[EvaluationEvent]:
+        return [event for event in read_events(self.own.events) if isinstance(event, EvaluationEvent)]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    return Script(tmp_path)
+
+
+def _training(stream: str = "train") -> Pass:
+    return Pass(stream, has_gradients=True)
+
+
+def _lengths_ms(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [(row["wait_ns"] // MS, (row["end_ns"] - row["start_ns"]) // MS) for row in rows]
+
+
+def test_a_step_lasts_from_its_request_to_the_next_one(script: Script) -> None:
+    epoch = _training()
+    for wait, compute in ((30, 5), (2, 8), (3, 7)):
+        script.take(epoch, wait, compute)
+    script.end(epoch)
+    rows = script.rows()
+    assert _lengths_ms(rows) == [(30, 35), (2, 10), (3, 10)]
+    assert rows[0]["start_ns"] == SHIFT_NS
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert {row["examples"] for row in rows} == {4}
+
+
+def test_a_pass_over_other_data_is_a_validation_and_no_step(script: Script) -> None:
+    for _ in range(2):
+        epoch, validation = _training(), Pass("validation")
+        for _ in range(3):
+            script.take(epoch, 1, 9)
+        script.end(epoch)
+        for _ in range(2):
+            script.take(validation, 40, 5)
+        script.end(validation, 10)
+    rows = script.rows()
+    assert _lengths_ms(rows) == [(1, 10)] * 6, "63 ms where 10 is true, if validation counts as training"
+    assert [row["epoch"] for row in rows] == [0, 0, 0, 1, 1, 1]
+    assert [row["away_ns"] // MS for row in rows] == [0, 0, 0, 100, 0, 0]
+    found = script.evaluations()
+    assert [(each.steps, each.batches, each.first_batch_ns // MS) for each in found] == [(3, 2, 40), (6, 2, 40)]
+
+
+def test_what_was_read_before_the_training_is_no_step(script: Script) -> None:
+    sample = Pass("a look at the data")
+    for _ in range(30):
+        script.take(sample, 400, 0)
+        script.drain()
+    epoch = Pass("train")
+    script.take(epoch, 1, 9)
+    script.drain()  # the first step is traced now
+    epoch.has_gradients = True
+    script.take(epoch, 1, 9)
+    script.end(epoch)
+    rows = script.rows()
+    assert _lengths_ms(rows) == [(1, 10)] * 2
+
+
+def test_a_loop_without_gradients_stands_for_the_training_where_nothing_else_trains(script: Script) -> None:
+    epoch = Pass("predictions")
+    for _ in range(40):
+        script.take(epoch, 10, ADOPT_NS // MS // 30)
+        script.drain()
+    assert script.log.step_ns, "while it runs"
+    assert len(script.rows()) == 39, "the last one's end is not known"
+
+
+def test_a_later_phase_that_traces_nothing_anew_is_training_too(script: Script) -> None:
+    for stream, has_gradients, steps in (("first", True, 20), ("second", False, 50)):
+        epoch = Pass(stream, has_gradients=has_gradients)
+        for _ in range(steps):
+            script.take(epoch, 1, 9)
+        script.end(epoch)
+    assert len(script.rows()) == 70
+
+
+def test_two_datasets_read_in_turn_make_one_step(script: Script) -> None:
+    first, second = Pass("images"), _training("labels")
+    for _ in range(3):
+        script.take(first, 20, 0)
+        script.take(second, 5, 15)
+    script.end(second)
+    assert _lengths_ms(script.rows())[1:] == [(25, 40)] * 2
+
+
+def test_waits_inside_a_graph_come_from_what_tf_data_saw_between_requests(script: Script) -> None:
+    iterator = object()
+    epoch = Pass("fit", Role.FIT, examples=16, iterator=lambda: iterator)
+    for _ in range(5):
+        script.call(epoch, length_ms=30, python_ms=10)
+    script.log.notes.append(Ended(epoch, script.ms * MS, script.ms * MS))
+    script.log.notes.append(Seen(epoch, script.ms * MS, script.ms * MS, Gaps(5, [14 * MS] * 5)))
+    rows = script.rows()
+    assert [row["wait_ns"] for row in rows][:1] == [None], "the first call traced its function too"
+    assert _lengths_ms(rows[1:]) == [(26, 30)] * 4
+    assert {row["examples"] for row in rows} == {16}
+
+
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_the_last_hundred_times_are_told_apart_though_a_request_may_be_under_way(
+    script: Script, is_waiting: bool
+) -> None:
+    iterator = object()
+    epoch = Pass("fit", Role.FIT, iterator=lambda: iterator)
+    waits = [10, 40, 5, 80] * 60
+    for wait in waits:
+        script.call(epoch, length_ms=wait + 4, python_ms=90 - wait)
+    between = [(94 - wait) * MS for wait in waits]
+    script.gaps = Gaps(240, between[140:]) if is_waiting else Gaps(240, between[139:239])
+    rows = script.rows()
+    assert [row["wait_ns"] // MS for row in rows[141:239]] == waits[141:239]
+
+
+def test_steps_of_one_execution_share_its_time(script: Script) -> None:
+    epoch = Pass("fit", Role.FIT, iterator=None)
+    for _ in range(2):
+        script.call(epoch, length_ms=40, python_ms=0, steps=4)
+    rows = script.rows()
+    assert [(row["end_ns"] - row["start_ns"]) // MS for row in rows] == [10] * 8
+    assert {row["wait_ns"] for row in rows} == {None}, "not measured is not zero"
+
+
+def test_keras_validation_is_taken_out_of_the_time_between_epochs(script: Script) -> None:
+    epoch, validation = Pass("fit", Role.FIT), Pass("evaluate", Role.EVALUATE)
+    script.call(epoch, 10, 0)
+    began = script.ms
+    script.ms += 20
+    script.call(validation, 30, 0)
+    script.call(validation, 30, 0)
+    script.log.notes.append(Evaluated(validation, began * MS, script.ms * MS))
+    script.call(epoch, 10, 0)
+    rows = script.rows()
+    assert [row["away_ns"] // MS for row in rows] == [0, 80]
+    (found,) = script.evaluations()
+    assert (found.batches, (found.ended_ns - found.started_ns) // MS) == (2, 80)
+
+
+def test_warmup_is_the_first_step_and_what_follows_within_a_second(script: Script) -> None:
+    epoch = _training()
+    for compute in (5000, *[100] * 30):
+        script.take(epoch, 0, compute)
+    assert [row["warmup"] for row in script.rows()] == [True] * 10 + [False] * 20
+
+
+def test_rows_name_the_window_that_was_open(script: Script) -> None:
+    epoch = _training()
+    window = Window(7, None, SHIFT_NS + 25 * MS, 0, 0, 0, stopped_ns=SHIFT_NS + 45 * MS)
+    script.windows.append(window)
+    for _ in range(7):
+        script.take(epoch, 0, 10)
+    assert [row["window"] for row in script.rows()] == [-1, -1, 7, 7, 7, -1]
