@@ -2,9 +2,12 @@
 
 import argparse
 import contextlib
+import resource
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import psutil
 
 from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
@@ -24,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeline", action="store_true", help="also make the index of the timeline")
     options = parser.parse_args(arguments)
     saved = SavedDiagnosis(options.path)
+    _limit_memory()
     with _report_errors(saved) as failed, saved.lock() as is_ours:
         if is_ours and options.follow and is_run(options.path):
             from pipeline_lab.analysis.follow import follow, yield_to_training
@@ -40,6 +44,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(PipelineLabError, OSError):
             opened_logs.note_reading(RunFolder(options.path), failed[0] if failed and not saved.is_fresh else "")
     return 1 if failed else 0
+
+
+def _limit_memory() -> None:
+    """Let a hostile or damaged log end this process with a sentence, before the machine runs out of memory.
+
+    Mapped files do not count; the kernel drops their pages when it needs room.
+    """
+    if sys.platform != "linux":
+        return
+    most = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+SHARE_OF_MEMORY = 0.8
 
 
 def _diagnose_once(path: Path, saved: SavedDiagnosis) -> None:

@@ -78,7 +78,7 @@ def _inflate(file: BinaryIO, end: list[int]) -> EntryBytes:
     end[0] = file.tell() - len(stream.unused_data)
 
 
-def _copy(file: BinaryIO, length: int, end: list[int]) -> EntryBytes:
+def _copy(file: IO[bytes], length: int, end: list[int]) -> EntryBytes:
     left = length
     while left and (block := file.read(min(left, _BLOCK))):
         left -= len(block)
@@ -229,6 +229,13 @@ def _unpack_zip(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
         for entry in entries:
             if stat.S_ISLNK(entry.external_attr >> 16):
                 raise _is_link(name, entry.filename)
+            if entry.compress_type not in (
+                _STORED,
+                _DEFLATED,
+            ):  # bzip2 and LZMA unpack a block into any amount of memory
+                raise TraceReadError(
+                    f"{name} is packed with a method other than deflate ({entry.filename[:80]!r}); pack it again as a plain zip."
+                )
             if not entry.filename:  # Python's own messages fail on such an entry
                 raise TraceReadError(f"{name} holds an entry without a name; pack it again.")
             target = _target(folder, entry.filename, name)
@@ -291,21 +298,23 @@ def _unpack_tar(file: BinaryIO, name: str, folder: Path, allowance: Allowance) -
                 for count, entry in enumerate(archive):
                     if count >= MAX_ENTRIES:
                         raise _too_many(name)
-                    _unpack_entry(archive, entry, name, folder, allowance)
+                    _unpack_entry(archive, source, entry, name, folder, allowance)
         except tarfile.TarError as error:
             cut = cut or f"{name} is damaged: {error}."
     return _unless_nothing(cut, name, folder)
 
 
 def _unpack_entry(
-    archive: tarfile.TarFile, entry: tarfile.TarInfo, name: str, folder: Path, allowance: Allowance
+    archive: tarfile.TarFile, file: IO[bytes], entry: tarfile.TarInfo, name: str, folder: Path, allowance: Allowance
 ) -> None:
     if entry.issym() or entry.islnk():
         raise _is_link(name, entry.name)
     target = _target(folder, entry.name, name)
-    source = archive.extractfile(entry) if entry.isreg() else None
-    if source is not None:
-        _copy_entry(source, target, allowance)
+    if entry.isreg() and not entry.issparse():  # of a cut entry tarfile would give nothing
+        file.seek(entry.offset_data)
+        _write(_copy(file, entry.size, [0]), target, allowance)
+    elif (content := archive.extractfile(entry) if entry.isreg() else None) is not None:
+        _copy_entry(content, target, allowance)
 
 
 def _target(folder: Path, entry: str, archive: str) -> Path:

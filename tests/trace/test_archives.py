@@ -141,6 +141,17 @@ def test_links_are_refused(tmp_path: Path, folder: Path, kind: bytes) -> None:
         unpack(tar_of(tmp_path / "t", (link, b"")), folder)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_of_another_method_is_refused_before_it_is_unpacked(tmp_path: Path, folder: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as archive:
+        archive.writestr("a.xplane.pb", bytes(1_000_000))
+    with pytest.raises(
+        TraceReadError, match=r"a\.zip is packed with a method other than deflate \('a\.xplane\.pb'\); pack it"
+    ):
+        unpack(tmp_path / "a.zip", folder)
+    assert not list(folder.iterdir())
+
+
 def test_links_in_a_zip_are_refused(tmp_path: Path, folder: Path) -> None:
     link = zipfile.ZipInfo("l")
     link.external_attr = 0o120777 << 16
@@ -182,6 +193,13 @@ def test_a_directory_of_a_million_entries_is_not_even_loaded(
     monkeypatch.setattr(zipfile, "ZipFile", lambda *_: pytest.fail("the directory was loaded"))
     with pytest.raises(TraceReadError, match="entries"):
         unpack(crowd, folder)
+
+
+def test_a_tar_that_ends_in_its_first_file_gives_what_came(tmp_path: Path, folder: Path) -> None:
+    path = tar_of(tmp_path / "a.tar", (tarfile.TarInfo("a.xplane.pb"), CONTENT), mode="w")
+    path.write_bytes(path.read_bytes()[: 512 + 1_000])
+    assert "a.tar is damaged" in unpack(path, folder)
+    assert (folder / "a.xplane.pb").read_bytes() == CONTENT[:1_000]
 
 
 def test_a_cut_tar_gives_the_files_before_the_cut(tmp_path: Path, folder: Path) -> None:

@@ -3,8 +3,8 @@
 The app serves its own machine. Streamlit checks hosts on its WebSocket only, so every request is checked here; host
 names that others point at this machine are refused (DNS rebinding).
 
-The app has no user accounts. Where it serves only this machine, whoever reaches it could launch jobs and open or delete
-files anyway; from other machines it is view only unless it was started to allow more. Paths on the server can be opened
+Whom it serves is decided in :mod:`~pipeline_lab.ui.serving.visitors`. On this machine that is the account that started it,
+which could launch jobs and open or delete files anyway; from other machines it is view only unless it was started to allow more. Paths on the server can be opened
 from this machine only, or in the folders that ``PIPELINE_LAB_PATHS`` names. Custom code runs only if the app was started
 to allow it, and never from a link or an opened file.
 """
@@ -19,11 +19,14 @@ import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.run_options import RunOptions
+from pipeline_lab.ui.serving.visitors import KnownVisitors
+from pipeline_lab.units import format_bytes
 from pipeline_lab.workloads.module import ModuleWorkload
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1")
@@ -68,19 +71,45 @@ class OwnOrigins:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_foreign = scope["type"] == "websocket" and not _is_own(Headers(scope=scope).get("origin"))
+        headers = Headers(scope=scope)
+        is_foreign = scope["type"] == "websocket" and "origin" in headers and not is_own_origin(headers)
         await (WebSocketClose(1008) if is_foreign else self._app)(scope, receive, send)
 
 
-def _is_own(origin: str | None) -> bool:
-    """Say whether a page of this app, or no page at all, opens the connection."""
-    if origin is None:
-        return True
+def is_own_origin(headers: Headers) -> bool:
+    """Say whether a page of this app asks: one from the host and port that it asks."""
     try:
-        host = urlsplit(origin).hostname or ""
+        origin = urlsplit(headers.get("origin", "")).netloc
     except ValueError:  # not an address
         return False
-    return any(host == own or (own.startswith("*") and host.endswith(own[1:])) for own in allowed_hosts())
+    return bool(origin) and origin.lower() == headers.get("host", "").lower()
+
+
+class SmallUploadsOnly:
+    """Refuse what Streamlit's own upload would keep in memory; it takes nothing but options, from who may change things.
+
+    Logs have an upload of their own, onto the disk.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = _why_no_upload(scope) if scope["type"] == "http" else ""
+        await (PlainTextResponse(refusal, status_code=403) if refusal else self._app)(scope, receive, send)
+
+
+STREAMLIT_UPLOAD = "/_stcore/upload_file"
+OPTIONS_BYTES = 1 << 20
+
+
+def _why_no_upload(scope: Scope) -> str:
+    if STREAMLIT_UPLOAD not in scope["path"] or scope["method"] not in ("PUT", "POST"):
+        return ""
+    size = Headers(scope=scope).get("content-length", "")
+    if not size.isdecimal() or int(size) > OPTIONS_BYTES:
+        return f"A file of options has at most {format_bytes(OPTIONS_BYTES)}, and its length is announced."
+    return why_read_only()
 
 
 def allowed_hosts() -> list[str]:
@@ -94,7 +123,9 @@ def middleware() -> list[Middleware]:
     return [
         Middleware(SecurityHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=allowed_hosts()),
+        Middleware(KnownVisitors),
         Middleware(OwnOrigins),
+        Middleware(SmallUploadsOnly),
     ]
 
 

@@ -16,7 +16,7 @@ import streamlit as st
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs.launch.spare import ensure_spare
 from pipeline_lab.runs.record import this_process
-from pipeline_lab.ui.serving import access, uploads
+from pipeline_lab.ui.serving import access, uploads, visitors
 from pipeline_lab.ui.serving.routes import ROUTES
 from pipeline_lab.ui.shared.text import escape, sentence
 
@@ -30,6 +30,9 @@ MIDDLEWARE = access.middleware()
 async def lifespan(_: object) -> AsyncIterator[None]:
     """Load what the first page needs while the browser still fetches Streamlit's own files."""
     threading.Thread(target=import_module, args=("pipeline_lab.ui.home_page",), name="load ahead", daemon=True).start()
+    if visitors.token() and not access.is_local():
+        host, port = st.get_option("browser.serverAddress"), st.get_option("server.port")
+        print(f"Open http://{host}:{port}/?token={visitors.token()}", flush=True)  # noqa: T201
     yield
 
 

@@ -11,7 +11,6 @@ import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -53,14 +52,20 @@ class Upload:
         folder: Where its files go.
         names: The files' names as the browser gave them.
         received_bytes: So far, over all files.
+        heard_s: When something was last received, by the monotonic clock.
     """
 
     folder: Path
     names: list[str] = field(default_factory=list)
     received_bytes: int = 0
+    heard_s: float = field(default_factory=time.monotonic)
 
 
 _uploads: dict[str, Upload] = {}
+MOST_UPLOADS = 8
+"""Under way at a time, for all visitors together."""
+SILENT_S = 600.0
+"""An upload that has received nothing for this long is dropped when the next one begins."""
 
 
 def limit_bytes() -> int:
@@ -83,6 +88,7 @@ async def begin(request: Request) -> Response:
     """Start an upload and return its id."""
     try:
         _check_origin(request)
+        await _drop_silent()
         folder = await to_thread.run_sync(opened_logs.new_arrival, open_store(locked=access.why_read_only()))
     except UploadError as error:
         return _refuse(error)
@@ -90,6 +96,18 @@ async def begin(request: Request) -> Response:
         return _refuse(UploadError(403 if access.why_read_only() else 507, str(error)))
     _uploads[folder.name] = Upload(folder)
     return JSONResponse({"id": folder.name})
+
+
+async def _drop_silent() -> None:
+    """Drop what browsers no longer send.
+
+    Raises:
+        UploadError: Too many uploads are still under way.
+    """
+    for upload_id in [name for name, upload in _uploads.items() if time.monotonic() - upload.heard_s > SILENT_S]:
+        await _drop(upload_id)
+    if len(_uploads) >= MOST_UPLOADS:
+        raise UploadError(429, f"{MOST_UPLOADS} uploads are under way; wait until one of them has ended.")
 
 
 async def receive(request: Request) -> Response:
@@ -163,6 +181,7 @@ async def _store(request: Request, upload: Upload) -> None:
         block = bytearray()
         async for chunk in request.stream():
             upload.received_bytes += len(chunk)
+            upload.heard_s = time.monotonic()
             _check_size(upload.received_bytes)
             block += chunk
             if len(block) >= BLOCK:
@@ -179,8 +198,7 @@ def _write(handle: int, data: bytes) -> None:
 
 
 def _check_origin(request: Request) -> None:
-    origin, host = request.headers.get("origin", ""), request.headers.get("host", "")
-    if not host or urlsplit(origin).netloc != host:
+    if not access.is_own_origin(request.headers):
         raise UploadError(403, "Logs can only be sent from the app's own page.")
 
 

@@ -7,7 +7,6 @@ import contextlib
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,28 +26,53 @@ from pipeline_lab.ui.shared.text import escape
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 
+FOLLOW = "--follow"
 RETRY_S = 5.0
 """An analysis that ended without a result (another process was running it) is restarted after this time."""
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One analysis that this app started."""
+MOST_AT_ONCE = 2
+"""Analyses of runs that are over, whoever opens how many; one takes up to two cores and some hundred MB."""
+_turns = threading.BoundedSemaphore(MOST_AT_ONCE)
 
-    process: subprocess.Popen[bytes]
-    started_s: float
+
+class Attempt:
+    """One analysis that this app started, or that waits for its turn."""
+
+    def __init__(self, folder: RunFolder, options: tuple[str, ...]) -> None:
+        self.started_s = time.monotonic()
+        self._exit_code: int | None = None
+        self._command = module_command("pipeline_lab.analysis", str(folder.path), *options)
+        turn = contextlib.nullcontext() if FOLLOW in options else _turns
+        threading.Thread(target=self._run, args=(turn,), name=f"analysis of {folder.id}", daemon=True).start()
+
+    def _run(self, turn: contextlib.AbstractContextManager[object]) -> None:
+        code, nowhere = 1, subprocess.DEVNULL
+        try:
+            with turn:
+                code = subprocess.call(
+                    self._command,
+                    stdin=nowhere,
+                    stdout=nowhere,
+                    stderr=nowhere,
+                    env=child_environment(),
+                    start_new_session=True,
+                )
+        finally:
+            self._exit_code = code
 
     @property
     def is_running(self) -> bool:
-        return self.process.poll() is None
+        """Whether it runs, or waits for its turn."""
+        return self._exit_code is None
 
     @property
     def has_failed(self) -> bool:
-        return self.process.poll() not in (None, 0)
+        return self._exit_code not in (None, 0)
 
     @property
     def may_be_repeated(self) -> bool:
-        return not self.is_running and not self.has_failed and time.monotonic() - self.started_s > RETRY_S
+        return self._exit_code == 0 and time.monotonic() - self.started_s > RETRY_S
 
 
 class Attempts:
@@ -66,18 +90,8 @@ class Attempts:
         """Start one unless the last one is running, has failed, or ended just now."""
         with self._guard:
             attempt = self._attempts.get(folder.path)
-            if attempt is not None and not attempt.may_be_repeated:
-                return attempt
-            process = subprocess.Popen(
-                module_command("pipeline_lab.analysis", str(folder.path), *options),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=child_environment(),
-                start_new_session=True,
-            )
-            threading.Thread(target=process.wait, name=f"analysis of {folder.id}", daemon=True).start()
-            self._attempts[folder.path] = attempt = Attempt(process, time.monotonic())
+            if attempt is None or attempt.may_be_repeated:
+                self._attempts[folder.path] = attempt = Attempt(folder, options)
             return attempt
 
     def forget(self, folder: RunFolder) -> None:
@@ -101,7 +115,7 @@ def saved(folder: RunFolder) -> Diagnosis | None:
 
 def start_live_analysis(folder: RunFolder) -> None:
     """Analyze the windows of a run in progress as they arrive."""
-    _attempts.start(folder, "--follow")
+    _attempts.start(folder, FOLLOW)
 
 
 def live_steps(folder: RunFolder) -> JobSteps | None:

@@ -1,6 +1,7 @@
 """The comparison with XProf on a run's page: asked for, waited for, shown, kept."""
 
 import sys
+import threading
 
 import pytest
 
@@ -8,6 +9,7 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, XprofDifference
 from pipeline_lab.ui.run import details
 from pipeline_lab.ui.shared import analyses
+from tests.support.patience import PATIENCE_S, until
 from tests.support.run_folders import make_run
 
 SECTION = "XProf"
@@ -29,7 +31,8 @@ def own_attempts(monkeypatch):
 
 @pytest.mark.usefixtures("diagnosis")
 def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
-    monkeypatch.setattr(analyses, "module_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
+    may_end = threading.Event()
+    monkeypatch.setattr(analyses.subprocess, "call", lambda *_, **__: int(not may_end.wait(PATIENCE_S)))
     folder = make_run(run_store)
     app = open_page("run", run=folder.id, section=SECTION)
     assert details._attempts.find(folder) is None
@@ -39,8 +42,8 @@ def test_xprof_is_asked_only_on_request(open_page, run_store, monkeypatch):
         assert attempt.is_running
         assert "XProf is reading" in "".join(one.value for one in app.markdown)
     finally:
-        attempt.process.kill()
-        attempt.process.wait()
+        may_end.set()
+        until(lambda: not attempt.is_running, "it has ended")
 
 
 @pytest.mark.usefixtures("diagnosis")
@@ -60,7 +63,8 @@ def test_an_attempt_that_failed_says_why_and_can_be_repeated(open_page, run_stor
     monkeypatch.setattr(analyses, "module_command", lambda *_: [sys.executable, "-c", "raise SystemExit(1)"])
     folder = make_run(run_store)
     SavedDiagnosis(folder.path).save_error("The traces are gone.")
-    details._attempts.start(folder, "--xprof").process.wait()
+    attempt = details._attempts.start(folder, "--xprof")
+    until(lambda: not attempt.is_running, "it has ended")
     app = open_page("run", run=folder.id, section=SECTION)
     assert app.info[0].value == r"The traces are gone\."
     assert app.button(key="ask-xprof")

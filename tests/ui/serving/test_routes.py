@@ -6,7 +6,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.ui.serving.access import HEADERS, OwnOrigins, allowed_hosts, middleware
+from pipeline_lab.ui.serving.access import HEADERS, OwnOrigins, SmallUploadsOnly, allowed_hosts, middleware
 from pipeline_lab.ui.serving.routes import FILES, ROUTES, file_url, opened_url, window_url
 from tests.support.asgi import finish
 from tests.support.run_folders import make_run
@@ -123,19 +123,20 @@ def test_more_hosts_can_be_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("origin", "is_served"),
+    ("host", "origin", "is_served"),
     [
-        ("http://[", False),
-        ("http://localhost:8501", True),
-        ("https://lab.example", True),
-        (None, True),
-        ("http://evil.example", False),
-        ("http://localhost.evil.example", False),
-        ("null", False),
+        ("localhost:8501", "http://[", False),
+        ("localhost:8501", "http://localhost:8501", True),
+        ("localhost:8501", "http://localhost:9999", False),
+        ("localhost:8501", "http://127.0.0.1:8501", False),
+        ("Lab.example", "https://lab.example", True),
+        ("localhost:8501", None, True),
+        ("localhost:8501", "http://evil.example", False),
+        ("localhost:8501", "http://localhost.evil.example:8501", False),
+        ("localhost:8501", "null", False),
     ],
 )
-def test_only_our_own_pages_may_open_a_connection(monkeypatch, origin, is_served):
-    monkeypatch.setenv("PIPELINE_LAB_HOSTS", "*.lab, lab.example")
+def test_only_our_own_pages_may_open_a_connection(host, origin, is_served):
     happened = []
 
     async def app(*_):
@@ -144,6 +145,31 @@ def test_only_our_own_pages_may_open_a_connection(monkeypatch, origin, is_served
     async def send(message):
         happened.append(message["type"])
 
-    headers = [] if origin is None else [(b"origin", origin.encode())]
+    headers = [(b"host", host.encode())] + ([] if origin is None else [(b"origin", origin.encode())])
     finish(OwnOrigins(app)({"type": "websocket", "headers": headers}, None, send))
     assert happened == (["served"] if is_served else ["websocket.close"])
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "changes", "is_served"),
+    [
+        ("/_stcore/upload_file/a/b", "1000", "1", True),
+        ("/_stcore/upload_file/a/b", "2000000", "1", False),
+        ("/_stcore/upload_file/a/b", None, "1", False),
+        ("/_stcore/upload_file/a/b", "1000", "0", False),
+        ("/api/lab/uploads/a/b", "2000000", "1", True),
+    ],
+)
+def test_streamlits_own_upload_takes_options_only(monkeypatch, path, size, changes, is_served):
+    monkeypatch.setenv("PIPELINE_LAB_ALLOW_CHANGES", changes)
+    happened = []
+
+    async def app(*_):
+        happened.append("served")
+
+    async def send(message):
+        happened.append(message.get("status"))
+
+    headers = [] if size is None else [(b"content-length", size.encode())]
+    finish(SmallUploadsOnly(app)({"type": "http", "method": "PUT", "path": path, "headers": headers}, None, send))
+    assert happened[0] == ("served" if is_served else 403)

@@ -25,6 +25,7 @@ HANG_UP = None
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> RunStore:
     monkeypatch.setenv("PIPELINE_LAB_STORE", str(tmp_path / "profiles"))
+    monkeypatch.setattr(uploads, "_uploads", {})
     return RunStore(tmp_path / "profiles")
 
 
@@ -106,7 +107,9 @@ def test_more_than_one_block_arrives_in_order(store, monkeypatch):
     assert (uploads.finish(store, upload_id).opened / "log.zip").read_bytes() == b"".join(pieces)
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", f"{OWN}.evil.example", "http://localhost:1", "null", ""])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", f"{OWN}.evil.example", "http://localhost:1", "http://[", "null", ""]
+)
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_only_the_apps_own_page_may_send(store, origin, method):
     upload_id = begin()
@@ -233,3 +236,12 @@ def test_a_log_is_named_after_what_was_sent(names, title):
 def test_the_limit_can_be_named(monkeypatch, named, limit):
     monkeypatch.setenv("PIPELINE_LAB_UPLOAD_LIMIT_MB", named)
     assert uploads.limit_bytes() == limit * 1_000_000
+
+
+def test_uploads_that_nobody_finishes_make_way(store):
+    ids = [finish(ask("POST", uploads.URL))[1]["id"] for _ in range(uploads.MOST_UPLOADS)]
+    status, answer = finish(ask("POST", uploads.URL))
+    assert (status, "uploads are under way" in answer["error"]) == (429, True)
+    uploads._uploads[ids[0]].heard_s -= uploads.SILENT_S + 1
+    assert finish(ask("POST", uploads.URL))[0] == 200
+    assert not (store.arrivals / ids[0]).exists()
