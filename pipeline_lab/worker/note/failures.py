@@ -48,11 +48,27 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
+_NODE = "Detected at node"
+_ASIDES = re.compile(r"Graph execution error:|<stack traces unavailable>|Node: '.*'|\d+ root error\(s\) found\.")
+"""Lines of an error of a graph that are not its cause."""
+_NAMES = re.compile(r"\{\{.*?\}\}|\[Op:[^\]]*\]")
+_WRAPPINGS = re.compile(
+    r"^(\(\d+\) [A-Z_]+: )?(Error in user-defined function passed to \S+ transformation with iterator: \S+: )?"
+)
+
+
 def first_line(error: BaseException) -> str:
-    """Return the first meaningful line of the message, without TensorFlow's node names; empty without one."""
-    lines = [re.sub(r"\{\{.*?\}\}", "", line).strip() for line in text_of(error).splitlines()]
-    telling = [line for line in lines if line and line != "Graph execution error:"]
-    return telling[0][:300].rstrip(".") if telling else ""
+    """Return the first line of the message that says what happened, without TensorFlow's node names; empty without one.
+
+    An error of a graph begins with the place where each node was made, ``Detected at node …`` and indented lines below it.
+    """
+    is_place = False
+    for line in text_of(error).splitlines():
+        is_place = line.startswith(_NODE) or (is_place and (not line.strip() or line[0].isspace()))
+        telling = "" if is_place else _WRAPPINGS.sub("", _NAMES.sub("", line).strip())
+        if telling and not _ASIDES.fullmatch(telling):
+            return telling[:300].rstrip(".")
+    return ""
 
 
 def text_of(error: BaseException) -> str:
@@ -102,6 +118,7 @@ def below(path: str, home: Path) -> str:
 
 DISK_FULL = "The disk is full: free some space or choose another store and cache, then launch the run again."
 OUT_OF_DEVICE_MEMORY = "The device ran out of memory: use a smaller batch, smaller images or a lower precision."
+_ALLOCATION = re.compile(r"shape ?\[([\d,]*)\] and type (\w+) on \S*/device:(\w+:\d+) by allocator")
 OUT_OF_MEMORY = "The process ran out of memory: use a smaller batch, shuffle buffer or cache."
 _KNOWN = {
     r"label value of (-\d+) which is outside the valid range": (
@@ -153,11 +170,25 @@ def explain_failure(error: BaseException) -> str:
         return OUT_OF_MEMORY
     kind = type(error).__name__
     if kind == "ResourceExhaustedError":
-        return OUT_OF_DEVICE_MEMORY
+        return _explain_allocation(text_of(error))
     for pattern, sentence in _KNOWN.items():
         if match := re.search(pattern, text_of(error)):
             return sentence.format(*match.groups())
     return f"The job stopped with {kind}: {first_line(error) or 'no message'}; worker.log in the run folder has the details."
+
+
+def _explain_allocation(message: str) -> str:
+    """Say which tensor had no room."""
+    found = _ALLOCATION.search(message)
+    if found is None:
+        return OUT_OF_DEVICE_MEMORY
+    shape, kind, device = found.groups()
+    if device.startswith("CPU"):
+        return OUT_OF_MEMORY
+    tensor = f"{kind} [{shape.replace(',', ', ')}]"
+    return (
+        f"{device} ran out of memory at a tensor of {tensor}: use a smaller batch, smaller images or a lower precision."
+    )
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -37,6 +37,27 @@ class ResourceExhaustedError(Exception):
     """Has the name of TensorFlow's class, which is what counts."""
 
 
+_IN_GRAPH = """Graph execution error:
+
+Detected at node a/Assert defined at (most recent call last):
+  File "/home/me/train.py", line 11, in <module>
+
+  File "/home/me/train.py", line 9, in step
+    tf.debugging.Assert(small, [loss])
+
+Detected at node b/Assert defined at (most recent call last):
+<stack traces unavailable>
+Node: 'a/Assert'
+2 root error(s) found.
+  (0) INVALID_ARGUMENT: {}
+\t [[{{{{node a/Assert}}}}]] [Op:__inference_step_42]"""
+_IN_DATA = (
+    "Error in user-defined function passed to MapDataset:1 transformation with iterator: Iterator::Root::Map: "
+    "KeyError: 'label'"
+)
+_OOM = (
+    "OOM when allocating tensor with shape[128,56] and type half on /job:localhost/device:GPU:1 by allocator GPU_1_bfc"
+)
 _LABEL = "Received a label value of {} which is outside the valid range of"
 
 
@@ -57,6 +78,13 @@ _LABEL = "Received a label value of {} which is outside the valid range of"
             "holds the label -1, but labels are the numbers of classes, starting at 0",
         ),
         (RuntimeError("Graph execution error:\n\n{{node a}} broke."), "RuntimeError: broke; worker.log"),
+        (
+            RuntimeError(_IN_GRAPH.format("assertion failed: [too large]")),
+            "RuntimeError: assertion failed: [too large];",
+        ),
+        (RuntimeError(_IN_GRAPH.format(_IN_DATA)), "RuntimeError: KeyError: 'label';"),
+        (ResourceExhaustedError(_IN_GRAPH.format(_OOM)), "GPU:1 ran out of memory at a tensor of half [128, 56]:"),
+        (ResourceExhaustedError(_OOM.replace("GPU:1", "CPU:0")), OUT_OF_MEMORY),
     ],
 )
 def test_an_error_becomes_one_sentence(error: Exception, sentence: str) -> None:
