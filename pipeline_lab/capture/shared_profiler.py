@@ -80,10 +80,11 @@ class SharedProfiler:
 
     def settle(self) -> None:
         from pipeline_lab.capture.device_use import are_devices_in_use
-        from pipeline_lab.worker.record.profiler import wait_for_devices  # loads TensorFlow
+        from pipeline_lab.worker.record.profiler import load_profiler, wait_for_devices  # loads TensorFlow
 
         if not are_devices_in_use():
             return
+        load_profiler(self)
         if self._patience_s is None:
             wait_for_devices()
             return

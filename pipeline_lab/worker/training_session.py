@@ -26,7 +26,7 @@ from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
-from pipeline_lab.worker.record.profiler import mark_step
+from pipeline_lab.worker.record.profiler import load_profiler, mark_step
 from pipeline_lab.worker.record.resources import sample_resources
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_windows import StepWindows
@@ -109,8 +109,11 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
     profiling = job.options.profiling
     has_ids = carries_ids(job, dataset)
     mark_running(job.folder)
-    recorded = WindowRecorder(job.folder, make_profiler(trainer), job.log, job.clock)
+    profiler = make_profiler(trainer)
+    recorded = WindowRecorder(job.folder, profiler, job.log, job.clock)
     windows = StepWindows(profiling, recorded, job.log)
+    if profiling.enabled:
+        load_profiler(profiler)
     with contextlib.ExitStack() as stack:
         gpu = find_gpu(device.ordinal)
         stack.enter_context(sample_resources(job.folder.resources, job.clock, windows.watch_memory, gpu))

@@ -39,6 +39,7 @@ class PretendGpu:
         skip_mflop: Larger products and convolutions are not computed but yield zeros, so that the host is not busy with them.
         waits_for_kernels: The host waits for each kernel, as with ``CUDA_LAUNCH_BLOCKING=1``.
         has_trace: The profiler sees the device; without it, there is no plane, as if CUPTI did not work.
+        profiler_mb: Memory of the host that the first profiler session takes, as loading CUPTI does.
         profiler_error, profiler_warning: What the profiler writes into ``XSpace.errors`` and ``XSpace.warnings``.
         ledger: A file that says who uses how much memory; processes that share it share the GPUs' memory.
         clock_reasons: NVML's reasons for lower clocks, as a mask.
@@ -56,6 +57,7 @@ class PretendGpu:
     skip_mflop: float = 50
     waits_for_kernels: bool = False
     has_trace: bool = True
+    profiler_mb: float = 0
     profiler_error: str = ""
     profiler_warning: str = ""
     ledger: Path | None = None

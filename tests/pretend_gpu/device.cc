@@ -30,6 +30,7 @@ Settings ReadSettings() {
   found.skip_flop = Setting("SKIP_MFLOP", 50) * 1e6;
   found.waits_for_kernels = Setting("WAITS_FOR_KERNELS", 0) != 0;
   found.has_trace = Setting("HAS_TRACE", 1) != 0;
+  found.profiler_bytes = static_cast<int64_t>(Setting("PROFILER_MB", 0) * 1e6);
   found.profiler_error = Setting("PROFILER_ERROR", std::string());
   found.profiler_warning = Setting("PROFILER_WARNING", std::string());
   for (const std::string& entry : Split(Setting("OP_US", std::string()), ',')) {

@@ -25,6 +25,7 @@ struct Settings {
   double gflops, memory_gbps, copy_gbps, skip_flop;
   bool waits_for_kernels, has_trace;
   std::string profiler_error, profiler_warning;
+  int64_t profiler_bytes;
 };
 const Settings& GetSettings();
 

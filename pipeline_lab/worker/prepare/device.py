@@ -1,5 +1,6 @@
 """Choose the device before TensorFlow initializes any."""
 
+import os
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,6 +57,9 @@ def choose_device(wish: Literal["auto", "cpu", "gpu", "emulated"], replicas: int
     Raises:
         OptionsError: A GPU was requested, but TensorFlow sees none.
     """
+    if wish in ("cpu", "emulated"):
+        # Hidden from CUDA too: Keras compiles with XLA wherever TensorFlow lists a GPU, used or not.
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     gpus = tf.config.list_physical_devices("GPU")
     if wish == "gpu" and not gpus:
         raise OptionsError(

@@ -1,16 +1,21 @@
 """TensorFlow's profiler and its step markers."""
 
 import contextlib
+import tempfile
+import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import tensorflow as tf
+
+from pipeline_lab.worker.record.window_recorder import Profiler
 
 
 class TensorFlowProfiler:
     """Starts and stops ``tf.profiler.experimental`` sessions."""
 
     def settle(self) -> None:
+        load_profiler(self)
         wait_for_devices()
 
     def start(self, logdir: Path) -> None:
@@ -18,6 +23,25 @@ class TensorFlowProfiler:
 
     def stop(self, *, save: bool) -> None:
         tf.profiler.experimental.stop(save=save)
+
+
+_loaded = threading.Event()
+
+
+def load_profiler(profiler: Profiler) -> None:
+    """Start and stop the profiler if there is a GPU and nobody has done so in this process; the devices must be in use.
+
+    The first session on a GPU loads CUPTI, which takes seconds, and memory that no window is to be charged with.
+    """
+    if _loaded.is_set() or not tf.config.list_logical_devices("GPU"):
+        return
+    _loaded.set()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.suppress(tf.errors.OpError),
+    ):  # another session has loaded it
+        profiler.start(Path(folder))
+        profiler.stop(save=False)
 
 
 def mark_launch(number: int) -> AbstractContextManager[None]:

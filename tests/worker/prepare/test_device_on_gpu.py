@@ -26,6 +26,12 @@ def test_a_gpu_that_is_divided_among_the_replicas_is_the_only_one(ask_gpu: AskGp
     assert found["visible"] == ["/physical_device:GPU:0"]
 
 
+def test_keras_does_not_compile_a_job_on_the_cpu_with_xla_because_there_is_a_gpu(ask_gpu: AskGpu) -> None:
+    compiles = "tests.worker.gpu_tasks:compiles_with_xla"
+    assert ask_gpu(compiles, wish="auto")
+    assert not ask_gpu(compiles, wish="cpu")
+
+
 def test_each_replica_has_a_gpu_where_there_are_enough(ask_gpu: AskGpu) -> None:
     found = ask_gpu(CHOOSE, gpu=PretendGpu(count=3, visible="2,1,0"), wish="gpu", replicas=2)
     assert found["visible"] == ["/physical_device:GPU:0", "/physical_device:GPU:1"]
