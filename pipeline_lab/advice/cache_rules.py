@@ -21,7 +21,8 @@ from pipeline_lab.advice.proposals import (
 from pipeline_lab.advice.stage_costs import full_cache
 from pipeline_lab.advice.step_terms import amount_behind, example_bytes
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.stages.stage import Remark, Stage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Remark
 from pipeline_lab.units import format_bytes, format_duration
 
 FITS_SHARE = 0.8

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pipeline_lab.analysis.input.live_model import StageWork
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.functions import MAPS
-from pipeline_lab.stages.stage import Host, Running, Stage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Host, Running
 
 
 @dataclass(frozen=True)

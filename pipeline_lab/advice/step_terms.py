@@ -14,7 +14,8 @@ from pipeline_lab.advice.workload_changes import changed_ns
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.delivery import TUNED_PREFETCH
-from pipeline_lab.stages.stage import Amount, Stage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Amount
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.stages.batches import BatchStage, RebatchStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.stages.stage import Amount, Element
+from pipeline_lab.stages.stage_values import Amount, Element
 from pipeline_lab.workloads.registry import AnyWorkload
 
 

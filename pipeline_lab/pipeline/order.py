@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.pipeline import StageSequence
-from pipeline_lab.stages.stage import Reading
+from pipeline_lab.stages.stage_values import Reading
 from pipeline_lab.statistics.reading_order import ReadingOrder, count_views, simulate
 from pipeline_lab.statistics.reading_steps import ReadFiles, Step
 from pipeline_lab.statistics.streams import IntArray

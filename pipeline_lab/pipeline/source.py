@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.code import INDENT, Code, assign_call
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.stage import Writing
+from pipeline_lab.stages.stage_values import Writing
 from pipeline_lab.units import BYTES_PER_MB
 from pipeline_lab.workloads.workload import WorkloadSource
 

@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from pipeline_lab.fields import Parallelism, parse_file_sizes, parse_numbers
 from pipeline_lab.stages.code import assign_call, parallel_arguments
-from pipeline_lab.stages.stage import (
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import (
     Amount,
     Call,
     Element,
@@ -19,7 +20,6 @@ from pipeline_lab.stages.stage import (
     Reading,
     Remark,
     Running,
-    Stage,
     Weight,
     WorkloadTraits,
     Writing,

@@ -8,18 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from pipeline_lab.fields import Autotune
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, quote, wanted
-from pipeline_lab.stages.stage import (
-    Call,
-    Host,
-    Neighbours,
-    OneForOne,
-    Position,
-    Reading,
-    Remark,
-    Running,
-    Weight,
-    Writing,
-)
+from pipeline_lab.stages.stage import OneForOne
+from pipeline_lab.stages.stage_values import Call, Host, Neighbours, Position, Reading, Remark, Running, Weight, Writing
 
 HOST_AND_PORT = r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}"
 TUNED_PREFETCH = 2

@@ -7,14 +7,14 @@ from pydantic import Field
 
 from pipeline_lab.fields import Parallelism
 from pipeline_lab.stages.code import assign_call, parallel_arguments
-from pipeline_lab.stages.stage import (
+from pipeline_lab.stages.stage import OneForOne
+from pipeline_lab.stages.stage_values import (
     FLOAT_BYTES,
     Amount,
     Call,
     Element,
     Host,
     Neighbours,
-    OneForOne,
     Position,
     Reading,
     Remark,

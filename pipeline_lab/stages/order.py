@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from pipeline_lab.stages.code import assign_call
-from pipeline_lab.stages.stage import Amount, Call, OneForOne, Position, Reading, Remark, Weight, Writing
+from pipeline_lab.stages.stage import OneForOne
+from pipeline_lab.stages.stage_values import Amount, Call, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Repeat, Shuffle, Step
 from pipeline_lab.units import format_bytes, format_count
 

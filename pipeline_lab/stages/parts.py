@@ -8,17 +8,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from pipeline_lab.stages.code import INDENT, assign_call
-from pipeline_lab.stages.stage import (
-    Amount,
-    Call,
-    Element,
-    OneForOne,
-    Position,
-    Reading,
-    Remark,
-    Weight,
-    Writing,
-)
+from pipeline_lab.stages.stage import OneForOne
+from pipeline_lab.stages.stage_values import Amount, Call, Element, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Filter, RandomShard, Shard, Skip, Step, Take
 from pipeline_lab.units import format_bytes, format_count
 

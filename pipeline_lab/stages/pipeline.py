@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.registry import AnyStage
-from pipeline_lab.stages.stage import Amount, Element, Neighbours, Stage, WorkloadTraits
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Amount, Element, Neighbours, WorkloadTraits
 from pipeline_lab.statistics.reading_steps import Epoch
 
 StageT = TypeVar("StageT", bound=Stage)

@@ -15,7 +15,8 @@ from pydantic import Field, model_validator
 
 from pipeline_lab.fields import Parallelism
 from pipeline_lab.stages.code import INDENT, Code, assign_call, number_or_autotune, parallel_arguments
-from pipeline_lab.stages.stage import Amount, Call, Host, OneForOne, Position, Reading, Remark, Running, Weight, Writing
+from pipeline_lab.stages.stage import OneForOne
+from pipeline_lab.stages.stage_values import Amount, Call, Host, Position, Reading, Remark, Running, Weight, Writing
 from pipeline_lab.statistics.reading_steps import ReadFiles, SampleFiles, Step
 from pipeline_lab.units import format_count
 

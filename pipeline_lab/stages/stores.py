@@ -4,18 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
 from pipeline_lab.stages.code import INDENT, Code, assign_call, quote
-from pipeline_lab.stages.stage import (
-    TAKEN_NS,
-    Call,
-    Neighbours,
-    OneForOne,
-    Position,
-    Reading,
-    Remark,
-    Stage,
-    Weight,
-    Writing,
-)
+from pipeline_lab.stages.stage import OneForOne, Stage
+from pipeline_lab.stages.stage_values import TAKEN_NS, Call, Neighbours, Position, Reading, Remark, Weight, Writing
 from pipeline_lab.statistics.reading_steps import Cache, Step
 from pipeline_lab.units import format_percent
 

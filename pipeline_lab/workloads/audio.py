@@ -12,7 +12,8 @@ from pipeline_lab.stages.batches import BucketStage
 from pipeline_lab.stages.code import Code, assign_call
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, folder_code, read_lines
-from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Position, Remark, Stage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Position, Remark
 from pipeline_lab.workloads.workload import PATH_BYTES, Workload, WorkloadSource, check_folder, class_by_class
 
 if TYPE_CHECKING:

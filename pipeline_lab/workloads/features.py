@@ -13,7 +13,7 @@ from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.code import Code, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, read_lines
-from pipeline_lab.stages.stage import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Position, Remark, Weight
+from pipeline_lab.stages.stage_values import FLOAT_BYTES, LABEL_AND_ID_BYTES, Element, Position, Remark, Weight
 from pipeline_lab.units import format_bytes, format_count
 from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload, WorkloadSource
 

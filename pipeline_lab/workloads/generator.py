@@ -14,7 +14,7 @@ from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.code import Code, assign_call, wanted
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, ReadStage, read_lines
-from pipeline_lab.stages.stage import Position, Remark, Weight
+from pipeline_lab.stages.stage_values import Position, Remark, Weight
 from pipeline_lab.units import NS_PER_MS, format_bytes
 from pipeline_lab.workloads.workload import Workload, WorkloadSource
 

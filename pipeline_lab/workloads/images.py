@@ -15,7 +15,7 @@ from pipeline_lab.stages.code import Code, quote, wanted
 from pipeline_lab.stages.functions import AugmentStage, ViewsStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, folder_code, read_code, read_lines
-from pipeline_lab.stages.stage import CHANNELS, Element, Position, Remark
+from pipeline_lab.stages.stage_values import CHANNELS, Element, Position, Remark
 from pipeline_lab.workloads.workload import (
     PATH_BYTES,
     RECORD_FRAME_BYTES,

@@ -10,7 +10,7 @@ from pipeline_lab.fields import FileSizes
 from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import PerFile, read_lines
-from pipeline_lab.stages.stage import LABEL_AND_ID_BYTES
+from pipeline_lab.stages.stage_values import LABEL_AND_ID_BYTES
 from pipeline_lab.workloads.workload import ID_BYTES, RECORD_FRAME_BYTES, Workload, WorkloadSource
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pipeline_lab.fields import Options
 from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions
-from pipeline_lab.stages.stage import Element, Position, Remark, Stage, Weight
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Element, Position, Remark, Weight
 from pipeline_lab.units import format_count
 
 if TYPE_CHECKING:

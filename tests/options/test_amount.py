@@ -10,7 +10,8 @@ from pipeline_lab.stages.order import RepeatStage
 from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.stages.stage import Amount, Stage
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Amount
 
 ENDLESS = Amount(math.inf, math.inf)
 

@@ -13,7 +13,8 @@ from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.stages.stage import Remark, Stage, Weight
+from pipeline_lab.stages.stage import Stage
+from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.stages.stores import CacheStage, SaveStage, SnapshotStage
 from pipeline_lab.workloads.features import FeaturesWorkload
 from pipeline_lab.workloads.generator import GeneratorWorkload

@@ -13,7 +13,8 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.stages.code import Code
 from pipeline_lab.stages.pipeline import PipelineOptions, StageSequence
 from pipeline_lab.stages.registry import STAGE_TYPES, recognise
-from pipeline_lab.stages.stage import Host, OneForOne, OpaqueStage, Reading, Running, Stage, Writing
+from pipeline_lab.stages.stage import OneForOne, OpaqueStage, Stage
+from pipeline_lab.stages.stage_values import Host, Reading, Running, Writing
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.advice.test_stage_costs import chain
 

@@ -11,7 +11,7 @@ from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage
 from pipeline_lab.stages.order import RepeatStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
-from pipeline_lab.stages.stage import Weight
+from pipeline_lab.stages.stage_values import Weight
 from pipeline_lab.tuning.space import START, Space, find_knobs, make_space, write_argument
 from pipeline_lab.workloads.module import ModuleWorkload
 from tests.support.presets import BASELINE, OPTIMISED

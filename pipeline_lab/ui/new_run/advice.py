@@ -15,7 +15,7 @@ from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunStore
-from pipeline_lab.stages.stage import Remark, Weight
+from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.ui.shared import links, state
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import format_duration, format_percent
