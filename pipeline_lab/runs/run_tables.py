@@ -63,7 +63,7 @@ STEPS = RunTable(
         ("warmup", "bool"),
         ("start_ns", "int64"),  # epoch; the batch was requested
         ("wait_ns", "int64"),  # until the batch arrived
-        ("end_ns", "int64"),  # epoch; the step's result was there
+        ("end_ns", "int64"),  # epoch; the host's call of the step returned
         ("loss", "float32"),
         ("accuracy", "float32"),  # NaN where the workload has none
         ("window", "int16"),  # number of the profile window that was open, -1 for none
@@ -71,8 +71,9 @@ STEPS = RunTable(
         ("away_ns", "int64"),  # evaluation and rebuilding of the pipeline since the last step
         ("epoch", "int32"),  # passes over the data before this one; null where that is not counted
         ("examples", "int32"),  # in the batch; null where samples are recorded, or nobody knows
+        ("ready_ns", "int64"),  # epoch; the step's result was on the host; null where nobody waited for it
     ),
-    later=frozenset({"away_ns", "epoch", "examples"}),
+    later=frozenset({"away_ns", "epoch", "examples", "ready_ns"}),
 )
 """One row per training step; waits are null where they could not be told."""
 
@@ -204,7 +205,7 @@ BLOCKS = RunTable(
         ("first_step", "int64"),  # of the arm's steps table; the block's measured steps follow each other
         ("steps", "int32"),
         ("wall_ns", "int64"),  # from that request to the result of the last measured step
-        ("wait_ns", "int64"),  # for batches, summed over the measured steps
+        ("wait_ns", "int64"),  # for batches while the device had nothing to do, summed over the measured steps
         ("cpu_ns", "int64"),  # CPU time of this process
         ("other_load_percent", "float32"),  # share of the cores that other programs used, 0 to 100
         ("throttled", "bool"),  # clocks lowered by heat or power

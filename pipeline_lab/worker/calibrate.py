@@ -4,7 +4,9 @@ import ctypes
 import mmap
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
 from pipeline_lab.units import format_bytes
 from pipeline_lab.worker.job_context import Job
+from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.own_process import clear_on_thread
+from pipeline_lab.worker.record.step_results import STEPS_AHEAD, ResultReader, StepResult
 from pipeline_lab.worker.train.emulated_device import EmulatedTrainer
 from pipeline_lab.worker.train.training_steps import Batch, StepCalls, Trainer
 
@@ -60,7 +64,12 @@ class StepTime:
 
 
 def calibrate(
-    trainer: Trainer, steps: StepCalls, make_dataset: Callable[[], Any], hold: Callable[[Batch], Batch]
+    trainer: Trainer,
+    steps: StepCalls,
+    make_dataset: Callable[[], Any],
+    hold: Callable[[Batch], Batch],
+    *,
+    is_asynchronous: bool = False,
 ) -> CalibrationEvent:
     """Time pipeline and step separately; the trainer's state is restored.
 
@@ -69,12 +78,13 @@ def calibrate(
         steps: Calls the step.
         make_dataset: Builds a separate pipeline, so that the job's caches stay untouched.
         hold: Puts a batch into the device's memory.
+        is_asynchronous: The device works beside the host.
 
     Raises:
         DataError: The pipeline yields no batch at all.
     """
     pipeline = time_pipeline(make_dataset())
-    step = time_step(trainer, steps, hold(pipeline.batch))
+    step = time_step(trainer, steps, hold(pipeline.batch), is_asynchronous=is_asynchronous)
     return CalibrationEvent(
         device_only_ns=step.step_ns,
         device_only_steps=step.steps,
@@ -116,24 +126,34 @@ def time_pipeline(dataset: Any) -> PipelineTime:
     return PipelineTime(batch, first_batch_ns, (now_ns - first_ns) / batches, batches, cpu_ns / batches)
 
 
-def time_step(trainer: Trainer, steps: StepCalls, batch: Batch) -> StepTime:
-    """Time the step on one batch, repeated; its training is undone. An emulated step's time is known."""
+def time_step(trainer: Trainer, steps: StepCalls, batch: Batch, *, is_asynchronous: bool = False) -> StepTime:
+    """Time the step on one batch, repeated; its training is undone. An emulated step's time is known.
+
+    As in training, an asynchronous device always has a step to go on with.
+    """
     if isinstance(trainer, EmulatedTrainer):
         return StepTime(trainer.device.mean_ns, 0.0, 0)
     state = trainer.save_state()
     for _ in range(WARMUP_STEPS):
         trainer.read(steps.repeat(batch, 1))
     together = _steps_together(trainer, steps, batch)
+    results = ResultReader(trainer, Clock())
     begun_ns, begun_cpu_ns, timed = time.perf_counter_ns(), time.process_time_ns(), 0
-    previous = steps.repeat(batch, together)
+    pending: deque[Future[StepResult]] = deque()
     while timed < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
-        current = steps.repeat(batch, together)
-        trainer.read(previous)
-        previous, timed = current, timed + together
-    trainer.read(previous)
+        result = steps.repeat(batch, together)
+        if is_asynchronous:
+            pending.append(results.request(result))
+        else:
+            trainer.read(result)
+        while len(pending) >= STEPS_AHEAD:
+            pending.popleft().result()
+        timed += together
+    for last in pending:
+        last.result()
     elapsed_ns, cpu_ns = time.perf_counter_ns() - begun_ns, time.process_time_ns() - begun_cpu_ns
+    results.close()
     trainer.restore_state(state)
-    timed += together
     return StepTime(elapsed_ns / timed, cpu_ns / timed, timed)
 
 

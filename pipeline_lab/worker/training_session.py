@@ -97,7 +97,13 @@ def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list
     if job.options.training.calibrate:
         job.enter("calibrating")
         page_cache = set_page_cache(job, read)
-        event = calibrate(trainer, steps, lambda: trainer.distribute(data.calibration()), device.hold)
+        event = calibrate(
+            trainer,
+            steps,
+            lambda: trainer.distribute(data.calibration()),
+            device.hold,
+            is_asynchronous=device.is_asynchronous,
+        )
         job.log.write(replace(event, page_cache=page_cache))
     job.stop.check()
     if page_cache is not None:  # a second request would not help
@@ -118,7 +124,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
         gpu = find_gpu(device.ordinal)
         stack.enter_context(sample_resources(job.folder.resources, job.clock, windows.watch_memory, gpu))
         recorder = stack.enter_context(
-            contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_asynchronous, has_ids=has_ids))
+            contextlib.closing(StepRecorder(job, trainer, is_asynchronous=device.is_asynchronous, has_ids=has_ids))
         )
         stack.callback(windows.finish)
         checkpoints = Checkpoints(trainer, job.folder.scratch, job.options.training.checkpoint_every)

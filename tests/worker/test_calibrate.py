@@ -58,7 +58,7 @@ def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
     timed = time_step(trainer, PythonSteps(trainer, Clock()), {})
     assert trainer.reads == list(range(1, 3 + timed.steps))
     assert timed.steps >= calibration.MIN_STEPS
-    assert timed.step_ns == pytest.approx(calibration.BUDGET_NS / timed.steps, rel=0.5)
+    assert timed.step_ns == pytest.approx(calibration.BUDGET_NS / timed.steps, rel=0.6)
 
 
 def test_what_was_learnt_is_undone() -> None:

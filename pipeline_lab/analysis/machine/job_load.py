@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
-from pipeline_lab.analysis.steps.job_steps import periods, plain_steps
+from pipeline_lab.analysis.steps.job_steps import divide_time, plain_steps
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tables import BoolArray
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
@@ -62,7 +62,7 @@ def measure_load(
     start_ns = tables.ints(steps, "start_ns")[plain]
     time_ns = tables.ints(resources, "time_ns")
     step = np.searchsorted(start_ns, time_ns, side="right") - 1
-    length_ns = periods(steps)[plain]
+    length_ns = divide_time(steps).step_ns[plain]
     inside = (step >= 0) & ~tables.bools(resources, "flushing")
     inside[inside] = time_ns[inside] < (start_ns + length_ns)[step[inside]]
     return _average(environment, None if written is None else written.pool_threads, resources, inside, length_ns)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray, length_within
 from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, as_it_is, to_ms
-from pipeline_lab.analysis.steps.job_steps import flushes, periods, plain_steps
+from pipeline_lab.analysis.steps.job_steps import divide_time, flushes, plain_steps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_events import Event, WindowEvent
 
@@ -72,8 +72,9 @@ def measure_profiler_cost(events: Sequence[Event], steps: pa.Table, origin_ns: i
     windows = sorted(_windows(events), key=lambda window: window.started_ns)
     if not windows:
         raise TraceIncompleteError(NO_WINDOWS)
-    period, start = periods(steps), tables.ints(steps, "start_ns")
-    spans = np.stack((start, start + period), axis=1)
+    rows = divide_time(steps)
+    period = rows.step_ns
+    spans = np.stack((rows.start_ns, rows.start_ns + period), axis=1)
     flushing = plain_steps(steps) & (length_within(flushes(events), spans) > 0)
     profiled = ~tables.bools(steps, "warmup") & (tables.ints(steps, "window") >= 0)
     return ProfilerCost(

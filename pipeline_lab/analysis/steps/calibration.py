@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
-from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, periods, plain_steps
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, divide_time, plain_steps
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import CalibrationEvent, Event
@@ -78,7 +78,7 @@ def read_calibration(events: Sequence[Event], steps: pa.Table) -> Calibration:
         raise TraceIncompleteError(NOT_CALIBRATED)
     device_only_ns = found[-1].device_only_ns
     assert device_only_ns is not None
-    step_ns = float(np.median(periods(steps)[plain]))
+    step_ns = float(np.median(divide_time(steps).step_ns[plain]))
     if device_only_ns > TOLERANCE * step_ns:
         raise TraceIncompleteError(
             DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
@@ -98,8 +98,7 @@ def _with_batch_ns(steps: pa.Table, plain: NDArray[np.bool_]) -> float:
 
     The step alone cannot take longer than that. The few steps of a calibration do where the process was not warm yet.
     """
-    start, wait, end = (tables.ints(steps, name)[plain] for name in ("start_ns", "wait_ns", "end_ns"))
-    return float(np.median(end - start - wait))
+    return float(np.median(divide_time(steps).compute_ns[plain]))
 
 
 def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:

@@ -20,9 +20,9 @@ JOB_STEP_TABLE = pa.schema(
         ("step", pa.int64()),
         ("warmup", pa.bool_()),
         ("start_ns", pa.int64()),  # on the diagnosis' axis
-        ("wait_ns", pa.int64()),
+        ("wait_ns", pa.int64()),  # these three as in StepRows
         ("compute_ns", pa.int64()),
-        ("step_ns", pa.int64()),  # to the start of the next step: Python between steps counts, an evaluation does not
+        ("step_ns", pa.int64()),
         ("loss", pa.float64()),
         ("accuracy", pa.float64()),
         ("profiled", pa.bool_()),
@@ -92,19 +92,18 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
     warmup = tables.bools(steps, "warmup")
     if warmup.all():
         raise TraceIncompleteError(NOT_YET)
-    step_ns = periods(steps)
-    measured = step_ns[~warmup]
-    wait = np.ma.masked_array(tables.ints(steps, "wait_ns"), ~tables.valid(steps, "wait_ns"))
-    start = tables.ints(steps, "start_ns")
+    rows = divide_time(steps)
+    measured = rows.step_ns[~warmup]
+    wait = np.ma.masked_array(rows.wait_ns, ~tables.valid(steps, "wait_ns"))
     table = tables.build(
         JOB_STEP_TABLE,
         steps.num_rows,
         step=tables.ints(steps, "step"),
         warmup=warmup,
-        start_ns=start - origin_ns,
+        start_ns=rows.start_ns - origin_ns,
         wait_ns=wait,
-        compute_ns=tables.ints(steps, "end_ns") - start - wait,
-        step_ns=step_ns,
+        compute_ns=np.ma.masked_array(rows.compute_ns, np.ma.getmaskarray(wait)),
+        step_ns=rows.step_ns,
         loss=tables.floats(steps, "loss"),
         accuracy=tables.floats(steps, "accuracy"),
         profiled=tables.ints(steps, "window") >= 0,
@@ -135,14 +134,53 @@ def _counted(steps: pa.Table, measured: NDArray[np.bool_]) -> float:
     return float(examples.mean() * measured.sum()) if len(examples) else 0.0
 
 
-def periods(steps: pa.Table) -> IntArray:
-    """Return each step's time to the start of the next one, of the last to its own end, shape (steps,), ns.
+@dataclass(frozen=True, eq=False)
+class StepRows:
+    """The time of a job divided among its steps, without gaps and without overlaps; arrays of shape (steps,), ns.
 
-    What an evaluation took in between belongs to no step.
+    The host may launch steps before the device is done with earlier ones. So a step's row begins with its request for a batch,
+    or when the result of the step before it was there, if that is later; it ends where the next row begins, the last one
+    with its own result. On a CPU, where each step is done before the next begins, a row lasts from request to request.
+
+        start(n) = max(request(n), ready(n - 1))
+        wait(n) = what of the wait for the batch lies in the row: until then, the device had earlier steps to do
+        compute(n) = ready(n) - max(batch arrived(n), ready(n - 1))
+        between(n) = start(n + 1) - ready(n): Python, checkpoints, waiting for nothing that a step needs
+
+    An evaluation between two steps belongs to neither row.
+
+    Attributes:
+        start_ns: Since the epoch.
+        wait_ns, compute_ns, between_ns: The parts of a row.
     """
-    start, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
+
+    start_ns: IntArray
+    wait_ns: IntArray
+    compute_ns: IntArray
+    between_ns: IntArray
+
+    @property
+    def step_ns(self) -> IntArray:
+        """Length of each row."""
+        return self.wait_ns + self.compute_ns + self.between_ns
+
+
+def divide_time(steps: pa.Table) -> StepRows:
+    """Divide the time of a job among its steps.
+
+    Args:
+        steps: Of table ``runs.run_tables.STEPS``, in order. Without ``ready_ns``, as in older runs, a step is done when its
+            call returns, but no later than the next step's request.
+    """
+    request, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
     away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
-    return np.append(start[1:] - away[1:], end[-1:]) - start
+    unknown = np.minimum(end, np.append(request[1:] - away[1:], end[-1:]))
+    ready = np.where(tables.valid(steps, "ready_ns"), tables.ints(steps, "ready_ns"), unknown)
+    start = np.maximum(request, np.append(request[:1], ready[:-1]))
+    wait = np.where(tables.valid(steps, "wait_ns"), tables.ints(steps, "wait_ns"), 0)
+    arrived = np.clip(request + wait, start, np.maximum(start, ready))
+    following = np.append(start[1:] - away[1:], ready[-1:])
+    return StepRows(start, arrived - start, ready - arrived, following - ready)
 
 
 def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:

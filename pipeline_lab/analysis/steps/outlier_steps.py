@@ -25,7 +25,7 @@ from pipeline_lab.analysis.declaration import (
     times_to_ms,
     to_ms,
 )
-from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, flushes, periods
+from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.analysis.tables import BoolArray
 from pipeline_lab.errors import TraceIncompleteError
@@ -97,9 +97,9 @@ def find_in_job(steps: pa.Table, resources: pa.Table, writing: IntArray, origin_
     Raises:
         TraceIncompleteError: There are too few steps.
     """
-    start, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
-    length, wait = periods(steps), tables.ints(steps, "wait_ns")
-    parts = {"input_wait": wait, "compute": end - start - wait, "python": length - (end - start)}
+    time = divide_time(steps)
+    start, length = time.start_ns, time.step_ns
+    parts = {"input_wait": time.wait_ns, "compute": time.compute_ns, "python": time.between_ns}
     found = _find(length, parts, ~tables.bools(steps, "warmup"), host="", step=tables.ints(steps, "step"), start=start)
     rows = np.searchsorted(start, tables.ints(found.table, "start_ns"))
     spans = np.stack((start, start + length), axis=1)[rows]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.intervals import IntArray
 from pipeline_lab.analysis.declaration import Analysis, Document, PerJob, to_ms
-from pipeline_lab.analysis.steps.job_steps import periods
+from pipeline_lab.analysis.steps.job_steps import divide_time
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.run_documents import DataFile
 
@@ -88,7 +88,8 @@ def measure_phases(
     number = tables.ints(steps, "step")
     epoch = _epochs(number, tables.ints(samples, "step"), epoch_examples or sum(filter(None, records)))
     warmup = tables.bools(steps, "warmup")
-    length, wait = periods(steps), tables.ints(steps, "wait_ns")
+    rows_of_steps = divide_time(steps)
+    length, wait = rows_of_steps.step_ns, rows_of_steps.wait_ns
     members = (
         (Phase.WARMUP, warmup),
         (Phase.FIRST_EPOCH, ~warmup & (epoch == 0)),

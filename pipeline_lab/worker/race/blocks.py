@@ -153,10 +153,11 @@ class Arm:
         self._train(LEAD_STEPS, is_measured=False)
         self._recorder.catch_up()
         meter.start()  # takes about a ms
-        first_step, start_ns = self._steps, self._job.clock.now_ns()
-        wait_ns = self._train(steps, is_measured=True)
+        first_step, start_ns, before_ns = self._steps, self._job.clock.now_ns(), self._recorder.exposed_wait_ns
+        self._train(steps, is_measured=True)
         self._recorder.catch_up()
         wall_ns = self._job.clock.now_ns() - start_ns
+        wait_ns = self._recorder.exposed_wait_ns - before_ns
         block = Block(start_ns, first_step, steps, wall_ns, wait_ns, drained, meter.read())
         self._left_batches = self._buffers.batches()
         self._step_s = wall_ns / steps / NS_PER_S
@@ -221,9 +222,8 @@ class Arm:
                 tuned, changed_s = found, time.monotonic()
         return None
 
-    def _train(self, steps: int, *, is_measured: bool, keep_samples: bool = True) -> int:
-        """Take steps and return how long they waited for their batches, ns."""
-        wait_ns = 0
+    def _train(self, steps: int, *, is_measured: bool, keep_samples: bool = True) -> None:
+        """Take steps."""
         while steps:
             most = min(steps, self._calls.per_call)
             taken = self._calls.take(self._batches, most)
@@ -233,13 +233,11 @@ class Arm:
             for one in taken:
                 self._recorder.record(StepPlace(self._steps, not is_measured, NO_WINDOW, rss_bytes), one)
                 self._steps += 1
-                wait_ns += one.wait_ns
             if keep_samples:
                 for one in taken:
                     self._note_samples(one.batch)
             self._job.pause()
             steps -= len(taken)
-        return wait_ns
 
     def _note_samples(self, batch: Any) -> None:
         """Record files and records of a batch, drained ones too, so that the stream has no gaps."""

@@ -196,7 +196,7 @@ def _build(
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
     has_ids = carries_ids(job, dataset)
     recorder = stack.enter_context(
-        contextlib.closing(StepRecorder(job, trainer, is_gpu=device.is_asynchronous, has_ids=has_ids))
+        contextlib.closing(StepRecorder(job, trainer, is_asynchronous=device.is_asynchronous, has_ids=has_ids))
     )
     iterator = iter(trainer.distribute(dataset))
     keep_iterator(iterator)

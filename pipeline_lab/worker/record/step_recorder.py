@@ -1,7 +1,9 @@
 """Rows of the steps and samples tables, written for every step, profiled or not, and how much of a batch is padding."""
 
 import contextlib
-from dataclasses import dataclass
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.runs.run_tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.job_context import Job
+from pipeline_lab.worker.record.step_results import STEPS_AHEAD, ResultReader, StepResult, is_on_device
 from pipeline_lab.worker.train.training_steps import Batch, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
@@ -56,6 +59,25 @@ def measure_padding(batch: Batch) -> BatchPadding | None:
 
 
 IntArray: TypeAlias = NDArray[np.int64]
+READ_ENTRIES = ("id", "label", "name", LENGTH)
+"""Entries of a batch that are recorded."""
+
+
+@dataclass(frozen=True)
+class BatchContents:
+    """What is recorded of a batch; None for what it does not have.
+
+    Attributes:
+        ids: File and record of each example, shape (examples,).
+        labels: Of each example, shape (examples,).
+        names: Of each example.
+        padding: How much of it is padding.
+    """
+
+    ids: IntArray
+    labels: IntArray | None
+    names: list[str] | None
+    padding: BatchPadding | None
 
 
 @dataclass(frozen=True)
@@ -78,13 +100,22 @@ class StepPlace:
 
 
 class StepRecorder:
-    """Reads each step's result and writes its row.
+    """Writes the row of each step, once its result has arrived.
 
-    On a GPU, a result is read after the next step has started, so that device and host overlap.
+    A device that works beside the host is a few steps behind it: results are read on other threads, and the training thread
+    waits only when the device is :data:`STEPS_AHEAD` steps behind.
+
+    Args:
+        is_asynchronous: The device works beside the host.
+        has_ids: Batches say which examples they hold.
+
+    Attributes:
+        exposed_wait_ns: How long steps waited for their batches while the device had nothing to do, summed over all rows.
     """
 
-    def __init__(self, job: Job, trainer: Trainer, *, is_gpu: bool, has_ids: bool) -> None:
-        self._clock, self._trainer, self._lags = job.clock, trainer, is_gpu
+    def __init__(self, job: Job, trainer: Trainer, *, is_asynchronous: bool, has_ids: bool) -> None:
+        self._trainer, self._is_asynchronous = trainer, is_asynchronous
+        self._results = ResultReader(trainer, job.clock)
         self._steps = TableWriter(job.folder.steps, STEPS)
         self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
         self._labels = TableWriter(job.folder.labels, LABELS) if has_ids else None
@@ -95,68 +126,103 @@ class StepRecorder:
         self._names = TableWriter(job.folder.names, NAMES) if has_names else None
         self._kept_step, self._outputs = job.options.training.keep_outputs_of_step, job.folder.outputs
         self._has_ids = has_ids
-        self._pending: tuple[StepPlace, TakenStep] | None = None
+        self._pending: deque[tuple[StepPlace, TakenStep, Future[StepResult]]] = deque()
+        self._pending_samples: deque[tuple[int, Future[BatchContents]]] = deque()
+        self._ready_ns = self.exposed_wait_ns = 0
 
     def record(self, place: StepPlace, taken: TakenStep) -> None:
-        """Record a step that has started."""
+        """Record a step that has been launched."""
+        if self._is_asynchronous and taken.ready_ns is None:
+            self._pending.append((place, taken, self._results.request(taken.result)))
+            self._write_arrived(STEPS_AHEAD - 1)
+            return
         self.catch_up()
-        if self._lags and taken.ended_ns is None:
-            self._pending = (place, taken)
-        else:
-            self._finish(place, taken)
+        result = self._results.read(taken.result)
+        ready_ns = result.ready_ns if taken.ready_ns is None else taken.ready_ns
+        self._write(
+            place, replace(taken, returned_ns=max(taken.returned_ns, ready_ns)), replace(result, ready_ns=ready_ns)
+        )
 
     def catch_up(self) -> None:
-        """Read the pending result, if any."""
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            self._finish(*pending)
+        """Wait for all results, if any are pending."""
+        self._write_arrived(0)
 
     def record_samples(self, step: int, batch: Batch) -> None:
-        """Record file and record of each example of a batch, its label counts and its padding."""
-        if self._samples is None or self._labels is None:
-            return
-        ids = np.concatenate(read_parts(self._trainer, batch["id"]))
-        self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
-        labels = read_parts(self._trainer, batch["label"]) if "label" in batch else []
-        if len(labels) == 1:  # fetching them from several replicas would delay the step
-            values, counts = np.unique(labels[0], return_counts=True)
-            self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
-        if self._names is not None:
-            names = read_names(self._trainer, batch)
-            self._names.extend([step] * len(names), names)
-        self._record_padding(step, batch)
+        """Record file and record of each example of a batch, its label counts and its padding.
 
-    def _record_padding(self, step: int, batch: Batch) -> None:
-        """Record the padding of a batch, where its examples have lengths."""
-        if self._padding is not None and (found := measure_padding(batch)) is not None:
-            self._padding.append(step, found.examples, found.elements, found.padding)
+        What lies on a device is copied beside the training.
+        """
+        if self._samples is None:
+            return
+        if self._is_asynchronous and any(is_on_device(batch[name]) for name in READ_ENTRIES if name in batch):
+            self._pending_samples.append((step, self._results.beside(self._read_batch, batch)))
+        else:
+            self._write_samples(step, self._read_batch(batch))
 
     def close(self) -> None:
-        """Read the pending result and close the tables."""
+        """Wait for the pending results and close the tables."""
         try:
             self.catch_up()
         finally:
+            self._results.close()
             self._steps.close()
             for table in (self._samples, self._labels, self._padding, self._names):
                 if table is not None:
                     table.close()
 
-    def _finish(self, place: StepPlace, taken: TakenStep) -> None:
-        loss, accuracy = self._trainer.read(taken.result)
+    def _write_arrived(self, most_pending: int) -> None:
+        """Write what has arrived; wait until no more than that many steps are pending."""
+        while self._pending and (len(self._pending) > most_pending or self._pending[0][2].done()):
+            place, taken, result = self._pending.popleft()
+            self._write(place, taken, result.result())
+        while self._pending_samples and (
+            len(self._pending_samples) > most_pending or self._pending_samples[0][1].done()
+        ):
+            step, contents = self._pending_samples.popleft()
+            self._write_samples(step, contents.result())
+
+    def _write(self, place: StepPlace, taken: TakenStep, result: StepResult) -> None:
+        """Write the row of a step."""
+        self.exposed_wait_ns += max(0, taken.arrived_ns - max(taken.start_ns, self._ready_ns))
+        self._ready_ns = max(self._ready_ns, result.ready_ns)
         self._steps.append(
             place.step,
             place.is_warmup,
             taken.start_ns,
             taken.wait_ns,
-            self._clock.now_ns() if taken.ended_ns is None else taken.ended_ns,
-            loss,
-            accuracy,
+            taken.returned_ns,
+            result.loss,
+            result.accuracy,
             place.window,
             place.rss_bytes,
             place.away_ns,
+            None,
+            None,
+            self._ready_ns,
         )
         if place.step == self._kept_step:
             self._keep_outputs(taken)
+
+    def _read_batch(self, batch: Batch) -> BatchContents:
+        labels = read_parts(self._trainer, batch["label"]) if self._labels is not None and "label" in batch else []
+        return BatchContents(
+            np.concatenate(read_parts(self._trainer, batch["id"])),
+            np.concatenate(labels) if labels else None,
+            None if self._names is None else read_names(self._trainer, batch),
+            None if self._padding is None else measure_padding(batch),
+        )
+
+    def _write_samples(self, step: int, contents: BatchContents) -> None:
+        ids = contents.ids
+        if self._samples is not None:
+            self._samples.extend([step] * len(ids), (ids >> FILE_SHIFT).tolist(), (ids & RECORD_MASK).tolist())
+        if self._labels is not None and contents.labels is not None:
+            values, counts = np.unique(contents.labels, return_counts=True)
+            self._labels.extend([step] * len(values), values.tolist(), counts.tolist())
+        if self._names is not None and contents.names is not None:
+            self._names.extend([step] * len(contents.names), contents.names)
+        if self._padding is not None and (found := contents.padding) is not None:
+            self._padding.append(step, found.examples, found.elements, found.padding)
 
     def _keep_outputs(self, taken: TakenStep) -> None:
         """Keep the outputs of the step's forward pass."""

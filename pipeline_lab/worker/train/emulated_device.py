@@ -166,6 +166,9 @@ class EmulatedTrainer(OneDeviceTrainer):
         self.device.wait(result)
         return math.nan, math.nan
 
+    def ended_ns(self, result: EmulatedStep) -> int:
+        return result.end_ns
+
     def save_state(self) -> int:
         return self.device.next_number
 

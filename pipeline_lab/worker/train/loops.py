@@ -73,7 +73,7 @@ class StepNotes:
             arrived_ns = max(start_ns, _ns(arrived_s) + shift_ns)
             ended_ns = max(arrived_ns, _ns(ended_s) + shift_ns)
             batch = {name: value for name, value in zip(self._recorded, values, strict=True) if len(value)}
-            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, (loss, accuracy, *outputs), batch))
+            taken.append(TakenStep(start_ns, arrived_ns, ended_ns, ended_ns, (loss, accuracy, *outputs), batch))
             start_ns = ended_ns
         return taken
 

@@ -139,6 +139,10 @@ class PlacedTrainer(ABC):
         loss, accuracy, *_ = result
         return float(loss), float(accuracy)
 
+    def ended_ns(self, result: Any) -> int | None:
+        del result
+        return None
+
     @abstractmethod
     def weights(self) -> list[Any]:
         """Return the variables that training changes."""

@@ -33,6 +33,9 @@ class Trainer(Protocol):
     def read(self, result: Any) -> tuple[float, float]:
         """Wait for a step's result and return its loss and accuracy; NaN where the workload has none."""
 
+    def ended_ns(self, result: Any) -> int | None:
+        """Return when the device ended a step whose result was read, ns since the epoch; None where it does not say."""
+
     def weights(self) -> list[Any]:
         """Return the variables that training changes."""
 
@@ -52,6 +55,10 @@ class OneDeviceTrainer:
     def parts(self, value: Any) -> Sequence[Any]:
         return (value,)
 
+    def ended_ns(self, result: Any) -> int | None:
+        del result
+        return None
+
     def weights(self) -> list[Any]:
         return []
 
@@ -65,19 +72,21 @@ class OneDeviceTrainer:
 
 @dataclass(frozen=True)
 class TakenStep:
-    """A finished training step; times in ns since the epoch.
+    """A training step that was launched; times in ns since the epoch.
 
     Attributes:
         start_ns: It requested its batch.
         arrived_ns: The batch arrived.
-        ended_ns: Its result arrived; None while it is pending.
+        returned_ns: The host's call of it returned.
+        ready_ns: Its result arrived; None while it is pending.
         result: For :meth:`Trainer.read`.
         batch: The batch, or its recorded entries.
     """
 
     start_ns: int
     arrived_ns: int
-    ended_ns: int | None
+    returned_ns: int
+    ready_ns: int | None
     result: Any
     batch: Batch
 
@@ -127,7 +136,7 @@ class PythonSteps:
             return ()
         result = self._trainer.step(batch)
         self._unread = result if self._reads else None
-        return (TakenStep(start_ns, arrived_ns, None, result, batch),)
+        return (TakenStep(start_ns, arrived_ns, self._clock.now_ns(), None, result, batch),)
 
     def repeat(self, batch: Batch, times: int) -> Any:
         result = None

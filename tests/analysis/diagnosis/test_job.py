@@ -1,7 +1,5 @@
 """The analyses of what the job notes about itself: steps, calibration, profiler cost, memory."""
 
-import itertools
-
 import pyarrow as pa
 import pytest
 
@@ -17,23 +15,22 @@ EPOCH = 1_700_000_000_000_000_000
 
 def steps(*rows: tuple[bool, int, int, int, int], away: int = 0) -> pa.Table:
     """Return steps given as (warm-up, start, wait, end, window), ms since the origin; ``away`` ms before the last one."""
-    columns: dict[str, list[object]] = {name: [] for name in STEPS.schema.names}
-    for number, (warmup, start, wait, end, window) in enumerate(rows):
-        values = (
-            number,
-            warmup,
-            EPOCH + start * 10**6,
-            wait * 10**6,
-            EPOCH + end * 10**6,
-            0.5,
-            0.9,
-            window,
-            100 + number,
-            away * 10**6 if number == len(rows) - 1 else 0,
-        )
-        for name, value in itertools.zip_longest(STEPS.schema.names, values):
-            columns[name].append(value)
-    return pa.table(columns, schema=STEPS.schema)
+    made = [
+        {
+            "step": number,
+            "warmup": warmup,
+            "start_ns": EPOCH + start * 10**6,
+            "wait_ns": wait * 10**6,
+            "end_ns": EPOCH + end * 10**6,
+            "loss": 0.5,
+            "accuracy": 0.9,
+            "window": window,
+            "rss_bytes": 100 + number,
+            "away_ns": away * 10**6 if number == len(rows) - 1 else 0,
+        }
+        for number, (warmup, start, wait, end, window) in enumerate(rows)
+    ]
+    return pa.Table.from_pylist(made, schema=STEPS.schema)
 
 
 def window(name: str, started: int, stopped: int, flushed: int, *, shortened: bool = False) -> WindowEvent:
@@ -64,8 +61,50 @@ def test_an_evaluation_between_two_steps_belongs_to_none():
     table = steps((False, 0, 4, 10, -1), (False, 20, 4, 30, -1), (False, 540, 4, 550, -1), away=500)
     found = job_steps.measure_job_steps(table, SAMPLES.schema.empty_table(), EPOCH)
     assert [length / 10**6 for length in found.table.column("step_ns").to_pylist()] == [20, 20, 10]
-    before = job_steps.periods(table.set_column(9, STEPS.schema.field(9), pa.nulls(3, pa.int64())))  # of an older run
-    assert [length / 10**6 for length in before] == [20, 520, 10]
+    older = table.set_column(9, STEPS.schema.field(9), pa.nulls(3, pa.int64()))
+    assert [length / 10**6 for length in job_steps.divide_time(older).step_ns] == [20, 520, 10]
+
+
+def _on_a_device(*rows: tuple[int, int, int, int]) -> pa.Table:
+    """Rows of (request, wait, end of the call, result there), ms."""
+    table = steps(*((False, request, wait, end, -1) for request, wait, end, _ in rows))
+    ready = pa.array([EPOCH + ready * 10**6 for *_, ready in rows], pa.int64())
+    return table.set_column(table.column_names.index("ready_ns"), "ready_ns", ready)
+
+
+def _parts_ms(table: pa.Table) -> list[tuple[float, ...]]:
+    rows = job_steps.divide_time(table)
+    return [
+        tuple(part / 10**6 for part in parts)
+        for parts in zip(rows.start_ns - EPOCH, rows.wait_ns, rows.compute_ns, rows.between_ns, strict=True)
+    ]
+
+
+def test_steps_that_are_launched_ahead_of_the_device_take_the_devices_time():
+    """A step takes the device 20 ms; the host needs 1 ms for a batch, 1 ms for the call and 2 ms of Python."""
+    table = _on_a_device((0, 1, 2, 21), (4, 1, 6, 41), (8, 1, 10, 61), (21, 1, 23, 81))
+    assert _parts_ms(table) == [(0, 1, 20, 0), (21, 0, 20, 0), (41, 0, 20, 0), (61, 0, 20, 0)]
+
+
+def test_python_between_steps_counts_as_far_as_the_device_waits_for_it():
+    """A step takes the device 5 ms; the host needs 1 ms for a batch, 1 ms for the call and 18 ms of Python."""
+    table = _on_a_device((0, 1, 2, 6), (20, 1, 22, 26), (40, 1, 42, 46))
+    assert _parts_ms(table) == [(0, 1, 5, 14), (20, 1, 5, 14), (40, 1, 5, 0)]
+
+
+def test_a_wait_for_a_batch_counts_as_far_as_the_device_has_nothing_to_do():
+    """With prefetch_to_device, a batch comes when the device is done with the step before; or a little later."""
+    assert _parts_ms(_on_a_device((0, 0, 1, 20), (1, 19, 21, 40), (21, 22, 44, 60))) == [
+        (0, 0, 20, 0),
+        (20, 0, 20, 0),
+        (40, 3, 17, 0),
+    ]
+
+
+def test_rows_of_older_runs_on_a_device_do_not_overlap():
+    """Their end is when the result was read, after the next step had been launched."""
+    older = steps((False, 0, 1, 42, -1), (False, 21, 1, 63, -1), (False, 42, 1, 63, -1))
+    assert _parts_ms(older) == [(0, 1, 20, 0), (21, 1, 20, 0), (42, 1, 20, 0)]
 
 
 def test_examples_per_second_need_the_sample_probe():

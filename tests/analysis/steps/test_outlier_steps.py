@@ -25,7 +25,7 @@ def job(
     n = len(waits)
     length = [wait + 10 for wait in waits]
     start = SECOND + (np.cumsum(length) - length) * MS
-    columns = {
+    columns = {name: [None] * n for name in STEPS.schema.names} | {
         "step": list(range(n)),
         "warmup": [step < warmup for step in range(n)],
         "start_ns": start,

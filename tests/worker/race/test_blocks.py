@@ -97,7 +97,7 @@ def make_lane(tmp_path: Path) -> Iterator[MakeLane]:
 
     def make(pipeline: Pipeline) -> Lane:
         job, trainer = make_job(tmp_path / str(len(lanes)), SYNTHETIC.options), FakeTrainer()
-        recorder = StepRecorder(job, trainer, is_gpu=False, has_ids=True)
+        recorder = StepRecorder(job, trainer, is_asynchronous=False, has_ids=True)
         lanes.append(
             Lane(
                 Arm(job, trainer, PythonSteps(trainer, job.clock), recorder, iter(pipeline), pipeline),

@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,16 +10,19 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
 from pipeline_lab.runs.run_tables import LABELS, SAMPLES, STEPS, read_table
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.step_recorder import StepRecorder
+from pipeline_lab.worker.record.step_results import STEPS_AHEAD
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.train.course import Course, EvaluationPasses, PlainLoop
-from pipeline_lab.worker.train.training_steps import PythonSteps
+from pipeline_lab.worker.train.training_steps import Batch, PythonSteps
 from pipeline_lab.worker.workloads.data_files import record_id
+from tests.support.patience import PATIENCE_S
 from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import FakeProfiler, FakeTrainer, make_job, no_marker
 
@@ -45,7 +49,7 @@ def _batches() -> Iterator[dict[str, Ids]]:
 
 def _train(job: Job, batches: Iterator[Any], *, is_gpu: bool = False) -> FakeTrainer:
     trainer = FakeTrainer()
-    recorder = StepRecorder(job, trainer, is_gpu=is_gpu, has_ids=True)
+    recorder = StepRecorder(job, trainer, is_asynchronous=is_gpu, has_ids=True)
     windows = StepWindows(
         job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
     )
@@ -72,18 +76,60 @@ def test_every_step_has_a_row_and_warm_up_is_kept_apart(tmp_path: Path, is_gpu: 
         assert row["start_ns"] <= row["start_ns"] + row["wait_ns"] <= row["end_ns"]
 
 
-def test_a_gpus_results_are_read_one_step_late(tmp_path: Path) -> None:
-    job = make_job(tmp_path, _options(4))
-    trainer = FakeTrainer()
-    recorder = StepRecorder(job, trainer, is_gpu=True, has_ids=False)
+class LateTrainer(FakeTrainer):
+    """A device that is always as far behind as it may be: a step is done when the third one after it has been launched."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._all, self._launched = steps, threading.Condition()
+        self.furthest_ahead = 0
+
+    def step(self, batch: Batch) -> int:
+        with self._launched:
+            self.furthest_ahead = max(self.furthest_ahead, self.steps + 1 - len(self.reads))
+            step = super().step(batch)
+            self._launched.notify_all()
+            return step
+
+    def read(self, result: Any) -> tuple[float, float]:
+        with self._launched:
+            needed = min(result + STEPS_AHEAD - 1, self._all)
+            assert self._launched.wait_for(lambda: self.steps >= needed, PATIENCE_S), "the training waits for a result"
+            return super().read(result)
+
+
+def test_the_training_goes_on_while_a_device_is_a_few_steps_behind(tmp_path: Path) -> None:
+    job, trainer = make_job(tmp_path, _options(10)), LateTrainer(12)
+    recorder = StepRecorder(job, trainer, is_asynchronous=True, has_ids=False)
     windows = StepWindows(
-        job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
+        ProfilingOptions(enabled=False), WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
     )
     _run(job, trainer, windows, recorder, _batches())
-    assert trainer.reads == [1, 2, 3, 4, 5]
     recorder.close()
     windows.finish()
-    assert trainer.reads == [1, 2, 3, 4, 5, 6]
+    assert trainer.furthest_ahead == STEPS_AHEAD
+    table = read_table(job.folder.steps, STEPS)
+    assert table["loss"].to_pylist() == list(range(1, 13))
+    ready = table["ready_ns"].to_pylist()
+    assert ready == sorted(ready)
+    assert ready[0] > table["start_ns"].to_pylist()[STEPS_AHEAD - 1]
+
+
+def test_what_a_batch_holds_on_a_device_is_read_beside_the_training(tmp_path: Path) -> None:
+    readers: set[int] = set()
+
+    class OnDevice(Ids):
+        backing_device = "/job:localhost/replica:0/task:0/device:GPU:0"
+
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            readers.add(threading.get_ident())
+            return super().__array__()
+
+    job = make_job(tmp_path, _options(1))
+    _train(job, ({"id": OnDevice(record_id(3, step))} for step in itertools.count()), is_gpu=True)
+    assert read_table(job.folder.samples, SAMPLES)["record"].to_pylist() == [0, 1, 2]
+    assert readers
+    assert threading.get_ident() not in readers
 
 
 def test_samples_name_file_and_record(tmp_path: Path) -> None:
@@ -141,7 +187,7 @@ def test_training_gives_way_to_evaluations_and_goes_on(tmp_path: Path, evaluatio
     options = set_options(_options(6), [("training.evaluate_every", "3"), ("training.evaluation", evaluation)])
     job = make_job(tmp_path, options)
     trainer, evaluated = FakeTrainer(), list[tuple[int, int]]()
-    recorder = StepRecorder(job, trainer, is_gpu=True, has_ids=True)
+    recorder = StepRecorder(job, trainer, is_asynchronous=True, has_ids=True)
     windows = StepWindows(
         job.options.profiling, WindowRecorder(job.folder, FakeProfiler(), job.log, job.clock), job.log
     )

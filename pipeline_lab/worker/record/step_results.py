@@ -1,0 +1,108 @@
+"""Wait for the results of steps beside the training thread, which must not wait for the device.
+
+A copy to the host waits for everything that the device has been given by then. So each result is copied on a thread of its
+own as soon as its step has been launched: a copy that is requested a step later would wait for that step too, and leave the
+device idle until the next launch.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pipeline_lab.units import NS_PER_S
+from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.train.training_steps import Trainer
+
+STEPS_AHEAD = 4
+"""Most steps that are launched and not done. It bounds the memory that they hold; two would suffice for a steady host."""
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step returned.
+
+    Attributes:
+        loss, accuracy: NaN where the workload has none.
+        ready_ns: When it was on the host, ns since the epoch.
+    """
+
+    loss: float
+    accuracy: float
+    ready_ns: int
+
+
+class ResultReader:
+    """Reads results, on the calling thread or on others."""
+
+    def __init__(self, trainer: Trainer, clock: Clock) -> None:
+        self._trainer, self._clock = trainer, clock
+        self._threads = ThreadPoolExecutor(
+            2 * STEPS_AHEAD, thread_name_prefix="result"
+        )  # of a result, and of its batch
+
+    def read(self, result: Any) -> StepResult:
+        """Wait for a result."""
+        numbers = _numbers(result)
+        on_device = [value for value in numbers if is_on_device(value)]
+        ready_ns = None
+        if on_device:
+            result, ready_ns = self._copy(numbers, on_device)
+        elif all(number is None for number in numbers):
+            from pipeline_lab.worker.record.profiler import wait_for_devices  # TensorFlow is not needed elsewhere
+
+            wait_for_devices()
+        loss, accuracy = self._trainer.read(result)
+        ended_ns = self._trainer.ended_ns(result)
+        return StepResult(loss, accuracy, ended_ns or ready_ns or self._clock.now_ns())
+
+    def request(self, result: Any) -> "Future[StepResult]":
+        """Read a result on another thread."""
+        return self.beside(self.read, result)
+
+    def beside(self, read: Callable[..., Read], *arguments: Any) -> "Future[Read]":
+        """Read something else from the device on another thread."""
+        return self._threads.submit(read, *arguments)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _copy(self, numbers: Sequence[Any], on_device: list[Any]) -> tuple[list[Any], int]:
+        """Return the numbers on the host, and when they were there."""
+        copies, seconds = _copy_to_host()(on_device)
+        copied = iter(copies)
+        on_host = [next(copied) if is_on_device(value) else value for value in numbers]
+        shift_ns = self._clock.now_ns() - time.time_ns()
+        return on_host, round(float(seconds) * NS_PER_S) + shift_ns
+
+
+def is_on_device(value: Any) -> bool:
+    """Say whether a tensor, or a part of a batch on several replicas, is in the memory of an accelerator."""
+    parts = getattr(value, "values", ())
+    parts = parts if isinstance(parts, tuple) else ()
+    return any(is_on_device(part) for part in parts) or "CPU" not in getattr(value, "backing_device", "CPU")
+
+
+def _numbers(result: Any) -> Sequence[Any]:
+    """Return loss and accuracy of what a step returned."""
+    if isinstance(result, Mapping):
+        return result.get("loss"), result.get("accuracy")
+    return result[:2] if isinstance(result, tuple | list) else (result,)
+
+
+@functools.cache
+def _copy_to_host() -> Any:
+    """Return a function that copies tensors together and reads the clock, all without Python's lock."""
+    import tensorflow as tf  # loaded where there is a device
+
+    def copy(values: Any) -> Any:
+        with tf.device("/CPU:0"):
+            copies = [tf.identity(value) for value in values]
+            with tf.control_dependencies(copies):
+                return copies, tf.timestamp()
+
+    return tf.function(copy, reduce_retracing=True)
