@@ -581,6 +581,13 @@ def sample_the_busiest(path: str) -> list[int]:
     return found
 
 
+def note_made_datasets() -> dict[str, Any]:
+    """Return what is noted of a script's datasets."""
+    from tests.worker.recipe import recipe_tasks  # loads Keras
+
+    return recipe_tasks.note_made_datasets()
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -615,6 +622,7 @@ TASKS = {
         sample_without_autotune,
         run_own,
         sample_the_busiest,
+        note_made_datasets,
         explain_a_dataset,
         run_example_of_explain,
         refused_settings,

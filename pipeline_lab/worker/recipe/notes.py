@@ -65,6 +65,12 @@ class Note:
         taken = {id(below) for note in self.made for below in note.inputs}
         return next((note for note in reversed(self.made) if id(note) not in taken), None)
 
+    def upstream(self) -> "Iterator[Note]":
+        """Yield it and all that its dataset is made of."""
+        yield self
+        for below in self.inputs:
+            yield from below.upstream()
+
     def __deepcopy__(self, _memo: object) -> "Note":
         return self
 
@@ -74,14 +80,11 @@ class Note:
 
 def note_of(dataset: Any) -> Note:
     """Return the note of a dataset; a new one with its class alone where nothing was noted."""
-    adapted = dataset
-    while (inner := getattr(adapted, "_dataset", None)) is not None and NOTE not in vars(adapted):
-        adapted = inner  # the shell of TensorFlow 1
-    found = vars(adapted).get(NOTE)
+    found = vars(dataset).get(NOTE)
     if isinstance(found, Note):
         return found
-    note = Note(type(adapted).__name__.strip("_"), None, is_understood=False)
-    note.inputs = [note_of(each) for each in adapted._inputs()]
+    note = Note(type(dataset).__name__.strip("_"), None, is_understood=False)
+    note.inputs = [note_of(each) for each in dataset._inputs()]
     return note
 
 
@@ -103,17 +106,15 @@ class Ledger:
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
-    def add_use(self, dataset: Any, role: str, site: CallSite | None) -> None:
+    def add_use(self, note: Note, role: str, site: CallSite | None, pool_threads: int | None) -> None:
         """Note that a dataset is iterated over."""
-        note = note_of(dataset)
         key = (role, None if site is None else site.key, None if note.site is None else note.site.key, note.method)
         with self._lock:
             use = self._uses.get(key)
             if use is None and len(self._uses) >= MAX_USES:
                 return
             if use is None:
-                threads = dataset.options().threading.private_threadpool_size
-                use = self._uses[key] = _Use(role, site, note, threads)
+                use = self._uses[key] = _Use(role, site, note, pool_threads)
                 self.version += 1
             use.note = note  # the latest one, which the latest trace names
             use.iterators += 1

@@ -25,7 +25,7 @@ _LIBRARIES = tuple(
 )
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _NEVER_SHOWN = tuple(f"{os.sep}{name}{os.sep}" for name in ("tensorflow", "keras", "tf_keras"))
-_GENERATED = "__autograph_generated_file"
+_GENERATED, _AUTOGRAPH = "__autograph_generated_file", f"{os.sep}autograph{os.sep}"
 MAX_TEXT = 60
 """Characters of a call that are shown."""
 
@@ -82,31 +82,28 @@ def find_site(frame: FrameType | None) -> CallSite | None:
     Returns:
         The innermost one outside of all packages; where there is none, outside of TensorFlow, Keras and this package.
     """
-    below: FrameType | None = None
+    is_direct = True
     second: CallSite | None = None
     while frame is not None:
         file = frame.f_code.co_filename
         if _GENERATED in file:
-            if (site := _site_before_rewriting(frame, below)) is not None:
+            if (site := _site_before_rewriting(frame, is_direct)) is not None:
                 return site
         elif not _is_library(file):
-            return _site(frame, below)
+            return _site(frame, is_direct)
         elif second is None and not _is_never_shown(file):
-            second = _site(frame, below)
-        below, frame = frame, frame.f_back
+            second = _site(frame, is_direct)
+        is_direct = is_direct and (file.startswith(_PACKAGE) or _AUTOGRAPH in file)
+        frame = frame.f_back
     return second
 
 
-def _site(frame: FrameType, below: FrameType | None) -> CallSite:
+def _site(frame: FrameType, is_direct: bool) -> CallSite:
     code = frame.f_code
-    return CallSite(code.co_filename, frame.f_lineno, code, frame.f_lasti, code.co_qualname, _is_ours(below))
+    return CallSite(code.co_filename, frame.f_lineno, code, frame.f_lasti, code.co_qualname, is_direct)
 
 
-def _is_ours(frame: FrameType | None) -> bool:
-    return frame is None or frame.f_code.co_filename.startswith(_PACKAGE)
-
-
-def _site_before_rewriting(frame: FrameType, below: FrameType | None) -> CallSite | None:
+def _site_before_rewriting(frame: FrameType, is_direct: bool) -> CallSite | None:
     """Return the user's line behind one of a file that AutoGraph made of a function."""
     caller, steps = frame.f_back, 0
     while caller is not None and steps < 8:
@@ -115,7 +112,7 @@ def _site_before_rewriting(frame: FrameType, below: FrameType | None) -> CallSit
             for made, origin in source_map.items():
                 if made.filename == frame.f_code.co_filename and made.lineno == frame.f_lineno:
                     name = (origin.function_name or frame.f_code.co_name).removeprefix("tf__")
-                    return CallSite(origin.loc.filename, origin.loc.lineno, None, -1, name, _is_ours(below))
+                    return CallSite(origin.loc.filename, origin.loc.lineno, None, -1, name, is_direct)
         caller, steps = caller.f_back, steps + 1
     return None
 
@@ -180,8 +177,8 @@ def _find_node(tree: ast.Module, where: tuple[int, int, int | None, int | None],
     """Return the expression of exactly a range, or the call of a method that begins or ends on a line."""
     line, end_line, column, end_column = where
     calls = []
-    for node in _expressions(tree):
-        span = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+    for node, told in _expressions(tree):
+        span = (told.lineno, told.end_lineno, told.col_offset, told.end_col_offset)
         if column is not None and span == (line, end_line, column, end_column):
             return node
         if column is not None and _method_span(node) == (line, end_line, column, end_column):
@@ -192,8 +189,13 @@ def _find_node(tree: ast.Module, where: tuple[int, int, int | None, int | None],
     return next((call for call in named if _name_line(call) == line), named[0] if named else None)
 
 
-def _expressions(tree: ast.Module) -> Iterator[ast.expr]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.expr))
+def _expressions(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr | ast.stmt]]:
+    """Yield each expression and what Python tells the range of: of what a loop goes through that may be the whole loop."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr):
+            yield node, node
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            yield node.iter, node
 
 
 def _method_span(node: ast.expr) -> tuple[int, int, int, int] | None:
@@ -233,11 +235,11 @@ def _describe(node: ast.expr, lines: list[str], *, is_method: bool) -> tuple[int
     function, name_line = node.func, _name_line(node)
     if not isinstance(function, ast.Attribute):
         return name_line, _short(f"{ast.unparse(function)}({arguments})")
-    owner = ast.unparse(function.value).rpartition(".")[2] if _is_dotted(function.value) else ""
-    is_class = owner[:1].isupper() or function.attr[:1].isupper() or owner == "data"
-    if is_method and not is_class:
-        owner = ""
-    return name_line, _short(f"{owner}.{function.attr}({arguments})")
+    path, _, owner = ast.unparse(function.value).rpartition(".") if _is_dotted(function.value) else ("", "", "")
+    is_class = owner[:1].isupper()
+    if path and not is_class:  # a function of a module
+        return name_line, _short(f"{function.attr}({arguments})")
+    return name_line, _short(f"{'' if is_method and not is_class else owner}.{function.attr}({arguments})")
 
 
 def _is_dotted(node: ast.expr) -> bool:

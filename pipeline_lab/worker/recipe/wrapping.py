@@ -24,6 +24,8 @@ _OTHERS = frozenset(
 """Methods that make no dataset of their own; the function of ``apply`` calls those that do."""
 _UNNOTED = frozenset({"_VariantDataset", "_OptionsDataset"})
 """Made by TensorFlow around others, again and again."""
+_STAND_INS = frozenset({"VariantDataset", "PerDeviceGenerator", "ReincarnatedPerDeviceGenerator"})
+"""What stands for a dataset inside of a function and on a device; that dataset's own reading is noted."""
 _MARK = "notes_for_pipeline_lab"
 _NODE = "_pipeline_lab_node"
 """Attribute of a dataset that holds the name that it has in traces."""
@@ -52,11 +54,14 @@ def note_datasets() -> None:
     if hasattr(base.__init__, _MARK):
         return
     _wrap_methods(base)
+    _wrap_methods(dataset_ops.DatasetV1)
     for kind in _classes(base):
         kind.__init__ = _constructor(kind.__init__, _public_name(kind))
     base.__init__ = _creation(base.__init__)
     base._metadata = property(_naming(base._metadata.fget))
     base.reduce = _reading(base.reduce)
+    spec = dataset_ops.DatasetSpec
+    spec._to_components = _passing(spec._to_components)
     devices = multi_device_iterator_ops.OwnedMultiDeviceIterator
     devices.__init__ = _iteration(devices.__init__)
     script_ops._internal_py_func = _python_function(script_ops._internal_py_func)
@@ -65,8 +70,12 @@ def note_datasets() -> None:
 def note_use(dataset: Any) -> None:
     """Note that an iterator is being made of a dataset; to be called where that happens."""
     with contextlib.suppress(Exception):
+        note = note_of(dataset)
+        if any(each.method in _STAND_INS for each in note.upstream()):
+            return
         frame = sys._getframe(1)
-        ledger.add_use(dataset, role_of(frame), find_site(frame))
+        threads = dataset.options().threading.private_threadpool_size if _graph() is None else None
+        ledger.add_use(note, role_of(frame), find_site(frame), threads)
 
 
 def _wrap_methods(base: Any) -> None:
@@ -172,6 +181,18 @@ def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
     return reduce
 
 
+def _passing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what hands a dataset to a ``tf.function``, which may go through it."""
+
+    @functools.wraps(function)
+    def to_components(self: Any, value: Any) -> Any:
+        if NOTE in getattr(value, "__dict__", ()) and not _stack.notes and _graph() is None:
+            note_use(value)
+        return function(self, value)
+
+    return to_components
+
+
 def _iteration(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def create(self: Any, dataset: Any = None, *arguments: Any, **options: Any) -> None:
@@ -245,12 +266,16 @@ def _finish(
             return
         for name, value in _named(parameters, arguments, options):
             below = [*_datasets_in(value)]
-            note.inputs += [note_of(each) for each in below]
+            note.inputs += [note_of(each) for each in below if type(each).__name__ != "_VariantDataset"]  # an element
             if not below and value is not None:
                 note.arguments[name] = describe(value)
         if note.method == "from_generator":
             _note_generator(note, options.get("generator", arguments[0] if arguments else None))
         vars(made)[NOTE] = note
+        if (
+            adapted := getattr(made, "_dataset", None)
+        ) is not None:  # the shell of TensorFlow 1 hands it on to iterators
+            vars(adapted)[NOTE] = note
         if _stack.notes and note.graph is not _stack.notes[-1].graph:
             _stack.notes[-1].made.append(note)
 

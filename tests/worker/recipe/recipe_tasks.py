@@ -1,0 +1,104 @@
+"""What the process with TensorFlow notes of :mod:`tests.worker.recipe.made_datasets`."""
+
+import contextlib
+import inspect
+import itertools
+import linecache
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from pipeline_lab.capture.live_iterators import note_new_iterators
+from pipeline_lab.capture.noted_datasets import note_new_datasets
+from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
+from pipeline_lab.worker.recipe import wrapping
+from pipeline_lab.worker.recipe.notes import Ledger
+from tests.worker.recipe import made_datasets
+
+RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
+
+
+def note_made_datasets() -> dict[str, Any]:
+    before = {name: _look(name) for name in made_datasets.MADE}
+    signatures, error = _signatures(), _error()
+    note_new_iterators()
+    note_new_datasets()
+    made = {name: {**_note(name), **_look(name)} for name in made_datasets.MADE}
+    for name, (elements, kind) in ((name, each.values()) for name, each in before.items()):
+        made[name] |= {"elements_before": elements, "kind_before": kind}
+    return {
+        "made": made,
+        "methods": [name for name, given in vars(tf.data.Dataset).items() if _makes_datasets(name, given)],
+        "signatures_before": signatures,
+        "signatures": _signatures(),
+        "error_before": error,
+        "error": _error(),
+        "uses": _uses(),
+    }
+
+
+def _makes_datasets(name: str, given: Any) -> bool:
+    function = inspect.unwrap(getattr(given, "__func__", given)) if not isinstance(given, property) else None
+    returns = getattr(function, "__annotations__", {}).get("return")
+    return not name.startswith("_") and "DatasetV2" in str(returns) and name != "apply"
+
+
+def _look(name: str) -> dict[str, Any]:
+    dataset = made_datasets.MADE[name][0]()
+    elements = [str(element) for element in itertools.islice(dataset, 3)]
+    kind = f"{type(dataset).__name__} {getattr(dataset, 'element_spec', '')}"
+    return {"elements": len(elements) if name in RANDOM or "Dataset" in str(elements) else elements, "kind": kind}
+
+
+@contextlib.contextmanager
+def _ledger() -> Iterator[Ledger]:
+    """Note into a new ledger."""
+    kept, wrapping.ledger = wrapping.ledger, Ledger()
+    try:
+        yield wrapping.ledger
+    finally:
+        wrapping.ledger = kept
+
+
+def _note(name: str) -> dict[str, Any]:
+    function, expected = made_datasets.MADE[name]
+    dataset = function()
+    with _ledger() as ledger:
+        iter(dataset)
+        recipe = ledger.recipe()
+    calls = list(recipe.upstream(recipe.uses[-1].call))
+    return {
+        "expected": list(expected),
+        "methods": [call.method for call in calls],
+        "texts": [call.text for call in calls],
+        "lines": [call.place and linecache.getline(call.place.file, call.place.name_line) for call in calls],
+        "nodes": [call.nodes[-1].partition(":")[0] if call.nodes else "" for call in calls],
+    }
+
+
+def _signatures() -> dict[str, str]:
+    given = {name: getattr(tf.data.Dataset, name) for name in dir(tf.data.Dataset) if not name.startswith("_")}
+    given |= {"TFRecordDataset": tf.data.TFRecordDataset, "py_function": tf.py_function}
+    return {name: f"{each.__module__} {inspect.signature(each)}" for name, each in given.items() if callable(each)}
+
+
+def _error() -> dict[str, Any]:
+    try:
+        tf.data.Dataset.range(2).batch("many")
+    except Exception as error:
+        return {"text": f"{type(error)} {error}", "frames": len(traceback.extract_tb(error.__traceback__))}
+    raise AssertionError("batch takes a word")
+
+
+def _uses() -> list[tuple[str, str, str, list[str]]]:
+    with _ledger() as ledger:
+        made_datasets.read_in_all_ways()
+        recipe = ledger.recipe()
+    return [(use.role, use.text, recipe.call(use.call).method, _python(recipe, use.call)) for use in recipe.uses]
+
+
+def _python(recipe: Recipe, number: int) -> list[str]:
+    calls: Iterator[DatasetCall] = recipe.upstream(number)
+    return [f"{part.kind} {part.function.name}" for call in calls for part in call.python]

@@ -1,0 +1,66 @@
+"""What is noted of every way to make and to read a dataset, by TensorFlow itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(name="noted", scope="module")
+def _noted(ask_tensorflow: Callable[..., Any]) -> dict[str, Any]:
+    found: dict[str, Any] = ask_tensorflow("note_made_datasets")
+    return found
+
+
+def test_every_method_that_makes_a_dataset_is_tried(noted: dict[str, Any]) -> None:
+    tried = {method for case in noted["made"].values() for method in case["expected"]}
+    assert set(noted["methods"]) - tried == set()
+
+
+def test_each_dataset_carries_the_calls_that_made_it(noted: dict[str, Any]) -> None:
+    wrong = {name: case for name, case in noted["made"].items() if not case["expected"][0].startswith("*")}
+    found = {name: case["methods"] for name, case in wrong.items()}
+    assert found == {name: case["expected"] for name, case in wrong.items()}
+
+
+def test_what_a_library_makes_lies_on_the_line_that_calls_the_library(noted: dict[str, Any]) -> None:
+    cases = {case["expected"][0][1:]: case for case in noted["made"].values() if case["expected"][0].startswith("*")}
+    for function, case in cases.items():
+        assert function in case["texts"][0]
+        assert case["lines"][0].lstrip().startswith("return ")
+        assert function in case["lines"][0]
+
+
+def test_every_call_has_its_line_and_names_the_datasets_in_a_trace(noted: dict[str, Any]) -> None:
+    for name, case in noted["made"].items():
+        assert all(case["lines"]), name
+    assert noted["made"]["simple_map"]["nodes"][0] == "ParallelMapDataset"
+    assert noted["made"]["zipped"]["nodes"] == ["ZipDataset", "RangeDataset", "MapDataset", "RangeDataset"]
+
+
+def test_elements_types_and_signatures_are_those_of_tensorflow(noted: dict[str, Any]) -> None:
+    for case in noted["made"].values():
+        assert case["elements"] == case["elements_before"]
+        assert case["kind"] == case["kind_before"]
+    assert noted["signatures"] == noted["signatures_before"]
+
+
+def test_an_error_is_the_one_of_tensorflow_with_one_frame_more(noted: dict[str, Any]) -> None:
+    before, after = noted["error_before"], noted["error"]
+    assert after["text"] == before["text"]
+    assert after["frames"] <= before["frames"] + 1
+
+
+def test_what_datasets_are_read_for_is_told_apart(noted: dict[str, Any]) -> None:
+    assert noted["uses"] == [
+        ["training", "model.fit(x, y, batch_size=2, verbose=0, validation_data=(x…", "prefetch", []],
+        ["validation", "model.fit(x, y, batch_size=2, verbose=0, validation_data=(x…", "prefetch", []],
+        ["training", "model.fit(Images(), verbose=0)", "prefetch", ["PyDataset Images.__getitem__"]],
+        ["training", "model.fit(batches(), verbose=0)", "prefetch", ["generator batches"]],
+        ["prediction", "model.predict(x, verbose=0)", "prefetch", []],
+        ["adapting", ".adapt(Data.from_tensors(x))", "from_tensors", []],
+        ["loop", ".map(lambda number: through_python(number))", "map", ["numpy_function scale"]],
+        ["loop", "add_up(numbers().skip(1))", "skip", []],
+    ]
