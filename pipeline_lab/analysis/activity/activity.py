@@ -16,7 +16,7 @@ from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
-from pipeline_lab.analysis.activity.iterators import iterators_read, leading
+from pipeline_lab.analysis.activity.iterators import ON_DEVICE, iterators_read, leading
 from pipeline_lab.analysis.activity.launches import Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
@@ -45,17 +45,14 @@ class Waits:
         start_ns, end_ns: Shape (n,).
         iterator: Id of the iterator that each one reads, shape (n,).
         names: The event names that occur.
-        moments: Their union.
+        moments: The time in which the job waited for input, a set.
     """
 
     start_ns: IntArray
     end_ns: IntArray
     iterator: IntArray
     names: tuple[str, ...]
-
-    @cached_property
-    def moments(self) -> IntArray:
-        return union(self.start_ns, self.end_ns)
+    moments: IntArray
 
     @cached_property
     def calls(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -285,18 +282,35 @@ class Activity:
         return union_of(*sets)
 
     def _waits(self, kind: Kind) -> Waits:
+        """Return the waits of a kind.
+
+        Where an iterator on a device hands the elements over, waiting for it is also waiting for the copy to the device, and
+        for the work that the device has to do before it copies. The input is late only while the iterator on the host, from
+        which a thread of tf.data copies, is waited for at the same time.
+        """
         starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
-        is_iterator = (
-            self.host.name_mask(lambda name: name.startswith("Iterator::")) if self.host else np.zeros(0, np.bool_)
-        )
+        for_device, of_host = [np.zeros(0, np.bool_)], [np.zeros(0, np.bool_)]
+        plane_names = self.host.names if self.host else ()
+        is_iterator = np.array([name.startswith("Iterator::") for name in plane_names], np.bool_)
+        on_device = [index for index, name in enumerate(plane_names) if name == ON_DEVICE]
         for line in self.host.lines if self.host else ():
             rows = self.rows(line, kind)
             starts.append(line.start_ns[rows])
             ends.append(starts[-1] + line.duration_ns[rows])
-            iterators.append(iterators_read(line, rows, is_iterator))
+            iterator, read = iterators_read(line, rows, is_iterator)
+            iterators.append(iterator)
+            is_on_device = np.isin(read, on_device)
+            for_device.append(is_on_device)
+            of_host.append(~is_on_device & (read >= 0) & event_names.is_tf_data_thread(line.name))
             names.update(self.host.names[index] for index in np.unique(line.name_index[rows]))  # type: ignore[union-attr]
-        start, end, iterator = (np.concatenate(parts) for parts in (starts, ends, iterators))
-        return Waits(start, end, iterator, tuple(sorted(names)))
+        start, end, read_by = (np.concatenate(parts) for parts in (starts, ends, iterators))
+        is_for_device, is_of_host = np.concatenate(for_device), np.concatenate(of_host)
+        if not (is_for_device.any() and is_of_host.any()):
+            return Waits(start, end, read_by, tuple(sorted(names)), union(start, end))
+        others, jobs = ~is_for_device & ~is_of_host, ~is_of_host
+        late = intersect(*(union(start[which], end[which]) for which in (is_for_device, is_of_host)))
+        moments = union_of(late, union(start[others], end[others]))
+        return Waits(start[jobs], end[jobs], read_by[jobs], tuple(sorted(names)), moments)
 
     def _host_compute(self) -> IntArray:
         """Union of op and executor events on threads that are not tf.data's; tf.data's work on them is taken out.

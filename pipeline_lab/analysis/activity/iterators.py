@@ -16,25 +16,32 @@ UNKNOWN = 0
 """Stands for the iterator of a wait without an iterator event inside."""
 
 
-def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) -> IntArray:
-    """Return the id of the iterator that each wait of a thread reads, shape (n,).
+ON_DEVICE = "Iterator::Prefetch"
+"""Name of an iterator that holds elements which are on a device (``prefetch_to_device``, one replica's of a strategy): it has
+no root of its own, but a generator that copies from an iterator on the host."""
+
+
+def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.int32]]:
+    """Return id and name (index in the plane) of the iterator that each wait of a thread reads, shape (n,) each.
+
+    The name is -1 where it is not known.
 
     Args:
         line: The thread.
         waits: Row numbers of its waits, shape (n,).
         is_iterator: Of each name of the plane, whether it is an iterator's.
     """
-    read = np.full(len(waits), UNKNOWN, np.int64)
+    read, name = np.full(len(waits), UNKNOWN, np.int64), np.full(len(waits), -1, np.int32)
     rows = np.flatnonzero(is_iterator[line.name_index])
     if not len(rows) or not len(waits):
-        return read
+        return read, name
     rows = rows[np.lexsort((-line.duration_ns[rows], line.start_ns[rows]))]  # the outer of two comes first
     first = np.searchsorted(line.start_ns[rows], line.start_ns[waits])
     inner = rows[np.minimum(first, len(rows) - 1)]
     start = line.start_ns[waits]
     inside = (line.start_ns[inner] >= start) & (line.start_ns[inner] < start + line.duration_ns[waits])
     ids, known = line.stats.ints(inner, "id")
-    return np.where(inside & known, ids, read)
+    return np.where(inside & known, ids, read), np.where(inside, line.name_index[inner], name)
 
 
 def leading(iterator: IntArray, start: IntArray) -> NDArray[np.bool_]:

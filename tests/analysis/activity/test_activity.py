@@ -115,3 +115,20 @@ def test_the_window_is_when_the_profiler_was_on():
     events = host(line("python", ("TFE_Py_Execute", 30, 40)))
     assert Activity(trace(events)).extent == (30_000, 70_000)
     assert Activity(trace(events, gpu(kernels((60, 50))), profiled_us=(10, 100))).extent == (10_000, 110_000)
+
+
+def test_waiting_for_a_batch_on_a_device_is_waiting_for_input_only_while_the_host_waits_too():
+    # next() of prefetch_to_device waits for the copy to the device and for what the device does before it
+    ahead = line("python", (WAIT, 0, 100), ("Iterator::Prefetch", 1, 98, {"id": 1}))
+    copies = line("tf_data_iterator_resource/1", ("Iterator::Prefetch::Generator", 0, 100, {"id": 2}))
+    requests = [(name, at, 20, {"id": 3}) for at in (10, 200) for name in (WAIT, "Iterator::Root")]
+    host_side = line("tf_data_iterator_get_next/2", *requests)
+    waits = Activity(trace(host(ahead, copies, host_side))).waits
+    assert spans_us(waits.moments) == [(10, 30)]
+    assert (waits.start_ns.tolist(), waits.iterator.tolist()) == ([0], [1])
+
+
+def test_a_batch_that_a_function_on_the_host_waits_for_is_waited_for():
+    # in a graph the wait runs on a thread of tf.data's, without any iterator on a device
+    waiting = line("tf_data_iterator_get_next/2", (WAIT, 10, 30), ("Iterator::Root", 11, 28, {"id": 3}))
+    assert spans_us(Activity(trace(host(waiting))).waits.moments) == [(10, 40)]

@@ -10,6 +10,7 @@ from pipeline_lab.analysis.activity.step_spans import StepRule
 from pipeline_lab.analysis.causes import GapCause, VerdictClass
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps, find_gaps
+from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.recorded_steps import Steps, find_steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
@@ -181,6 +182,13 @@ def test_a_recorded_job_that_outruns_its_device_is_cut_to_what_is_known():
     assert (steps.count, steps.cut_off) == (3, 9)
     assert isinstance(diagnosis.idle_gaps, IdleGaps)
     assert diagnosis.idle_gaps.by_cause_ns[GapCause.PYTHON] < 1e6  # 5 ms of sleep after each step are hidden
+
+
+def test_a_recorded_job_whose_batches_are_copied_ahead_does_not_wait_for_input():
+    # next() holds the time that the device takes for the steps before: nine tenths of the time on the host
+    diagnosis, _ = read("prefetch_to_device")
+    assert isinstance(diagnosis.input_stalls, InputStalls)
+    assert diagnosis.input_stalls.wait_percent < 1
 
 
 def test_a_recorded_job_too_far_ahead_of_its_device_is_not_judged():
