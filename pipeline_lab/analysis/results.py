@@ -59,6 +59,7 @@ class Source:
         unreadable: One sentence for each trace file that could not be read at all.
         is_emulated: The accelerator was emulated: its steps took a set time, without a model.
         errors, warnings: What the profiler could not record, in its own words.
+        damaged_tables: What is wrong with what the job noted beside its traces, a sentence each.
     """
 
     path: str
@@ -74,6 +75,7 @@ class Source:
     is_emulated: bool = False
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    damaged_tables: tuple[str, ...] = ()
 
     def to_json(self) -> Document:
         lost = self.salvaged
@@ -90,6 +92,7 @@ class Source:
             "emulated": self.is_emulated,
             "errors": list(self.errors),
             "warnings": list(self.warnings),
+            "damaged_tables": list(self.damaged_tables),
         }
 
 

@@ -295,6 +295,33 @@ def read_table(path: Path, table: RunTable) -> "pa.Table":
         return _read_what_is_complete(path, table)
 
 
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""What an Arrow stream ends with that was closed (Arrow columnar format, "IPC Streaming Format")."""
+
+
+def find_damage(path: Path, table: RunTable) -> str:
+    """Say what is wrong with a table that its writer has closed; empty if nothing is, or if there is no table.
+
+    A table that is still written, or whose writer was killed, has no end; ask only where the job ended by itself.
+    """
+    import pyarrow as pa
+
+    if not path.exists():
+        return ""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - len(END_OF_STREAM)))
+            is_closed = file.read() == END_OF_STREAM
+        _read_whole(path, table)
+    except (OSError, pa.ArrowException):
+        is_closed = False
+    if is_closed:
+        return ""
+    rows = read_table(path, table).num_rows
+    left = f"only its first {rows:,} rows can be read" if rows else "nothing in it can be read"
+    return f"{path.name} of this run is damaged: {left}; restore the file, or run the job again."
+
+
 def _read_whole(path: Path, table: RunTable) -> "pa.Table":
     """Read a stream in one call, in half the time of reading batch by batch."""
     import pyarrow as pa

@@ -26,6 +26,7 @@ from pipeline_lab.analysis.diagnosis.later_epochs import measure_later
 from pipeline_lab.analysis.machine.job_load import other_cpu_percent
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.run_tables import RESOURCES
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.legacy.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces, session_file
@@ -144,8 +145,9 @@ class RunFold:
             tuple(self._unreadable.values()),
             is_emulated=tables.training.is_emulated,
             uses_device=":GPU:" in tables.environment.get("device", ""),
+            damaged_tables=tuple(tables.damage.values()),
         )
         job = JobView(tables, axis.origin_epoch_ns or tables.origin_epoch_ns or 0, axis.reads, axis.steps)
         found = measure_job(job)
-        other_percent = other_cpu_percent(tables.resources)
+        other_percent = None if RESOURCES.name in tables.damage else other_cpu_percent(tables.resources)
         return conclude(source, axis, found, other_percent, measure_later(job, found["step_phases"]))

@@ -295,6 +295,7 @@ def describe(
     *,
     is_emulated: bool = False,
     uses_device: bool = False,
+    damaged_tables: tuple[str, ...] = (),
 ) -> Source:
     """Say what was analyzed.
 
@@ -304,6 +305,7 @@ def describe(
         unreadable: What is wrong with those that could not be read.
         is_emulated: The job's options say that its accelerator was emulated.
         uses_device: The job is known to train on an accelerator.
+        damaged_tables: What is wrong with what the job noted.
     """
     unseen = uses_device and bool(axis.parts) and not any(part.has_device for part in axis.parts)
     return Source(
@@ -317,6 +319,7 @@ def describe(
         kept_apart=axis.kept_apart,
         unseen_device=unseen or any(part.unseen_device for part in axis.parts),
         unreadable=unreadable,
+        damaged_tables=damaged_tables,
         is_emulated=is_emulated or any(part.is_emulated for part in axis.parts),
         errors=_different(part.errors for part in axis.parts),
         warnings=_different(part.warnings for part in axis.parts),

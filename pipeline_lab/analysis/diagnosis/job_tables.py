@@ -1,18 +1,18 @@
 """What a job wrote beside its traces: its steps, samples, resources and files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline_lab.analysis.sampling.file_sampling import Predict
-from pipeline_lab.errors import OptionsError, StoreError
+from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.order import predict_run, reachable_examples
 from pipeline_lab.pipeline.recipe import read_recipe
-from pipeline_lab.runs.record import RunKind
+from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_documents import (
     DataFile,
     WrittenPipeline,
@@ -32,6 +32,8 @@ from pipeline_lab.runs.run_tables import (
     RESOURCES,
     SAMPLES,
     STEPS,
+    RunTable,
+    find_damage,
     read_table,
 )
 from pipeline_lab.runs.store import RunFolder, read_record
@@ -40,17 +42,17 @@ from pipeline_lab.statistics.reading_steps import Epoch
 
 @dataclass(frozen=True, eq=False)
 class JobTables:
-    """What the job noted about itself, read at one moment; other jobs than ours are launched by somebody else."""
+    """What the job noted about itself, read at one moment; other jobs than ours are launched by somebody else.
+
+    Attributes:
+        read: The tables by their names, as far as they can be read.
+        damage: What is wrong with those that are not whole, by their names. Numbers from a part of a table would be wrong
+            without a sign, so asking for one of them raises ``TraceIncompleteError``.
+    """
 
     times_steps: bool
-    steps: pa.Table
-    samples: pa.Table
-    labels: pa.Table
-    evaluated: pa.Table
-    padding: pa.Table
-    outputs: pa.Table
-    resources: pa.Table
-    model: pa.Table | None
+    read: dict[str, pa.Table]
+    damage: dict[str, str]
     written: WrittenPipeline | None
     environment: dict[str, Any]
     events: list[Event]
@@ -62,6 +64,47 @@ class JobTables:
     reachable: int | None
     epoch: Epoch | None = None
     is_launched: bool = True
+
+    @property
+    def steps(self) -> pa.Table:
+        return self._whole(STEPS)
+
+    @property
+    def samples(self) -> pa.Table:
+        return self._whole(SAMPLES)
+
+    @property
+    def labels(self) -> pa.Table:
+        return self._whole(LABELS)
+
+    @property
+    def evaluated(self) -> pa.Table:
+        return self._whole(EVALUATED)
+
+    @property
+    def padding(self) -> pa.Table:
+        return self._whole(PADDING)
+
+    @property
+    def outputs(self) -> pa.Table:
+        return self._whole(OUTPUTS)
+
+    @property
+    def resources(self) -> pa.Table:
+        return self._whole(RESOURCES)
+
+    @property
+    def model(self) -> pa.Table | None:
+        return self._whole(MODEL) if MODEL.name in self.read else None
+
+    def with_steps(self, steps: pa.Table) -> "JobTables":
+        """Return what was noted with other steps."""
+        return replace(self, read=self.read | {STEPS.name: steps})
+
+    def _whole(self, table: RunTable) -> pa.Table:
+        if reason := self.damage.get(table.name):
+            raise TraceIncompleteError(reason)
+        return self.read[table.name]
 
     @property
     def trained_files(self) -> list[DataFile]:
@@ -76,7 +119,8 @@ class JobTables:
     @property
     def origin_epoch_ns(self) -> int | None:
         """Zero of the run's axis: its first step, which comes before any window."""
-        return int(self.steps.column("start_ns")[0].as_py()) if self.steps.num_rows else None
+        steps = self.read[STEPS.name]
+        return int(steps.column("start_ns")[0].as_py()) if steps.num_rows else None
 
 
 def read_job(folder: RunFolder) -> JobTables:
@@ -85,14 +129,8 @@ def read_job(folder: RunFolder) -> JobTables:
     files = read_files(folder.files)
     return JobTables(
         times_steps=folder.source.exists() or folder.steps.exists(),
-        steps=read_table(folder.steps, STEPS),
-        samples=read_table(folder.samples, SAMPLES),
-        labels=read_table(folder.labels, LABELS),
-        evaluated=read_table(folder.evaluated, EVALUATED),
-        padding=read_table(folder.padding, PADDING),
-        outputs=read_table(folder.outputs, OUTPUTS),
-        resources=read_table(folder.resources, RESOURCES),
-        model=read_table(folder.model, MODEL) if folder.model.exists() else None,
+        read={table.name: read_table(table.path(folder), table) for table in _TABLES if _is_there(folder, table)},
+        damage=_find_damage(folder),
         written=_written(folder, environment),
         environment=environment,
         events=read_events(folder.events),
@@ -105,6 +143,28 @@ def read_job(folder: RunFolder) -> JobTables:
         epoch=None if options is None else _epoch(options, files),
         is_launched=options is not None,
     )
+
+
+_TABLES = (STEPS, SAMPLES, LABELS, EVALUATED, PADDING, OUTPUTS, RESOURCES, MODEL)
+
+
+def _is_there(folder: RunFolder, table: RunTable) -> bool:
+    return table is not MODEL or folder.model.exists()
+
+
+def _find_damage(folder: RunFolder) -> dict[str, str]:
+    """Say which tables of a launched job that ended by itself are not whole.
+
+    A job that was killed leaves them without an end, and so may a script that records itself.
+    """
+    try:
+        record = read_record(folder)
+    except StoreError:
+        return {}
+    if record.options is None or record.status.state is not RunState.DONE:
+        return {}
+    found = {table.name: find_damage(table.path(folder), table) for table in _TABLES}
+    return {name: sentence for name, sentence in found.items() if sentence}
 
 
 def _written(folder: RunFolder, environment: dict[str, Any]) -> WrittenPipeline | None:

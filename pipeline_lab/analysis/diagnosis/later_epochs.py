@@ -82,7 +82,7 @@ def measure_later(job: JobView, phases: StepPhases | Unavailable) -> LaterEpochs
     steps = as_warmup(job.tables.steps, later.first_step)
     begun = tables.ints(steps, "step") >= later.first_step
     view = LaterView(first, later, int(tables.ints(steps, "start_ns")[begun].min()) - job.origin_ns)
-    behind = replace(job, tables=replace(job.tables, steps=steps))
+    behind = replace(job, tables=job.tables.with_steps(steps))
     found = {
         name: attempt(lambda per_job=one.per_job: per_job.later(per_job.measure(behind), view))  # type: ignore[misc]
         for name, one in analyses().items()

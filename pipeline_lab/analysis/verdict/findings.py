@@ -229,6 +229,13 @@ def _salvaged(results: Results) -> Finding | None:
     )
 
 
+def _damaged_tables(results: Results) -> Finding | None:
+    damaged = results.source.damaged_tables
+    if not damaged:
+        return None
+    return Finding("damaged-tables", f"{' '.join(damaged)} Numbers that rest on it are not given.")
+
+
 def _unreadable(results: Results) -> Finding | None:
     if not results.source.unreadable:
         return None
@@ -343,6 +350,7 @@ def _slowdown_percent(cost: ProfilerCost) -> float | None:
 
 RULES: tuple[Callable[[Results], Finding | None], ...] = (
     _salvaged,
+    _damaged_tables,
     _unreadable,
     profiler_errors,
     device_plane_missing,
