@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.results import Results
-from pipeline_lab.analysis.steps.step_phases import Phase
+from pipeline_lab.analysis.steps.step_phases import LATER
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.units import NS_PER_MS, format_bytes, format_count, format_duration, format_percent
 
@@ -192,8 +192,8 @@ def same_source_words(sampling: Any) -> str | None:
 
 
 def phase_words(found: Any) -> str | None:
-    """Say what a step took in each phase; nothing where there is but one epoch."""
-    if found.phases[-1].phase is not Phase.LATER_EPOCHS:
+    """Say what a step took in each phase; nothing where there is but one."""
+    if found.phases[-1].phase not in LATER.values():
         return None
     return "; ".join(
         f"{one.phase} {format_duration(one.median_ns)}, {format_percent(one.wait_percent)} input wait"

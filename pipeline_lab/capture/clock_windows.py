@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.units import NS_PER_S
@@ -12,6 +13,8 @@ FIRST_S = 2.0
 """From the beginning to the first window; each later one waits twice as long, up to the period."""
 TICK_S = 0.02
 """Between ticks while a window is open, or due."""
+STEPS_IN_WINDOW, LONGEST_S = 2.5, 30.0
+"""Steps that a window of a slow job holds, so that one is whole wherever it opens, and its longest time for that."""
 LONGEST_PAUSE_S = 0.25
 """Between ticks while nothing is due: each one holds Python's lock, which the job needs."""
 
@@ -25,6 +28,8 @@ class ClockWindows:
         ceiling_bytes: Memory that one window may add to the process.
         in_step: Open windows at multiples of the period since the epoch, so that all processes of a job record the same
             moments with the same numbers.
+        step_ns: Returns how long a step takes; None before that is known. A window that would not hold a whole step is made
+            longer.
     """
 
     def __init__(
@@ -36,9 +41,11 @@ class ClockWindows:
         length_s: float,
         ceiling_bytes: int,
         in_step: bool = False,
+        step_ns: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._recording, self._recorder = recording, recorder
         self._every_s, self._length_s, self._ceiling_bytes, self._in_step = every_s, length_s, ceiling_bytes, in_step
+        self._step_ns, self._longest_s = step_ns, LONGEST_S
         self._failed = False
         self._wait_s = min(FIRST_S, every_s)
         self._due_s = math.inf
@@ -54,7 +61,7 @@ class ClockWindows:
             window = self._recorder.recorded
             if window is not None:
                 age_s = (self._recording.clock.now_ns() - window.started_ns) / NS_PER_S
-                if age_s >= self._length_s:
+                if age_s >= max(self._length_s, self._whole_steps_s):
                     self._recorder.close()
             elif self._is_due():
                 self._open()
@@ -67,6 +74,11 @@ class ClockWindows:
         left_s = LONGEST_PAUSE_S if self._failed else self._due_s - time.time()
         return min(LONGEST_PAUSE_S, max(TICK_S, left_s))
 
+    @property
+    def _whole_steps_s(self) -> float:
+        """How long a window has to be to hold whole steps, s; no longer than is bearable."""
+        return min(self._longest_s, STEPS_IN_WINDOW * (self._step_ns() or 0.0) / NS_PER_S)
+
     def watch_memory(self, rss_bytes: int) -> bool:
         """Close a window that fills the memory; say whether one is being flushed."""
         with self._recorder.lock:
@@ -74,7 +86,9 @@ class ClockWindows:
             window = self._recorder.recorded
             if window is not None and window.growth_bytes > self._ceiling_bytes:
                 window.is_shortened = True
-                self._length_s = max(0.05, 0.8 * (self._recording.clock.now_ns() - window.started_ns) / NS_PER_S)
+                self._longest_s = self._length_s = max(
+                    0.05, 0.8 * (self._recording.clock.now_ns() - window.started_ns) / NS_PER_S
+                )
                 self._recorder.close()
         return self._recorder.is_flushing
 

@@ -241,6 +241,7 @@ class Watcher:
             length_s=self._length_s,
             ceiling_bytes=CEILING_MB * BYTES_PER_MB,
             in_step=recording.process.size > 1,
+            step_ns=lambda: steps.log.step_ns,
         )
         make_room_for_others(recorder.pause, recorder.resume)
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)

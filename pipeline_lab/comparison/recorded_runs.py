@@ -21,7 +21,7 @@ from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import EMULATED_NOTE, RunRecord
 from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.statistics.outcome import Outcome
-from pipeline_lab.units import format_percent
+from pipeline_lab.units import NS_PER_S, format_percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,9 @@ class RecordedRun:
     @property
     def batch_size(self) -> float | None:
         """Examples per step, the mean where buckets differ; None if neither the options nor the run say."""
+        job = self.diagnosis.job_steps
+        if self.options is None and not isinstance(job, Unavailable) and job.examples_per_second is not None:
+            return round(job.examples_per_second * job.mean_ns / NS_PER_S)
         try:
             options = None if self.options is None else read_options(self.options)
         except OptionsError:
@@ -113,6 +116,8 @@ def _free_name(name: str, number: int, taken: set[str]) -> str:
 SCHEMA_VERSION = 2
 CONFIDENCE = 0.95
 MAX_RUNS = 20
+LARGE = 2.0
+"""From here on people speak of a factor, not of a percentage."""
 
 DRIFT_WARNING = (
     "These runs were recorded separately. What the machine did between them (other jobs, temperature, a warm page cache) is "
@@ -215,6 +220,15 @@ def describe_ratio(name: str, baseline: str, ratio: StepTimeRatio | Unavailable)
     if isinstance(ratio, Unavailable):
         return f"{name} cannot be compared with {baseline}: {ratio.reason}"
     interval = f"({ratio.confidence * 100:.4g} % interval {_range(ratio)})"
+    factor = max(ratio.ratio, 1 / ratio.ratio)
+    if ratio.caveat or factor >= LARGE:
+        way = "shorter" if ratio.ratio < 1 else "longer"
+        known = (
+            f". No interval can be given: {ratio.caveat[:1].lower()}{ratio.caveat[1:]}"
+            if ratio.caveat
+            else f" {interval}."
+        )
+        return f"The time per {ratio.per} of {name} is about {factor:.2g}× {way} than that of {baseline}{known}"
     size = format_percent(abs(ratio.percent))
     match ratio.outcome:
         case Outcome.FASTER:

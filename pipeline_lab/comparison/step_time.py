@@ -20,6 +20,12 @@ from pipeline_lab.statistics.outcome import Outcome
 FloatArray = NDArray[np.float64]
 
 MIN_STEPS = 20
+STRETCHES = 5
+CLEARLY = 1.5
+"""Runs differ too clearly to need an interval if each fifth of one takes this many times as long as any fifth of the other.
+
+A judgement: within one run, stretches of step times that wander on a shared machine differ by less.
+"""
 PRACTICAL_PERCENT = 3.0
 """A step is called faster or slower only where the whole interval lies beyond this: recorded separately, less is drift."""
 
@@ -48,6 +54,8 @@ class StepTimeRatio:
         basis: Which steps were compared: ``unprofiled``, ``all`` or ``trace``.
         steps: Compared steps of baseline and candidate.
         effective_steps: How many independent ones they are worth.
+        caveat: Why there is no interval where the runs differ too clearly to need one; ``low`` and ``high`` are then the
+            extremes of any two stretches of them. Empty with an interval.
     """
 
     ratio: float
@@ -58,6 +66,7 @@ class StepTimeRatio:
     basis: str
     steps: tuple[int, int]
     effective_steps: tuple[float, float]
+    caveat: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -125,15 +134,16 @@ def compare_step_times(
         return candidate
     logs = [np.log(times.times_ns[times.times_ns > 0]) for times in (baseline, candidate)]
     fewest = min(map(len, logs))
-    if fewest < MIN_STEPS:
-        return Unavailable(f"Only {fewest} steps were measured; record at least {MIN_STEPS}, better some hundred.")
-    first, second = (estimate_mean(log) for log in logs)
-    if not (first.is_enough and second.is_enough):
-        return Unavailable(
-            f"The step times wander so slowly that they are worth fewer than {MIN_EFFECTIVE:.0f} independent steps; "
+    shift = math.log(batch_sizes[0] / batch_sizes[1]) if batch_sizes else 0.0
+    first, second = (estimate_mean(log) if len(log) >= MIN_STEPS else None for log in logs)
+    if first is None or second is None or not (first.is_enough and second.is_enough):
+        reason = (
+            f"Only {fewest} steps were measured; record at least {MIN_STEPS}, better some hundred."
+            if first is None or second is None
+            else f"The step times wander so slowly that they are worth fewer than {MIN_EFFECTIVE:.0f} independent steps; "
             "record more steps, or race the two."
         )
-    shift = math.log(batch_sizes[0] / batch_sizes[1]) if batch_sizes else 0.0
+        return _compare_stretches(logs, candidate.basis, confidence, reason, shift, batch_sizes is not None)
     low, high = difference_interval(first, second, confidence)
     return StepTimeRatio(
         ratio=math.exp(second.mean - first.mean + shift),
@@ -144,6 +154,29 @@ def compare_step_times(
         basis=candidate.basis,
         steps=(len(logs[0]), len(logs[1])),
         effective_steps=(first.effective_count, second.effective_count),
+    )
+
+
+def _compare_stretches(
+    logs: list[FloatArray], basis: str, confidence: float, reason: str, shift: float, is_per_example: bool
+) -> StepTimeRatio | Unavailable:
+    """Compare runs that no interval can be given for, where every stretch of one is far shorter than any of the other."""
+    if min(map(len, logs)) < STRETCHES:
+        return Unavailable(reason)
+    first, second = (np.array([part.mean() for part in np.array_split(log, STRETCHES)]) for log in logs)
+    low, high = second.min() - first.max() + shift, second.max() - first.min() + shift
+    if max(low, -high) < math.log(CLEARLY):
+        return Unavailable(reason)
+    return StepTimeRatio(
+        ratio=math.exp(logs[1].mean() - logs[0].mean() + shift),
+        low=math.exp(low),
+        high=math.exp(high),
+        confidence=confidence,
+        per="example" if is_per_example else "step",
+        basis=basis,
+        steps=(len(logs[0]), len(logs[1])),
+        effective_steps=(1.0, 1.0),
+        caveat=reason,
     )
 
 

@@ -284,7 +284,9 @@ def _ratio_cells(ratio: StepTimeRatio | Unavailable) -> tuple[str, ...]:
     return (
         f"{ratio.ratio:.3f}",
         comparison_tables.signed_percent(ratio.percent),
-        f"{comparison_tables.signed_percent(low)} to {comparison_tables.signed_percent(high)}",
+        "none"
+        if ratio.caveat
+        else f"{comparison_tables.signed_percent(low)} to {comparison_tables.signed_percent(high)}",
         ratio.outcome.value,
         f"{format_count(ratio.steps[0])} and {format_count(ratio.steps[1])} ({ratio.basis})",
         f"{format_count(ratio.effective_steps[0])} and {format_count(ratio.effective_steps[1])}",

@@ -98,6 +98,18 @@ def test_no_window_opens_before_the_beginning(recording: Recording, now: FakeTim
     windows.finish()
 
 
+def test_a_window_is_long_enough_to_hold_a_whole_step_of_a_slow_job(recording: Recording, now: FakeTime) -> None:
+    recorder = recording.windows(FakeProfiler())
+    windows = ClockWindows(
+        recording, recorder, every_s=30, length_s=1, ceiling_bytes=100 * MB, step_ns=lambda: 3_400_000_000
+    )
+    windows.begin()
+    _tick(windows, recorder, now, 1012)
+    windows.finish()
+    window, *_ = (event for event in read_events(recording.folder.events) if isinstance(event, WindowEvent))
+    assert (window.stopped_ns - window.started_ns) / 1e9 == pytest.approx(2.5 * 3.4, abs=0.11)
+
+
 def test_processes_in_step_open_at_whole_multiples_of_the_period(recording: Recording, now: FakeTime) -> None:
     now.now_s = 1003.7
     recorder = recording.windows(FakeProfiler())

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pipeline_lab.comparison.recorded_runs import describe_ratio
 from pipeline_lab.comparison.step_time import ComparedSteps, StepTimeRatio, common_basis, compare_step_times, step_times
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.outcome import Outcome
@@ -51,6 +52,31 @@ def test_other_batch_sizes_are_compared_per_example() -> None:
     ratio = compared(times(50, noise=0.01), times(100, noise=0.01, seed=1), batch_sizes=(32, 64))
     assert ratio.per == "example"
     assert ratio.ratio == pytest.approx(1, abs=0.01)
+
+
+def drifting(mean_ms: float, count: int = 300) -> ComparedSteps:
+    """Return steps that wander by a fifth over the whole run, as on a machine that others use."""
+    return ComparedSteps("all", mean_ms * MS * (1 + 0.1 * np.sin(np.linspace(0, 3, count))))
+
+
+def test_a_gain_that_nobody_can_miss_is_acknowledged_without_an_interval() -> None:
+    ratio = compared(drifting(117), drifting(12))
+    assert ratio.outcome is Outcome.FASTER
+    assert ratio.caveat.startswith("The step times wander so slowly")
+    words = describe_ratio("new", "old", ratio)
+    assert words.startswith(
+        "The time per step of new is about 9.8× shorter than that of old. No interval can be given: the"
+    )
+
+
+def test_a_small_difference_of_drifting_runs_stays_undecided() -> None:
+    assert isinstance(compare_step_times(drifting(13), drifting(12), 0.95), Unavailable)
+
+
+def test_a_clear_gain_needs_few_steps() -> None:
+    ratio = compared(times(117, 12), times(12, 300))
+    assert ratio.caveat.startswith("Only 12 steps")
+    assert ratio.outcome is Outcome.FASTER
 
 
 def test_few_steps_give_a_reason_instead_of_an_interval() -> None:

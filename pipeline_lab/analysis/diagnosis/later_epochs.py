@@ -13,16 +13,8 @@ import pyarrow as pa
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.declaration import JobView, LaterView, attempt
 from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, analyses
-from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes, StepPhases
+from pipeline_lab.analysis.steps.step_phases import APART, Phase, PhaseTimes, StepPhases
 from pipeline_lab.errors import Unavailable
-
-APART = 0.2
-"""Share by which the median step of the later epochs differs from that of the first where they are judged apart.
-
-A judgement, not measured: it is the share of a step from which on a loss names a run (``losses.STRONG_PERCENT``). The median
-of all steps lies between the two, so below this share it is off by less than such a loss. What makes a first epoch
-differ, a cache that fills or files that come from the disk, mostly makes it several times as long.
-"""
 
 LEAST_STEPS = 10
 """Later steps below which the job is judged as a whole: a verdict on fewer is called less sure (``verdict_rules.FEW_STEPS``)."""
@@ -44,7 +36,8 @@ AnyResults = TypeVar("AnyResults", bound=Results)
 def find_apart(phases: StepPhases) -> tuple[PhaseTimes, PhaseTimes] | None:
     """Return the first epoch and the later ones if these are to be judged by themselves, else None."""
     times = {one.phase: one for one in phases.phases}
-    first, later = times.get(Phase.FIRST_EPOCH), times.get(Phase.LATER_EPOCHS)
+    first = times.get(Phase.FIRST_EPOCH) or times.get(Phase.BEFORE_CHANGE)
+    later = times.get(Phase.LATER_EPOCHS) or times.get(Phase.AFTER_CHANGE)
     if first is None or later is None or first.steps < LEAST_FIRST_STEPS or later.steps < LEAST_STEPS:
         return None
     if abs(first.median_ns - later.median_ns) < APART * max(first.median_ns, later.median_ns):

@@ -32,6 +32,8 @@ OUTLIERS_PERCENT = 2.0
 """Of the steps' time, in what outliers take beyond their neighbors."""
 RETRACING_PERCENT = 5.0
 CHECKPOINT_PERCENT = 5.0
+BOUNDARIES_PERCENT = 5.0
+"""From here on XProf calls a job moderately input-bound."""
 HIDDEN_PERCENT = 10.0
 COLLECTIVE_PERCENT = 20.0
 BUSY_MACHINE_PERCENT = 50.0
@@ -88,6 +90,25 @@ def outlier_steps(results: Results) -> Finding | None:
                 f"{format_duration(worst['length_ns'])} instead of {format_duration(worst['level_ns'])}",
             ),
             Evidence("basis", found.basis),
+        ),
+    )
+
+
+def epoch_boundaries(results: Results) -> Finding | None:
+    """Epochs that begin with a long wait."""
+    phases = results.step_phases
+    found = None if isinstance(phases, Unavailable) else phases.boundaries
+    if found is None or 100.0 * found.share < BOUNDARIES_PERCENT:
+        return None
+    each = format_duration(found.wait_ns / found.count)
+    return Finding(
+        "epoch-boundaries",
+        f"Each epoch begins with a wait of {each}, together {format_percent(100.0 * found.share)} of the time: buffers are "
+        "filled and files opened anew. Repeat the data inside the pipeline (repeat before batch, and steps_per_epoch), or "
+        "use a smaller shuffle buffer.",
+        (
+            Evidence("beginnings of epochs", format_count(found.count)),
+            Evidence("waits beyond the usual", format_duration(found.wait_ns)),
         ),
     )
 
@@ -367,6 +388,7 @@ RULES: tuple[Callable[[Results], Finding | None], ...] = (
     padding_waste,
     retracing,
     outlier_steps,
+    epoch_boundaries,
     checkpoint_stall,
     stragglers,
     collectives,

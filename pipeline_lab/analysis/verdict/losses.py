@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pipeline_lab.analysis.causes import Busy, VerdictClass
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
@@ -23,6 +23,11 @@ CONTENTION_PERCENT = 10.0
 
 _NEEDED_PERCENT = {VerdictClass.INPUT_BOUND: MODERATE_PERCENT, VerdictClass.HOST_CONTENTION: CONTENTION_PERCENT}
 
+UNFAIR_PERCENT, FEWEST_STEPS = 10.0, 10
+"""Points by which the wait of all steps, at least so many, differs from that in the windows where all steps decide.
+
+The profiler alone moves it: recorded steps of short calls take up to a tenth longer.
+"""
 SETS_PACE = 0.8
 """A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job.
 
@@ -87,6 +92,12 @@ def measure_losses(results: Results) -> Losses | None:
         VerdictClass.IDLE_OTHER: breakdown.idle_otherwise_ns + (breakdown.host_compute_ns if has_device else 0),
     }
     by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
+    step_ns = float(steps.training_step_ns.mean())
+    of_all = None if breakdown.collective_ns else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND])
+    if of_all is not None:
+        left = (100.0 - of_all) / max(1e-9, 100.0 - by_class[VerdictClass.INPUT_BOUND])
+        by_class = {kind: percent * left for kind, percent in by_class.items()} | {VerdictClass.INPUT_BOUND: of_all}
+        step_ns = job.mean_ns if isinstance(job, JobSteps) else step_ns
     working = 100.0 - sum(by_class.values())
     launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
     hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
@@ -98,7 +109,7 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.COPYING
     if results.source.is_emulated:
         worker = Busy.EMULATED
-    losses = Losses(by_class, float(steps.training_step_ns.mean()), worker)
+    losses = Losses(by_class, step_ns, worker)
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
@@ -112,6 +123,26 @@ def _without_device(results: Results) -> Losses | None:
         return None
     waiting = {VerdictClass.INPUT_BOUND: stalls.wait_percent}
     return Losses(waiting, float(steps.training_step_ns.mean()), Busy.UNTRACED)
+
+
+def _waiting_of_all(results: Results, in_windows: float) -> float | None:
+    """Return the share of all steps that is lost to input where the windows are no fair sample of them, else None.
+
+    Windows are few, and rarely hold the beginning of an epoch. All steps give the number; the windows tell its cause, and
+    how much of a wait the device spends at work.
+
+    Args:
+        results: Of the job.
+        in_windows: Exposed input wait, percent of the recorded steps.
+    """
+    job, stalls = results.job_steps, results.input_stalls
+    if isinstance(job, Unavailable) or isinstance(stalls, Unavailable):
+        return None
+    waiting = job.wait_percent
+    if waiting is None or job.count < FEWEST_STEPS or abs(waiting - stalls.wait_percent) < UNFAIR_PERCENT:
+        return None
+    exposed = in_windows / stalls.wait_percent if stalls.wait_percent else 1.0
+    return min(100.0, waiting * min(1.0, exposed))
 
 
 def deciding_breakdown(results: Results) -> StepBreakdown | Unavailable:

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import JobSteps
-from pipeline_lab.analysis.steps.step_phases import PhaseTimes
+from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
 from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, find_blame
@@ -58,9 +58,14 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
     if first is None:
         return sentence
     waiting = format_percent(first.wait_percent)
+    judged = (
+        "the later epochs; in the first"
+        if first.phase is Phase.FIRST_EPOCH
+        else "the job after its steps changed for good, as when a cache is complete; before"
+    )
     return (
-        f"{sentence} This describes the later epochs; in the first, a step takes {format_duration(first.mean_ns)} and waits "
-        f"for input {waiting} of the time."
+        f"{sentence} This describes {judged}, a step takes {format_duration(first.mean_ns)} and waits for input {waiting} "
+        "of the time."
     )
 
 
@@ -121,8 +126,8 @@ def first_epoch_evidence(first: PhaseTimes | None, later: JobSteps | Unavailable
             name, f"{format_count(count)} steps, median {format_duration(median)}, waiting {format_percent(percent)}"
         )
         for name, count, median, percent in (
-            ("first epoch", first.steps, first.median_ns, first.wait_percent),
-            ("later epochs, which are judged", later.count, later.median_ns, waiting),
+            (first.phase.value, first.steps, first.median_ns, first.wait_percent),
+            (f"{LATER[first.phase].value}, which are judged", later.count, later.median_ns, waiting),
         )
     )
 

@@ -55,3 +55,53 @@ def test_the_first_epoch_is_as_long_as_what_a_shard_reads():
     # one of two shards of 24 records, in batches of 4: three steps are an epoch, not six
     found = phases([30] * 3 + [10] * 6, warmup=0, batch=4, records=24, epoch=12).phases
     assert [(one.phase, one.steps) for one in found] == [(Phase.FIRST_EPOCH, 3), (Phase.LATER_EPOCHS, 6)]
+
+
+def watched(lengths: list[int], *, epochs: list[int] | None = None, first_wait: int | None = None) -> StepPhases:
+    """Divide the steps of a script that was watched; they wait for half their time, first ones of an epoch for more."""
+    rows, start = [], 0
+    for step, length in enumerate(lengths):
+        epoch = 0 if epochs is None else epochs[step]
+        is_first = epochs is not None and step > 0 and epochs[step - 1] != epoch
+        wait = first_wait if is_first and first_wait is not None else length // 2
+        row = {"step": step, "warmup": step < 1, "start_ns": start, "wait_ns": wait * MS, "epoch": epoch, "window": -1}
+        rows.append(row | {"end_ns": start + length * MS})
+        start += length * MS
+    samples = pa.Table.from_batches([], schema=SAMPLES.schema)
+    return measure_phases(pa.Table.from_pylist(rows, schema=STEPS.schema), samples, [])
+
+
+def test_a_pass_of_a_watched_script_is_an_epoch() -> None:
+    found = watched([100, *[30] * 9, *[10] * 20], epochs=[0] * 10 + [1] * 10 + [2] * 10).phases
+    assert [(one.phase, one.steps, one.median_ns / MS) for one in found] == [
+        (Phase.WARMUP, 1, 100),
+        (Phase.FIRST_EPOCH, 9, 30),
+        (Phase.LATER_EPOCHS, 20, 10),
+    ]
+
+
+def test_a_cache_that_completes_inside_a_repeated_pass_divides_the_job() -> None:
+    noise = [step * 7919 % 5 for step in range(300)]
+    found = watched([200, *(60 + extra for extra in noise[:120]), *(12 + extra for extra in noise[:180])]).phases
+    assert [(one.phase, one.steps) for one in found] == [
+        (Phase.WARMUP, 1),
+        (Phase.BEFORE_CHANGE, 120),
+        (Phase.AFTER_CHANGE, 180),
+    ]
+
+
+def test_neither_noise_nor_a_swing_nor_single_long_steps_divide_a_job() -> None:
+    wobble = [20 + step * 7919 % 7 for step in range(300)]
+    swing = [20 if step // 30 % 2 else 40 for step in range(300)]
+    outliers = [500 if step % 40 == 0 else 20 for step in range(300)]
+    drift = [20 + step // 75 for step in range(300)]
+    for lengths in (wobble, swing, outliers, drift):
+        assert [one.phase for one in watched(lengths).phases] == [Phase.WARMUP, Phase.FIRST_EPOCH]
+
+
+def test_beginnings_of_epochs_are_counted_and_what_they_cost() -> None:
+    lengths = ([400] + [10] * 9) * 3
+    found = watched(lengths, epochs=[step // 10 for step in range(30)], first_wait=395).boundaries
+    assert found is not None
+    assert (found.count, found.wait_ns) == (2, 2 * 390 * MS)
+    assert found.share == pytest.approx(780 / (sum(lengths) - 400))

@@ -251,6 +251,17 @@ def test_without_traced_steps_the_jobs_own_waits_speak():
     assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.INPUT_BOUND, Confidence.MEDIUM)
 
 
+def test_where_windows_miss_the_beginnings_of_epochs_all_steps_give_the_number() -> None:
+    """Shuffle buffers fill between the windows: the steps in them wait for 10 %, all steps for 64 %."""
+    job = replace(results.job_steps(), total_ns=195 * 75 * results.MS, wait_total_ns=195 * 48 * results.MS)
+    stalls = replace(results.input_stalls(), wait_ns=40 * 5 * results.MS, exposed_ns=40 * 5 * results.MS)
+    part = divided(input_wait=10, device_compute=90)
+    verdict = judged(part, job_steps=job, input_stalls=stalls)
+    assert verdict.verdict_class is VerdictClass.INPUT_BOUND
+    assert verdict.lost_percent == pytest.approx(64)
+    assert verdict.sentence.startswith("The job is input-bound: 48 ms of each 75 ms step (64 %)")
+
+
 def test_without_any_steps_nothing_is_claimed():
     missing = Unavailable("No steps in this trace: record more.")
     verdict = judge(results.diagnosis(steps=missing, step_breakdown=missing, job_steps=missing))
