@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE :=  # the tests start hundreds of processes, each of which would compile what it imports
 
 .PHONY: run test check lint types unit quick docs screenshots wheel lock samples samples-analysis clean
 
