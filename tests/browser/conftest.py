@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import psutil
 import pytest
@@ -63,6 +64,20 @@ FOCUSED = """() => {
 
 PATIENCE_MS = 1000 * PATIENCE_S
 expect.set_options(timeout=PATIENCE_MS)
+
+
+class Look(NamedTuple):
+    """How a page is looked at: the color scheme, and the width in pixels."""
+
+    scheme: Literal["light", "dark"]
+    width: int
+
+    def __str__(self) -> str:
+        return f"{self.scheme}-{self.width}"
+
+
+BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
+LOOKS = (Look("light", 1280), Look("dark", 1280), Look("light", 400))
 
 
 @dataclass(frozen=True)
@@ -224,6 +239,32 @@ def visit(page: Page, url: str) -> float:
     page.goto(url)
     settle(page)
     return time.monotonic() - start
+
+
+def visit_in_every_look(page: Page, url: str, turn: int = 0) -> Iterator[Look]:
+    """Open an address in one of the looks, in another each turn, and let the page follow to the others; yield each."""
+    for number in range(len(LOOKS)):
+        look = LOOKS[(turn + number) % len(LOOKS)]
+        page.set_viewport_size({"width": look.width, "height": 900})
+        if number == 0:
+            page.emulate_media(color_scheme=look.scheme)
+            visit(page, url)
+        show_in(page, look.scheme)
+        yield look
+
+
+def show_in(page: Page, scheme: Literal["light", "dark"]) -> None:
+    """Let an open page follow to a color scheme."""
+    page.emulate_media(color_scheme=scheme)
+    expect(page.get_by_test_id("stApp")).to_have_css("background-color", BACKGROUNDS[scheme])
+    settle(page)
+
+
+def check_fits(page: Page, name: str) -> None:
+    """Check that the page is no wider than what is in view, and shows no exception."""
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    fits = "document.documentElement.scrollWidth <= window.innerWidth"
+    until(lambda: page.evaluate(fits), f"{name} is not too wide", lambda: page.wait_for_timeout(20))
 
 
 def settle(page: Page, quiet_ms: int = 150) -> None:

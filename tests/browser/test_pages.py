@@ -3,10 +3,9 @@
 import json
 import re
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import open_tab, settle, shoot, visit
+from tests.browser.conftest import check_fits, open_tab, settle, shoot, visit, visit_in_every_look
 
 SECTIONS = (
     "Input stalls",
@@ -19,9 +18,7 @@ SECTIONS = (
 )
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
-def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, width):
-    page = new_page(scheme, width)
+def test_every_page_opens_and_fits(server, recorded, page, shots):
     pages = {
         "home": ("/", "Why is your accelerator waiting?"),
         "new": ("/new?from=preset:optimised", "Which pipeline do you want to try?"),
@@ -31,14 +28,11 @@ def test_every_page_opens_and_fits(server, recorded, new_page, shots, scheme, wi
         "help": ("/help", "What do the terms mean, and how is the app set up?"),
         "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
     }
-    for name, (path, title) in pages.items():
-        visit(page, server.url + path)
-        expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
-        expect(page.get_by_test_id("stException")).to_have_count(0)
-        shoot(page, shots, f"{name}-{scheme}-{width}.png")
-        assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
-        background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
-        assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 28)")
+    for turn, (name, (path, title)) in enumerate(pages.items()):
+        for look in visit_in_every_look(page, server.url + path, turn):
+            expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
+            shoot(page, shots, f"{name}-{look}.png")
+            check_fits(page, f"{name}, {look},")
 
 
 def test_a_link_opens_a_runs_section(server, recorded, page, shots):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
-from tests.browser.conftest import settle, shoot, shoot_view, visit
+from tests.browser.conftest import check_fits, settle, shoot, shoot_view, visit, visit_in_every_look
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 
@@ -30,10 +30,8 @@ def made(server):
         store.remove(folder.id)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
-def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, scheme, width):
+def test_races_and_comparisons_open_and_fit(server, made, page, shots):
     race, going, runs = made
-    page = new_page(scheme, width)
     pages = {
         "race-form": ("/race?arms=preset:baseline,preset:optimised", "Which pipeline is faster?"),
         "race": (f"/run?run={race.id}", "words"),
@@ -42,12 +40,11 @@ def test_races_and_comparisons_open_and_fit(server, made, new_page, shots, schem
         "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "How do runs differ?"),
         "compare-empty": ("/compare", "How do runs differ?"),
     }
-    for name, (path, title) in pages.items():
-        visit(page, server.url + path)
-        expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
-        expect(page.get_by_test_id("stException")).to_have_count(0)
-        shoot(page, shots, f"{name}-{scheme}-{width}.png")
-        assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
+    for turn, (name, (path, title)) in enumerate(pages.items()):
+        for look in visit_in_every_look(page, server.url + path, turn):
+            expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
+            shoot(page, shots, f"{name}-{look}.png")
+            check_fits(page, f"{name}, {look},")
 
 
 def test_a_race_is_started_watched_left_and_found_again(server, page, shots):

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
-from tests.browser.conftest import settle, shoot, visit
+from tests.browser.conftest import check_fits, settle, shoot, visit, visit_in_every_look
 from tests.support.run_folders import set_state
 from tests.support.worlds import make_search
 
@@ -23,19 +23,17 @@ def made(server):
             store.remove(record.id)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
-def test_a_search_opens_and_fits(server, made, new_page, shots, scheme, width):
+def test_a_search_opens_and_fits(server, made, page, shots):
     over, going = made
-    page = new_page(scheme, width)
-    for name, path in {
+    pages = {
         "tune-form": "/tune?start=preset:baseline",
         "tune": f"/run?run={over.id}",
         "tune-going": f"/run?run={going.id}",
-    }.items():
-        visit(page, server.url + path)
-        expect(page.get_by_test_id("stException")).to_have_count(0)
-        shoot(page, shots, f"{name}-{scheme}-{width}.png")
-        assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth"), f"{name} is too wide"
+    }
+    for turn, (name, path) in enumerate(pages.items()):
+        for look in visit_in_every_look(page, server.url + path, turn):
+            shoot(page, shots, f"{name}-{look}.png")
+            check_fits(page, f"{name}, {look},")
 
 
 def test_the_winner_opens_in_the_form(server, made, page):
