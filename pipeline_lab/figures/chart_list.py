@@ -1,7 +1,7 @@
 """Every chart of a diagnosis, a comparison, a race and a search, listed once; pages, reports and tests go by this list."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
@@ -62,15 +62,39 @@ class Chart(Generic[Charted]):
         name: Used in links, file names and keys.
         section: Where it stands; None in a race, which has one section.
         description: What one sees, for people who cannot see it and as its explanation.
-        draw: From the subject to a figure, or to the reason why there is none.
+        drawing: From the subject to a figure, or to the reason why there is none.
         wide: Needs the whole width of a page.
     """
 
     name: str
     section: Topic | None
     description: str
-    draw: Callable[[Charted, Mode], Drawing]
+    drawing: Callable[[Charted, Mode], Drawing]
     wide: bool = False
+
+    def draw(self, subject: Charted, mode: Mode) -> Drawing:
+        """Draw it; a chart of times says where the accelerator was emulated."""
+        figure = self.drawing(subject, mode)
+        if self.section in _OF_TIMES and not isinstance(figure, Unavailable) and _is_emulated(subject):
+            add_note(figure, EMULATED_NOTE)
+        return figure
+
+
+_OF_TIMES = (None, Topic.STEPS, Topic.STALLS, Topic.GAPS)
+"""Sections whose charts show what the device did; None stands for races and searches."""
+
+
+def _is_emulated(subject: object) -> bool:
+    match subject:
+        case Diagnosis():
+            return subject.source.is_emulated
+        case Comparison():
+            return any(run.diagnosis.source.is_emulated for run in subject.runs)
+        case Race():
+            return subject.options.arms[0].training.is_emulated
+        case Tuning():
+            return subject.options.start.training.is_emulated
+    return False
 
 
 def _of(
@@ -168,27 +192,7 @@ def _step_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return job if isinstance(job, Unavailable) else step_time(job, mode, diagnosis.outlier_steps)
 
 
-def _saying_emulated(
-    charts: tuple[Chart[Charted], ...], is_emulated: Callable[[Charted], bool]
-) -> tuple[Chart[Charted], ...]:
-    """Let charts of times say where the accelerator was emulated."""
-
-    def say(draw: Callable[[Charted, Mode], Drawing]) -> Callable[[Charted, Mode], Drawing]:
-        def drawn(subject: Charted, mode: Mode) -> Drawing:
-            figure = draw(subject, mode)
-            if not isinstance(figure, Unavailable) and is_emulated(subject):
-                add_note(figure, EMULATED_NOTE)
-            return figure
-
-        return drawn
-
-    return tuple(replace(chart, draw=say(chart.draw)) if chart.section in _OF_TIMES else chart for chart in charts)
-
-
-_OF_TIMES = (None, Topic.STEPS, Topic.STALLS, Topic.GAPS)
-"""Sections whose charts show what the device did; None stands for races and searches."""
-
-_CHARTS: tuple[Chart[Diagnosis], ...] = (
+CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "stall-over-time",
         Topic.STALLS,
@@ -338,11 +342,10 @@ _CHARTS: tuple[Chart[Diagnosis], ...] = (
         _evaluation_results,
     ),
 )
-CHARTS = _saying_emulated(_CHARTS, lambda diagnosis: diagnosis.source.is_emulated)
 """Every chart, in the order in which pages and reports show them."""
 
 
-_RACE_CHARTS: tuple[Chart[Race], ...] = (
+RACE_CHARTS: tuple[Chart[Race], ...] = (
     Chart(
         "race-intervals",
         None,
@@ -356,11 +359,10 @@ _RACE_CHARTS: tuple[Chart[Race], ...] = (
         race_steps,
     ),
 )
-RACE_CHARTS = _saying_emulated(_RACE_CHARTS, lambda race: race.options.arms[0].training.is_emulated)
 """Every chart of a race."""
 
 
-_TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
+TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
     Chart(
         "search-places",
         None,
@@ -370,11 +372,10 @@ _TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
         wide=True,
     ),
 )
-TUNE_CHARTS = _saying_emulated(_TUNE_CHARTS, lambda tuning: tuning.options.start.training.is_emulated)
 """Every chart of a search."""
 
 
-_COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
+COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     Chart(
         "step-time-difference",
         Topic.STEPS,
@@ -428,9 +429,6 @@ _COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
         loss_panels,
         wide=True,
     ),
-)
-COMPARISON_CHARTS = _saying_emulated(
-    _COMPARISON_CHARTS, lambda comparison: any(run.diagnosis.source.is_emulated for run in comparison.runs)
 )
 """Every chart of a comparison, in the order in which pages and reports show them."""
 

@@ -17,7 +17,7 @@ from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
 from pipeline_lab.report import comparison_tables
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Section, Table, Text, picture_of
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import describe, notes_of, told_blocks
 from pipeline_lab.statistics.outcome import Outcome
@@ -250,7 +250,7 @@ def _source_block(names: str, diff: str | None) -> Block:
         return Text(f"Pipeline source of {names}: not recorded, here or in the baseline.", missing=True)
     if not diff:
         return Text(f"Pipeline source of {names}: the same as the baseline's.")
-    return Code(f"Pipeline source of {names} against the baseline's", diff, "diff", folded=True)
+    return CodeBlock(f"Pipeline source of {names} against the baseline's", diff, "diff", folded=True)
 
 
 def _section_blocks(section: Topic, comparison: Comparison) -> tuple[Block, ...]:

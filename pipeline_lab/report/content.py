@@ -53,7 +53,7 @@ class Findings(Table):
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """Source text, kept as it is."""
 
     title: str
@@ -84,7 +84,7 @@ def picture_of(chart: "Chart[Charted]", subject: "Charted") -> Picture:
     return Picture(chart.name, chart.description, partial(chart.draw, subject), chart.wide)
 
 
-Block: TypeAlias = Text | Table | Code | Picture
+Block: TypeAlias = Text | Table | CodeBlock | Picture
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pipeline_lab.figures.chart_list import RACE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, label_outcomes, source_blocks
 from pipeline_lab.report.comparison_tables import build_table
-from pipeline_lab.report.content import Answer, Block, Code, Content, Section, Table, picture_of
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
 from pipeline_lab.statistics.sequential import SequentialResult
@@ -222,7 +222,7 @@ def _arm_section(race: Race, number: int) -> Section:
     return Section(
         f"What ran: {race.arms[number].name}",
         (
-            Code("Pipeline source", render_source(options), "python", folded=True),
+            CodeBlock("Pipeline source", render_source(options), "python", folded=True),
             pairs_block("Options", flatten_options(options.model_dump(mode="json"))),
         ),
     )

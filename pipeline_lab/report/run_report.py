@@ -15,7 +15,7 @@ from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.report import run_report_tables
-from pipeline_lab.report.content import Block, Code, Content, Note, Section, Table, Text, picture_of
+from pipeline_lab.report.content import Block, CodeBlock, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
 
@@ -107,7 +107,7 @@ def told_blocks(run: RecordedRun) -> tuple[Block, ...]:
     """Return the pipeline's source, the options and the environment of a run."""
     source: Block = Text(f"Pipeline source: {NOT_RECORDED}.", missing=True)
     if run.source is not None:
-        source = Code("Pipeline source", run.source, "python", folded=True)
+        source = CodeBlock("Pipeline source", run.source, "python", folded=True)
     return (
         source,
         pairs_block("Options", flatten_options(run.options or {})),

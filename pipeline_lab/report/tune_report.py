@@ -11,7 +11,7 @@ from pipeline_lab.figures.chart_list import TUNE_CHARTS
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.report.comparison_report import difference_table, source_blocks
 from pipeline_lab.report.comparison_tables import build_table
-from pipeline_lab.report.content import Answer, Block, Code, Content, Section, Table, Text, picture_of
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import moment, notes_of, pairs_block
 from pipeline_lab.tuning.history import Ended, Raced, rank_configurations
@@ -160,11 +160,11 @@ def _winner(tuning: Tuning) -> tuple[Block, ...]:
     names = ["start", name]
     return (
         *_command(tuning),
-        Code(f"pipeline.py of the {name}", tuning.source, "python"),
+        CodeBlock(f"pipeline.py of the {name}", tuning.source, "python"),
         difference_table("Options that differ from the start's", found.options, (), names),
         *source_blocks(names[1:], found.sources),
         pairs_block(f"All options of the {name}", flatten_options(documents[1])),
-        Code("Options as JSON, for run --options", winner.to_json(), "json", folded=True),
+        CodeBlock("Options as JSON, for run --options", winner.to_json(), "json", folded=True),
     )
 
 
@@ -172,7 +172,7 @@ def _command(tuning: Tuning) -> tuple[Block, ...]:
     """Return how to measure what the search did not."""
     if tuning.race_command is None:
         return ()
-    return (Code("To measure its gain, race it against the start", tuning.race_command, "shell"),)
+    return (CodeBlock("To measure its gain, race it against the start", tuning.race_command, "shell"),)
 
 
 def _trials(tuning: Tuning) -> Table:

@@ -10,7 +10,7 @@ from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction, measure_run, predict
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.order import order_steps, predict_order
+from pipeline_lab.pipeline.predicted_order import order_steps, predict_order
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing

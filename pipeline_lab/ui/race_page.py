@@ -12,7 +12,7 @@ from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import cache, links
 from pipeline_lab.ui.shared.choices import offer_arms, read_arm, warn_of_unknown
 from pipeline_lab.ui.shared.draft import Document
-from pipeline_lab.ui.shared.fields import edit_settings
+from pipeline_lab.ui.shared.field_editors import edit_settings
 from pipeline_lab.ui.shared.text import escape
 
 MAX_ARMS = 8

@@ -3,7 +3,7 @@ import pytest
 
 from pipeline_lab.options.run_options import RunOptions, read_options, set_option, set_options
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.pipeline.order import predict_order, predict_run
+from pipeline_lab.pipeline.predicted_order import predict_order, predict_run
 from pipeline_lab.stages.stage_values import Remark, Weight
 from pipeline_lab.workloads.clip_lengths import padding_share
 from tests.support.presets import AUDIO_BUCKETED, AUDIO_PADDED, AUDIO_PRESETS

@@ -4,7 +4,7 @@ import pytest
 from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.pipeline.lint import lint_pipeline
-from pipeline_lab.pipeline.order import predict_run, reachable_examples
+from pipeline_lab.pipeline.predicted_order import predict_run, reachable_examples
 
 REBUILT, KEPT = (find_preset(name).options for name in ("evaluation-rebuilt", "evaluation-kept"))
 RECORDS = np.array(REBUILT.file_sizes, np.int64)

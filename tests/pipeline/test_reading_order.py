@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.presets import find_preset
-from pipeline_lab.pipeline.order import MAX_RECORDS, order_steps, predict_order
+from pipeline_lab.pipeline.predicted_order import MAX_RECORDS, order_steps, predict_order
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.functions import ParseStage
 from pipeline_lab.stages.order import RepeatStage, ShuffleStage

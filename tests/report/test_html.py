@@ -12,7 +12,7 @@ import pytest
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.job_charts import memory_over_time
-from pipeline_lab.report.content import Answer, Code, Content, Note, Picture, Section, Subject, Table, Text
+from pipeline_lab.report.content import Answer, CodeBlock, Content, Note, Picture, Section, Subject, Table, Text
 from pipeline_lab.report.renderers.html import HtmlReport, write_page
 from pipeline_lab.report.run_report import RunReport
 from tests.report.subjects import (
@@ -55,7 +55,7 @@ CONTENT = Content(
                 Table("Memory", ("What", "Size"), (("peak", "940 MB"),), numeric=(1,), note="1 of 2."),
                 Text("A sentence."),
                 Text("Not recorded.", missing=True),
-                Code("Diff", "+a\n-b\n c", "diff"),
+                CodeBlock("Diff", "+a\n-b\n c", "diff"),
                 Table("Options", ("Name", "Value"), (("a", "1"),), folded=True),
             ),
         ),

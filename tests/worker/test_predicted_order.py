@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.order import predict_order
+from pipeline_lab.pipeline.predicted_order import predict_order
 from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
 from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.stages.parts import FilterStage, RandomShardStage, ShardStage, SkipStage, TakeStage

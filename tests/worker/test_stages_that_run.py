@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.pipeline.order import predict_order
+from pipeline_lab.pipeline.predicted_order import predict_order
 from pipeline_lab.stages.batches import BatchStage, RebatchStage, UnbatchStage
 from pipeline_lab.stages.delivery import PrefetchStage, PrefetchToDeviceStage, ServiceStage
 from pipeline_lab.stages.functions import ParseStage, ViewsStage

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.order import predict_run, reachable_examples
+from pipeline_lab.pipeline.predicted_order import predict_run, reachable_examples
 from pipeline_lab.pipeline.recipe import read_recipe
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_documents import (

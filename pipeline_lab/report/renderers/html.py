@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from pipeline_lab.analysis.metrics import headline
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.report.content import Block, Code, Content, Picture, Subject, Table, Text
+from pipeline_lab.report.content import Block, CodeBlock, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.format import ReportFormat
 from pipeline_lab.units import format_percent
@@ -194,7 +194,7 @@ def show_cell(text: str) -> Markup:
     return Markup('<bdi dir="auto">{}</bdi>').format(plain_line(text, MAX_CELL))
 
 
-def code_lines(code: Code) -> list[tuple[str, str]]:
+def code_lines(code: CodeBlock) -> list[tuple[str, str]]:
     """Return the lines of source text, each with what it is in a diff: added, removed, place or same."""
     kinds = {"+": "added", "-": "removed", "@": "place"} if code.language == "diff" else {}
     return [(kinds.get(line[:1], "same"), line) for line in plain(code.text).rstrip("\n").split("\n")]
@@ -213,7 +213,9 @@ def _templates() -> jinja2.Environment:
     environment.filters.update(
         text=show_text, cell=show_cell, line=plain_line, lines=code_lines, percent=format_percent, arranged=arrange
     )
-    environment.tests.update(text_block=_is(Text), table_block=_is(Table), code_block=_is(Code), chart_grid=_is(list))
+    environment.tests.update(
+        text_block=_is(Text), table_block=_is(Table), code_block=_is(CodeBlock), chart_grid=_is(list)
+    )
     return environment
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, assert_never
 
-from pipeline_lab.report.content import Answer, Block, Code, Content, Note, Picture, Subject, Table, Text
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Note, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.chart_images import draw_images, figures_of, image_support
 from pipeline_lab.report.renderers.format import ReportFormat
@@ -17,8 +17,8 @@ MAX_CHARACTERS = 60_000
 """A comment on GitHub holds 65,536."""
 
 _SHORTER: tuple[tuple[str, Callable[[Block], bool]], ...] = (
-    ("source texts", lambda block: not isinstance(block, Code)),
-    ("source texts, options and environment", lambda block: not isinstance(block, Code) and not _is_folded(block)),
+    ("source texts", lambda block: not isinstance(block, CodeBlock)),
+    ("source texts, options and environment", lambda block: not isinstance(block, CodeBlock) and not _is_folded(block)),
 )
 """What to leave out, in turn, and what stays."""
 
@@ -119,7 +119,7 @@ def _block(block: Block, images: dict[str, str], *, above: str) -> list[str]:
             return _folded(block.title, _table(block))
         case Table():
             return [*([] if block.title == above else [f"### {escape_line(block.title)}"]), _table(block)]
-        case Code():
+        case CodeBlock():
             return _folded(block.title, _fenced(block.text, block.language))
         case Picture():
             shown = images.get(block.name)

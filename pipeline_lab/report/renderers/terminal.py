@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Styled
 
 from pipeline_lab.analysis.verdict.verdict import Suggestion
-from pipeline_lab.report.content import Answer, Block, Code, Content, Findings, Picture, Section, Table, Text
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Findings, Picture, Section, Table, Text
 
 TO_BE_PASTED = "shell"
 """Commands are shown; sources and options are in the reports."""
@@ -79,7 +79,7 @@ def _is_shown(block: Block) -> bool:
             return True
         case Table():
             return not block.folded
-        case Code():
+        case CodeBlock():
             return block.language == TO_BE_PASTED
         case Picture():
             return False
@@ -104,7 +104,7 @@ def _block(block: Block, *, above: str) -> Iterator[RenderableType]:
             yield from _table(block, above)
         case Text():
             yield Styled(block.sentence, style="dim" if block.missing else "")
-        case Code():
+        case CodeBlock():
             yield Styled(block.title)
             yield _command(f"  {block.text}")
         case Picture():

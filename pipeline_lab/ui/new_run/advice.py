@@ -32,7 +32,7 @@ MOST_READ = 200
 
 
 @dataclass(frozen=True)
-class Forecast:
+class FormForecast:
     """A prediction, and the run that it was made from."""
 
     run: RunRecord
@@ -40,7 +40,7 @@ class Forecast:
     prediction: "Prediction"
 
 
-def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None:
+def show_forecast(store: RunStore, found: FormForecast, options: RunOptions) -> None:
     """Show a prediction of the form with a button to race it."""
     binding, *others = found.prediction.terms
     gain = found.prediction.gain_percent(found.measured)
@@ -64,7 +64,7 @@ def show_forecast(store: RunStore, found: Forecast, options: RunOptions) -> None
             links.open_run(launch(store, plan_race(found.measured, [options])).id)
 
 
-def find_forecast(store: RunStore, options: RunOptions) -> Forecast | None:
+def find_forecast(store: RunStore, options: RunOptions) -> FormForecast | None:
     """Return the prediction for these options from the latest run that allows one."""
     from pipeline_lab.advice.what_if import predict
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
@@ -79,7 +79,7 @@ def find_forecast(store: RunStore, options: RunOptions) -> Forecast | None:
             continue
         prediction = predict(measured, options)
         if not isinstance(prediction, Unavailable):
-            return Forecast(run, measured, prediction)
+            return FormForecast(run, measured, prediction)
     return None
 
 
@@ -140,7 +140,7 @@ SAME_SHARE = 0.005
 """Relative difference below which two predicted steps count as equal."""
 
 
-def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None) -> None:
+def show_advice(store: RunStore, options: RunOptions, forecast: FormForecast | None) -> None:
     """Show what the order and sizes of the stages are likely to cost; and, folded, what they keep in memory.
 
     Args:
@@ -160,7 +160,7 @@ def show_advice(store: RunStore, options: RunOptions, forecast: Forecast | None)
             st.markdown("  \n".join(_line(options, finding) for finding in facts))
 
 
-def _show_fix(store: RunStore, options: RunOptions, finding: Remark, forecast: Forecast | None) -> None:
+def _show_fix(store: RunStore, options: RunOptions, finding: Remark, forecast: FormForecast | None) -> None:
     """Offer to apply or race what a finding advises, with its predicted effect."""
     from pipeline_lab.advice.cache_rules import fix_order
     from pipeline_lab.advice.forecasts import plan_race_of
@@ -182,7 +182,7 @@ def _show_fix(store: RunStore, options: RunOptions, finding: Remark, forecast: F
             st.caption(effect)
 
 
-def _effect(forecast: Forecast, options: RunOptions, fixed: RunOptions) -> str:
+def _effect(forecast: FormForecast, options: RunOptions, fixed: RunOptions) -> str:
     """Describe the predicted effect of a change."""
     from pipeline_lab.advice.what_if import Prediction, predict
 

@@ -28,7 +28,7 @@ from pipeline_lab.ui.shared.draft import (
     stages_to_offer,
     with_features,
 )
-from pipeline_lab.ui.shared.fields import edit_field, edit_fields
+from pipeline_lab.ui.shared.field_editors import edit_field, edit_fields
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import format_percent
 from pipeline_lab.workloads.records import RecordFeature, parse_features

@@ -33,7 +33,7 @@ from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.ui.run.verdict_view import weighed
 from pipeline_lab.ui.serving import access
 from pipeline_lab.ui.shared import contents, links, state
-from pipeline_lab.ui.shared.fields import label_of
+from pipeline_lab.ui.shared.field_editors import label_of
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.units import format_bytes, format_count, format_duration, format_percent
 from pipeline_lab.workloads.registry import FUNCTION_STAGES

@@ -6,7 +6,7 @@ from typing import assert_never
 import plotly.graph_objects as go
 import streamlit as st
 
-from pipeline_lab.report.content import Answer, Block, Code, Content, Picture, Section, Table, Text
+from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Picture, Section, Table, Text
 from pipeline_lab.report.plain_text import plain_line
 from pipeline_lab.ui.shared import state
 from pipeline_lab.ui.shared.glossary import explain
@@ -76,7 +76,7 @@ def show_block(block: Block, key: str) -> None:
             st.markdown((":gray-badge[not measured] " if block.missing else "") + prose(block.sentence))
         case Picture():
             _show_picture(block)
-        case Code():
+        case CodeBlock():
             with st.expander(escape(block.title)):
                 st.code(block.text, language=block.language, height=520)
         case Table() if block.folded:

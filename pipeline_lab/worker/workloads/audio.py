@@ -19,7 +19,7 @@ from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.clips import check_clips, find_damaged_clip, tones_recipe
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
-from pipeline_lab.worker.workloads.data_files import Recipe, cached_files, find_class_folders
+from pipeline_lab.worker.workloads.data_files import DataRecipe, cached_files, find_class_folders
 from pipeline_lab.workloads.audio import ENDINGS, AudioWorkload
 
 HIDDEN_UNITS = (64, 64)
@@ -98,7 +98,7 @@ class AudioDataAndStep(DataAndStep[AudioWorkload]):
         check_clips(folders, workload.sample_rate_hz, stop)
         return folders
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> DataRecipe:
         return tones_recipe(self.workload)
 
     def searches(self) -> tuple[Search, ...]:

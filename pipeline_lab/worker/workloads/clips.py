@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
-from pipeline_lab.worker.workloads.data_files import Recipe, files_in
+from pipeline_lab.worker.workloads.data_files import DataRecipe, files_in
 from pipeline_lab.workloads.audio import ENDINGS, AudioWorkload
 from pipeline_lab.workloads.clip_lengths import clip_lengths_s
 
@@ -74,7 +74,7 @@ TONE, NOISE = 4000, 4000
 HEADER_BYTES = 44
 
 
-def tones_recipe(workload: AudioWorkload) -> Recipe:
+def tones_recipe(workload: AudioWorkload) -> DataRecipe:
     """Describe the folders of the `tones` data."""
     classes = len(workload.clips_per_class)
 
@@ -85,7 +85,7 @@ def tones_recipe(workload: AudioWorkload) -> Recipe:
             samples = make_clip(pitch(label, classes), round(seconds * workload.sample_rate_hz), generator)
             write_wav(path / f"clip-{number:07d}.wav", samples, workload.sample_rate_hz)
 
-    return Recipe(
+    return DataRecipe(
         name="tones",
         description={
             "data": "tones",

@@ -24,7 +24,7 @@ from pipeline_lab.worker.prepare.user_code import UserPipeline
 from pipeline_lab.worker.record.profiler import mark_launch
 from pipeline_lab.worker.train.emulated_device import EmulatedDevice, EmulatedTrainer, step_durations
 from pipeline_lab.worker.train.training_steps import Trainer
-from pipeline_lab.worker.workloads.data_files import Recipe, cached_files
+from pipeline_lab.worker.workloads.data_files import DataRecipe, cached_files
 from pipeline_lab.workloads.workload import Workload
 
 SEARCH_S = 60.0
@@ -55,7 +55,7 @@ class DataAndStep(Generic[WorkloadT]):
         """
         return cached_files(self.recipe(), log, stop)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> DataRecipe:
         """Describe how to make the workload's files."""
         raise NotImplementedError
 

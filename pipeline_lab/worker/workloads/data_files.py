@@ -44,7 +44,7 @@ PROGRESS_PERIOD_S = 0.2
 
 
 @dataclass(frozen=True)
-class Recipe:
+class DataRecipe:
     """How to make a set of data files.
 
     Attributes:
@@ -80,7 +80,7 @@ def data_folder() -> Path:
     return (Path(named) if named else platformdirs.user_cache_path("pipeline-lab")) / "data"
 
 
-def cached_files(recipe: Recipe, log: EventLog, stop: StopRequest) -> list[DataFile]:
+def cached_files(recipe: DataRecipe, log: EventLog, stop: StopRequest) -> list[DataFile]:
     """Return the files of a recipe, made now if they are not there yet.
 
     Raises:
@@ -109,7 +109,7 @@ def _size_bytes(path: Path) -> int:
     return sum(each.stat().st_size for each in path.iterdir()) if path.is_dir() else path.stat().st_size
 
 
-def _write_files(folder: Path, recipe: Recipe, log: EventLog, stop: StopRequest) -> None:
+def _write_files(folder: Path, recipe: DataRecipe, log: EventLog, stop: StopRequest) -> None:
     total, reported_s = len(recipe.examples_per_file), 0.0
     for index, count in enumerate(recipe.examples_per_file):
         stop.check()
@@ -119,7 +119,7 @@ def _write_files(folder: Path, recipe: Recipe, log: EventLog, stop: StopRequest)
             log.write(DataProgressEvent(index + 1, total))
 
 
-def _file_name(index: int, recipe: Recipe) -> str:
+def _file_name(index: int, recipe: DataRecipe) -> str:
     return f"part-{index:05d}-of-{len(recipe.examples_per_file):05d}{recipe.ending}"
 
 
@@ -141,7 +141,7 @@ def _publish(unfinished: Path, folder: Path) -> None:
             raise
 
 
-def _check_room(root: Path, recipe: Recipe) -> None:
+def _check_room(root: Path, recipe: DataRecipe) -> None:
     needed_bytes = sum(recipe.examples_per_file) * (recipe.record_bytes + FRAME_BYTES) + recipe.tables_bytes
     free_bytes = shutil.disk_usage(root).free
     if needed_bytes + ROOM_BYTES > free_bytes:

@@ -19,7 +19,7 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.job_context import StopRequest
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
-from pipeline_lab.worker.workloads.data_files import Recipe, record_id
+from pipeline_lab.worker.workloads.data_files import DataRecipe, record_id
 from pipeline_lab.workloads.features import FeaturesWorkload
 
 WORDS_OF_AN_IMAGE = 16
@@ -30,7 +30,7 @@ _VECTOR, _WORDS, _CAPTION = range(3)
 """What a random number is for; no two uses share a stream."""
 
 
-def features_recipe(workload: FeaturesWorkload) -> Recipe:
+def features_recipe(workload: FeaturesWorkload) -> DataRecipe:
     """Describe the files, and the tables where the layout has them."""
     is_replicated = workload.layout == "replicated"
 
@@ -44,7 +44,7 @@ def features_recipe(workload: FeaturesWorkload) -> Recipe:
         for path, images in zip(table_paths(workload, folder), _rows_of_tables(workload), strict=True):
             _write_table(path, images, workload.vector_size, stop)
 
-    return Recipe(
+    return DataRecipe(
         name="captions",
         description={
             "data": "features",
@@ -201,7 +201,7 @@ def _load(table: DataFile) -> Any:
 class FeaturesDataAndStep(DataAndStep[FeaturesWorkload]):
     """Captions, and the table of their images' vectors; a score for each pair."""
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> DataRecipe:
         return features_recipe(self.workload)
 
     def find_tables(self, folder: Path) -> list[DataFile]:

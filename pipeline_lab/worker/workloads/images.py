@@ -29,7 +29,7 @@ from pipeline_lab.worker.train.placement import PlacedTrainer, Placement, place
 from pipeline_lab.worker.train.training_steps import Batch, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep, Search, make_optimizer
 from pipeline_lab.worker.workloads.data_files import (
-    Recipe,
+    DataRecipe,
     cached_files,
     files_in,
     find_class_folders,
@@ -60,13 +60,13 @@ class EncodedImages:
     labels: Sequence[int]
 
 
-def images_recipe(workload: ImagesWorkload) -> Recipe:
+def images_recipe(workload: ImagesWorkload) -> DataRecipe:
     """Describe the files of the `digits`, `cifar10` or `random` data."""
     images = _LazyImages(workload)
     description = {"data": workload.data, "size": workload.image_size}
     if workload.data == "random":
         description["classes"] = workload.classes
-    return Recipe(
+    return DataRecipe(
         name=f"{workload.data}-{workload.image_size}",
         description=description,
         examples_per_file=workload.examples_per_file,
@@ -280,7 +280,7 @@ class ImagesDataAndStep(DataAndStep[ImagesWorkload]):
             return find_class_folders(workload.folder, IMAGE_ENDINGS, workload.classes, stop)
         return find_user_files(workload.pattern, stop) if workload.pattern else cached_files(self.recipe(), log, stop)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> DataRecipe:
         return images_recipe(self.workload)
 
     def searches(self) -> tuple[Search, ...]:

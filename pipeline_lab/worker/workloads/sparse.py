@@ -20,7 +20,7 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.worker.train.placement import PlacedTrainer, Placement, place
 from pipeline_lab.worker.train.training_steps import Batch, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
-from pipeline_lab.worker.workloads.data_files import Recipe, record_id
+from pipeline_lab.worker.workloads.data_files import DataRecipe, record_id
 from pipeline_lab.workloads.sparse import SparseWorkload
 
 VALUE_BYTES = 3
@@ -28,7 +28,7 @@ FEATURE_BYTES = 24
 EXAMPLE_BYTES = 48
 
 
-def sparse_recipe(workload: SparseWorkload) -> Recipe:
+def sparse_recipe(workload: SparseWorkload) -> DataRecipe:
     """Describe the files of the sparse workload."""
 
     def write_file(path: Path, file_index: int, count: int) -> None:
@@ -38,7 +38,7 @@ def sparse_recipe(workload: SparseWorkload) -> Recipe:
                 writer.write(_example(workload, generator, record_id(file_index, record)))
 
     feature_bytes = FEATURE_BYTES + VALUE_BYTES * workload.values_per_feature
-    return Recipe(
+    return DataRecipe(
         name="sparse",
         description={
             "data": "sparse",
@@ -118,7 +118,7 @@ def _averaged(shape: list[int], inputs: int) -> Any:
 class SparseDataAndStep(DataAndStep[SparseWorkload]):
     """Examples of sparse features; embeddings on the host and a small network."""
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> DataRecipe:
         return sparse_recipe(self.workload)
 
     def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:

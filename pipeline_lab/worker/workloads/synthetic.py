@@ -16,13 +16,13 @@ from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer, Trainer
 from pipeline_lab.worker.workloads.data_and_step import DataAndStep
-from pipeline_lab.worker.workloads.data_files import Recipe, record_id
+from pipeline_lab.worker.workloads.data_files import DataRecipe, record_id
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 
 ID_BYTES = 8
 
 
-def synthetic_recipe(workload: SyntheticWorkload) -> Recipe:
+def synthetic_recipe(workload: SyntheticWorkload) -> DataRecipe:
     """Describe the files of the synthetic workload."""
     filler = bytes(workload.element_bytes - ID_BYTES)
 
@@ -32,7 +32,7 @@ def synthetic_recipe(workload: SyntheticWorkload) -> Recipe:
             for record, length in enumerate(lengths):
                 writer.write(record_id(file_index, record).to_bytes(ID_BYTES, "little") + filler[:length])
 
-    return Recipe(
+    return DataRecipe(
         name="synthetic",
         description={
             "data": "synthetic",
@@ -170,7 +170,7 @@ def _hash(seconds: float) -> None:
 class SyntheticDataAndStep(DataAndStep[SyntheticWorkload]):
     """Records of filler; a step that takes a set time."""
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> DataRecipe:
         return synthetic_recipe(self.workload)
 
     def make_trainer(self, options: RunOptions, *, is_gpu: bool, tables: Sequence[DataFile], pipeline: Any) -> Trainer:

@@ -14,12 +14,15 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.fold import analyse_trace
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.steps.step_phases import Phase
 from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane.xspace import read_xplane
+from tests.support.measured import options
+from tests.support.measured_run import make_measured_run
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace
 from tests.trace.legacy.test_derived import analysis, generic_step
@@ -109,6 +112,16 @@ def test_epochs_that_are_alike_are_judged_together(tmp_path: Path):
     assert len(found.step_phases.phases) == 3
     assert "first epoch" not in found.verdict.sentence
     assert found.later_epochs is None
+
+
+def test_epochs_of_a_run_are_as_long_as_what_its_options_let_through(tmp_path: Path):
+    """Of 300 records a shard of two reads 150, which is 15 steps; ten of these are the warm-up."""
+    sharded = options({"stage": "shard", "num_shards": 2, "index": 0}, {"stage": "repeat"}, {"stage": "map"})
+    found = diagnose(make_measured_run(RunStore(tmp_path), sharded, cold_steps=30).path)
+    assert not isinstance(found.step_phases, Unavailable)
+    assert {one.phase: one.steps for one in found.step_phases.phases}[Phase.FIRST_EPOCH] == 5
+    assert not isinstance(found.file_sampling, Unavailable)
+    assert found.file_sampling.epochs.column("samples").to_pylist() == [150] * 4
 
 
 def test_a_run_without_windows_says_so_and_judges_by_its_own_steps(tmp_path: Path):

@@ -17,7 +17,7 @@ from pipeline_lab.runs.saved_presets import remove_preset, save_preset
 from pipeline_lab.runs.store import RunFolder, RunStore
 from pipeline_lab.ui.new_run.origin import pack
 from pipeline_lab.ui.serving import access, server, uploads
-from pipeline_lab.ui.shared.fields import write_arguments
+from pipeline_lab.ui.shared.field_editors import write_arguments
 from pipeline_lab.workloads.module import parse_arguments
 from tests.support.asgi import finish
 from tests.support.run_folders import make_run, set_state

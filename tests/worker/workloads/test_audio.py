@@ -12,7 +12,7 @@ from pipeline_lab.analysis.sampling.padding import Padding
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.order import predict_run
+from pipeline_lab.pipeline.predicted_order import predict_run
 from pipeline_lab.stages.batches import BatchStage, BucketStage
 from pipeline_lab.stages.functions import ParseStage
 from pipeline_lab.stages.order import RepeatStage

@@ -8,7 +8,7 @@ from pipeline_lab.runs.run_events import DataProgressEvent, read_events
 from pipeline_lab.worker.job_context import StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.workloads import data_files
-from pipeline_lab.worker.workloads.data_files import Recipe, cached_files, data_folder, find_user_files
+from pipeline_lab.worker.workloads.data_files import DataRecipe, cached_files, data_folder, find_user_files
 from tests.runs.test_tfrecord import write_records
 
 
@@ -31,8 +31,8 @@ class Writer:
         path.write_bytes(b"x" * count)
 
 
-def _recipe(writer: object, record_bytes: int = 10, **description: object) -> Recipe:
-    return Recipe("digits", dict(description), (3, 5), record_bytes, writer)  # type: ignore[arg-type]
+def _recipe(writer: object, record_bytes: int = 10, **description: object) -> DataRecipe:
+    return DataRecipe("digits", dict(description), (3, 5), record_bytes, writer)  # type: ignore[arg-type]
 
 
 def test_files_are_made_once(log: EventLog, tmp_path: Path) -> None:

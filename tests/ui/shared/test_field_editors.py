@@ -9,7 +9,7 @@ from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.registry import STAGE_TYPES
-from pipeline_lab.ui.shared.fields import label_of, write_file_sizes
+from pipeline_lab.ui.shared.field_editors import label_of, write_file_sizes
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.registry import WORKLOADS
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
