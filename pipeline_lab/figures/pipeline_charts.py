@@ -21,7 +21,8 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_duratio
 ROW_HEIGHT, FRAME_HEIGHT = 42, 110
 MAX_STAGES = 24
 MAX_SHARES = 10
-MAX_LABEL = 24
+MAX_LABEL, MAX_LINE_LABEL = 24, 36
+"""Characters below a bar: of a name, and of a call with its file and line."""
 BLAMED_SHARE = 0.5
 """A stage that caused this much of the exposed wait is drawn in the color of input waits."""
 
@@ -146,11 +147,12 @@ def _label(stage: PipelineStage) -> str:
     words = say_calls(stage.written) or mark or ""
     if stage.written and mark:
         words = f"{words}, {mark}"
-    return f"{_short(stage.name)}<br><i>{_short(words)}</i>" if words else _short(stage.name)
+    most = MAX_LINE_LABEL if any(call.place for call in stage.written) else MAX_LABEL
+    return f"{_short(stage.name)}<br><i>{_short(words, most)}</i>" if words else _short(stage.name)
 
 
-def _short(text: str) -> str:
-    return html.escape(text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…", quote=False)
+def _short(text: str, most: int = MAX_LABEL) -> str:
+    return html.escape(text if len(text) <= most else f"{text[: most - 1]}…", quote=False)
 
 
 def _cost(stage: PipelineStage, stages: tuple[PipelineStage, ...]) -> str:

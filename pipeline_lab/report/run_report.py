@@ -18,6 +18,7 @@ from pipeline_lab.report import run_report_tables
 from pipeline_lab.report.content import Block, CodeBlock, Content, Note, Section, Table, Text, picture_of
 from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
+from pipeline_lab.report.user_source import source_blocks
 
 NOT_RECORDED = "not recorded"
 
@@ -105,11 +106,12 @@ def notes_of(subject: Noted, notes: str) -> tuple[Note, ...]:
 
 def told_blocks(run: RecordedRun) -> tuple[Block, ...]:
     """Return the pipeline's source, the options and the environment of a run."""
-    source: Block = Text(f"Pipeline source: {NOT_RECORDED}.", missing=True)
+    verdict = run.diagnosis.verdict
+    source: tuple[Block, ...] = source_blocks(run.diagnosis.source.path, verdict.calls)
     if run.source is not None:
-        source = CodeBlock("Pipeline source", run.source, "python", folded=True)
+        source = (CodeBlock("Pipeline source", run.source, "python", folded=True),)
     return (
-        source,
+        *(source or (Text(f"Pipeline source: {NOT_RECORDED}.", missing=True),)),
         pairs_block("Options", flatten_options(run.options or {})),
         pairs_block("Environment", flatten(run.environment)),
     )

@@ -1,6 +1,7 @@
 """The analysis of the tf.data pipeline: its declaration, apart from the code that reads traces, which loads Numba."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pipeline_lab.analysis.declaration import (
@@ -15,7 +16,7 @@ from pipeline_lab.analysis.declaration import (
 )
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.tf_data.tf_data import CriticalPath, TfData, TracedStage
-from pipeline_lab.analysis.tf_data.written_words import stage_call
+from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, stage_call
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenStage
 
@@ -42,8 +43,12 @@ def _to_json(results: "Results") -> Document:
     if isinstance(pipeline, Unavailable):
         return pipeline.to_json()
     path = pipeline.critical_path
+    calls = {} if isinstance(written, Unavailable) else calls_of_stages(written, pipeline.stages)
     return {
-        "stages": [_stage_to_json(stage) for stage in pipeline.stages],
+        "stages": [
+            {**_stage_to_json(stage), "calls": [call.to_json() for call in calls.get(stage.path, ())]}
+            for stage in pipeline.stages
+        ],
         "critical_path": path.to_json() if isinstance(path, Unavailable) else _path_to_json(pipeline, path),
         "bottleneck": None if pipeline.bottleneck is None else pipeline.stages[pipeline.bottleneck].path,
         "ran": [stage.path for stage in pipeline.stages],
@@ -60,7 +65,9 @@ def _to_json(results: "Results") -> Document:
 
 
 def _written_to_json(stage: WrittenStage) -> Document:
-    return {"call": stage_call(stage), "node": stage.name or None, "inputs": list(stage.inputs)}
+    place = None if stage.call is None else stage.call.place
+    found = {"call": stage_call(stage), "node": stage.name or None, "inputs": list(stage.inputs)}
+    return found if place is None else {**found, "place": asdict(place)}
 
 
 def _stage_to_json(stage: TracedStage) -> Document:

@@ -26,7 +26,7 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     if diagnosis is None:
         details.show(record, folder)
         return
-    verdict_view.show_verdict(diagnosis.verdict, changes_in=what_if_tab.TITLE)
+    verdict_view.show_verdict(diagnosis.verdict, changes_in=what_if_tab.TITLE, path=diagnosis.source.path)
     verdict_view.show_findings(diagnosis)
     verdict_view.show_metrics(diagnosis)
     bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}

@@ -16,6 +16,7 @@ from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.figures.marks import add_row_targets, event_place
 from pipeline_lab.report.run_report import section_tables
 from pipeline_lab.report.run_report_tables import stage_blocks
+from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.ui.shared import contents, state
 from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import jump
@@ -109,7 +110,8 @@ def show_stage(diagnosis: Diagnosis) -> None:
         width=460,
     )
     path = diagnosis.tf_data if isinstance(diagnosis.tf_data, Unavailable) else diagnosis.tf_data.critical_path
-    for number, block in enumerate(stage_blocks(stages[chosen], path)):
+    source = source_blocks(diagnosis.source.path, stages[chosen].written)
+    for number, block in enumerate((*source, *stage_blocks(stages[chosen], path))):
         contents.show_block(block, f"stage-{number}")
 
 

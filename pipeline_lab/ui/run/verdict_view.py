@@ -6,8 +6,10 @@ import streamlit as st
 
 from pipeline_lab.analysis.metrics import headline
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.tf_data.written_words import name_stage
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.report.user_source import source_blocks
 from pipeline_lab.ui.shared import contents
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.ui.timeline import jump
@@ -16,17 +18,19 @@ SHOWN_EVIDENCE = 6
 """Numbers next to the sentence; the others are folded."""
 
 
-def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
+def show_verdict(verdict: Verdict, *, changes_in: str = "", path: str = "") -> None:
     """Show the sentence, the numbers behind it and the next things to try.
 
     Args:
         verdict: Of the run.
         changes_in: The tab that shows the suggested changes; empty if there is none.
+        path: Of the run, which keeps the source of a script; empty if it keeps none.
     """
     with st.container(border=True, key="verdict"):
         kind = verdict.verdict_class
         st.markdown(f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
+        _show_source(path, verdict)
         _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
         if verdict.suggestions:
             order = (
@@ -44,6 +48,16 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "") -> None:
         if folded := verdict.evidence[SHOWN_EVIDENCE:]:
             with st.expander(f"More evidence ({len(folded)})"):
                 _show_evidence("more-evidence", folded)
+
+
+def _show_source(path: str, verdict: Verdict) -> None:
+    """Show the lines of the user's that the sentence names, once asked."""
+    blocks = source_blocks(path, verdict.calls) if path and any(call.place for call in verdict.calls) else ()
+    if blocks:
+        with st.expander(f"Show {escape(name_stage(verdict.calls, ''))}", icon=":material/code:", key="verdict-source"):
+            for block in blocks:
+                st.caption(escape(block.title))
+                st.code(block.text, language=None)
 
 
 def _show_evidence(key: str, evidence: Sequence[Evidence]) -> None:

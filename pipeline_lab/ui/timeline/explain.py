@@ -6,8 +6,11 @@ import pyarrow.compute as pc
 
 from pipeline_lab.analysis.activity.event_names import Kind, host_kind
 from pipeline_lab.analysis.causes import GapCause, Work
+from pipeline_lab.analysis.input.pipeline_stages import join_stages
 from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.tf_data.iterator_places import place_of
+from pipeline_lab.analysis.tf_data.written_words import say_calls
 from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES, LaneKind
 from pipeline_lab.analysis.timeline.look import FoundEvent, rank_operations, step_at
@@ -31,7 +34,7 @@ def explain(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dic
     title, facts, section = _describe(index, diagnosis, found)
     meanwhile = None
     if lane.kind in (LaneKind.DEVICE, LaneKind.WAITS, LaneKind.STEPS) and CLASSES[found.event_class] != "busy":
-        meanwhile = _rank(index, found)
+        meanwhile = _rank(index, diagnosis, found)
     return {
         "lane": found.lane,
         "layer": found.layer,
@@ -68,8 +71,20 @@ def _describe(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> t
     facts = [("Lasts", length), ("Thread", lane.label), *_place(index, found), ("Kind", class_name(name))]
     full = index.names[found.name]
     facts += [("Full name", full)] if full != index.labels[found.name] else []
+    facts += [("Written as", words) for words in _written_as(diagnosis, full)]
     facts.append(("Total", f"{format_count(index.counts[found.name])} events, {_total(index, found.name)}"))
     return index.labels[found.name], facts, None
+
+
+def _written_as(diagnosis: Diagnosis | None, name: str) -> tuple[str, ...]:
+    """Name the calls behind a stage's event; nothing for other events."""
+    path = place_of(name)
+    if path is None or diagnosis is None:
+        return ()
+    stages = join_stages(diagnosis.tf_data, diagnosis.live_model, diagnosis.written)
+    found = () if isinstance(stages, Unavailable) else stages
+    calls = next((stage.written for stage in found if stage.path == path), ())
+    return (say_calls(calls),) if calls else ()
 
 
 def _total(index: Index, name: int) -> str:
@@ -141,7 +156,7 @@ def _row(table: Any, start_ns: int, **same: str) -> dict[str, Any] | None:
     return rows[0] if rows else None
 
 
-def _rank(index: Index, found: FoundEvent) -> dict[str, Any]:
+def _rank(index: Index, diagnosis: Diagnosis | None, found: FoundEvent) -> dict[str, Any]:
     """Rank what the host's threads did; a wait is not explained by the events that wait."""
     lane = index.lanes[found.lane]
     ranked = rank_operations(index, lane.host, (found.start_ns, found.end_ns), ALL_ROLES)
@@ -150,7 +165,7 @@ def _rank(index: Index, found: FoundEvent) -> dict[str, Any]:
     useful = [one for one in ranked if not host_kind(index.names[one.name]) & (Kind.WAIT | Kind.OUTER_WAIT)]
     rows = [
         {
-            "name": index.labels[one.name],
+            "name": " · ".join([index.labels[one.name], *_written_as(diagnosis, index.names[one.name])]),
             "thread": index.lanes[one.lane].label,
             "time": format_duration(one.self_ns),
             "share": _percent(one.self_ns, found.duration_ns),

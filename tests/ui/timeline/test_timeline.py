@@ -2,16 +2,22 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
+from pipeline_lab.analysis.tf_data.iterator_places import place_of
 from pipeline_lab.analysis.timeline.build import build_index
 from pipeline_lab.analysis.timeline.look import pick
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_documents import WrittenCall, WrittenPipeline, WrittenStage
 from pipeline_lab.ui.shared import analyses
 from pipeline_lab.ui.timeline.explain import explain
 from pipeline_lab.ui.timeline.timeline_routes import ROUTES, url_of
+from tests.support import results
 from tests.support.asgi import ask
 from tests.support.run_folders import make_run, set_state
 from tests.support.timelines import MS, make_timeline, write_trace
@@ -126,6 +132,23 @@ def test_a_step_and_an_event_say_how_long_where_and_what(timeline):
     assert facts["Step"] == "0"
     assert facts["Total"] == "2 events, 40 ms"
     assert event["section"] is None
+
+
+def test_a_stage_is_named_by_what_was_written_for_it(timeline):
+    index, diagnosis = timeline
+    stage = next(number for number, name in enumerate(index.names) if name.startswith("Iterator::"))
+    path = place_of(index.names[stage])
+    place = SourcePlace("/home/train.py", 41, 41, 0, 9, 41)
+    ran = results.tf_data().stages[0]
+    written = WrittenStage(ran.node, "map", None, {}, (), WrittenCall(".map(load)", place))
+    known = replace(
+        diagnosis,
+        tf_data=replace(results.tf_data(), stages=(replace(ran, path=path, name=path.rpartition("::")[2]),)),
+        live_model=Unavailable("none"),
+        written=WrittenPipeline((written,), 2),
+    )
+    gap = explain(index, known, pick(index, f"gap@{90 * MS}"))
+    assert "Iterator::Map · train.py:41  .map(load)" in [row["name"] for row in gap["meanwhile"]["rows"]]
 
 
 def test_the_page_shows_the_canvas_when_the_index_is_there(opened, open_page):
