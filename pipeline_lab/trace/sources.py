@@ -19,6 +19,7 @@ from pipeline_lab.folders import as_text, files_below
 from pipeline_lab.trace.archives import expand, is_archive, unpack
 from pipeline_lab.trace.file_memory import PREFIX, scratch_folder
 from pipeline_lab.trace.legacy import derived
+from pipeline_lab.trace.plausible import leave_out_impossible
 from pipeline_lab.trace.schema import Salvage, Trace
 from pipeline_lab.trace.wire import ByteArray
 
@@ -85,7 +86,7 @@ class TraceFile:
 
     def _read(self) -> Trace:
         content = expand(self.path)
-        trace = self._read_bytes(content.data)
+        trace = leave_out_impossible(self._read_bytes(content.data))
         if content.cut:
             lost = trace.salvage.bytes_lost if trace.salvage else 0
             trace = replace(trace, salvage=Salvage(lost, trace.event_count, content.cut))

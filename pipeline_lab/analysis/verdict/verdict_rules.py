@@ -5,11 +5,13 @@ The rules look at measured times only, never at options or preset names.
 
 import numpy as np
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import PACE_SENTENCE, GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.analysis.steps.step_breakdown import PARTS
 from pipeline_lab.analysis.steps.step_phases import LATER, Phase, PhaseTimes
 from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
@@ -179,9 +181,11 @@ def judge(results: Results, first_epoch: PhaseTimes | None = None) -> Verdict:
         results: Of the job, or of its later epochs.
         first_epoch: Named apart where the results are those of the later ones alone.
     """
+    if contradiction := find_contradiction(results):
+        return _unknown(results, contradiction)
     losses = measure_losses(results)
     if losses is None:
-        return _no_steps(results)
+        return _unknown(results, _why_no_steps(results))
     kind = classify(losses)
     share_percent = losses.by_class.get(kind, 0.0)
     blame = find_blame(results, share_percent / 100.0) if kind is VerdictClass.INPUT_BOUND else Blame()
@@ -215,14 +219,36 @@ def _idle_cause(kind: VerdictClass, results: Results) -> str | None:
     return breakdown.idle_otherwise_cause.value
 
 
-def _no_steps(results: Results) -> Verdict:
-    reason = "The steps have no length."
+def find_contradiction(results: Results) -> str:
+    """Say which times of the trace cannot be true together, as those of a damaged one; empty if they can."""
+    gaps, breakdown = results.idle_gaps, results.step_breakdown
+    if not isinstance(gaps, Unavailable):
+        if any(device.busy_ns < 0 or device.idle_ns < 0 for device in gaps.devices):
+            return _CONTRADICTION.format(what=f"{gaps.device} is busy or idle for less than no time")
+        if sum(gaps.idle_by_cause_ns.values()) != gaps.idle_ns:
+            return _CONTRADICTION.format(what="the causes of idle time do not add up to it")
+    if not isinstance(breakdown, Unavailable):
+        lengths = tables.ints(breakdown.table, "end_ns") - tables.ints(breakdown.table, "start_ns")
+        parts = np.stack([tables.ints(breakdown.table, part) for part in PARTS])
+        if (parts < 0).any() or (parts.sum(axis=0) != lengths).any():
+            return _CONTRADICTION.format(what="the parts of a step do not add up to it")
+    return ""
+
+
+_CONTRADICTION = "The trace contradicts itself: {what}. It is damaged; record another one."
+
+
+def _why_no_steps(results: Results) -> str:
     if isinstance(results.steps, Unavailable):
-        reason = results.steps.reason
-    elif results.source.unseen_device:
-        reason = "The job did not wait for input, and nothing was recorded of what its device did."
+        return results.steps.reason
+    if results.source.unseen_device:
+        return "The job did not wait for input, and nothing was recorded of what its device did."
+    return "The steps have no length."
+
+
+def _unknown(results: Results, why: str) -> Verdict:
     evidence = () if isinstance(results.idle_gaps, Unavailable) else idle_evidence(results.idle_gaps)
-    return Verdict(VerdictClass.UNKNOWN, VerdictClass.UNKNOWN.sentence.format(why=reason), evidence, Confidence.LOW)
+    return Verdict(VerdictClass.UNKNOWN, VerdictClass.UNKNOWN.sentence.format(why=why), evidence, Confidence.LOW)
 
 
 def _is_slower_alone(results: Results) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pipeline_lab.analysis import tables
@@ -10,7 +11,7 @@ from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
-from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
+from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
 from pipeline_lab.analysis.verdict.losses import Losses, classify, measure_losses
@@ -192,7 +193,12 @@ def test_a_pipeline_that_sets_the_pace_is_blamed_though_the_step_hardly_waits():
 
 def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
     gaps = results.idle_gaps()
-    unknown_outside = replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12})
+    more = 10**12 - gaps.by_cause_ns[GapCause.UNKNOWN]
+    unknown_outside = replace(
+        gaps,
+        by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12},
+        devices=(replace(gaps.devices[0], idle_ns=gaps.devices[0].idle_ns + more), *gaps.devices[1:]),
+    )
     verdict = judged(divided(checkpoint=66, device_compute=34), idle_gaps=unknown_outside)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "checkpoint")
 
@@ -309,3 +315,20 @@ def test_several_steps_per_execution_are_judged_by_the_training_step():
     verdict = judged(divided(input_wait=60, device_compute=40), steps=four_in_one)
     assert verdict.evidence[0].value == format_duration(results.STEP_NS / 4)
     assert format_duration(results.STEP_NS * 0.6 / 4) in verdict.sentence
+
+
+def test_times_that_cannot_be_true_together_get_no_verdict():
+    gaps, whole = results.idle_gaps(), divided(checkpoint=66, device_compute=34)
+    step = {"host": ["a"], "window": [0], "step": [0], "start_ns": [0], "end_ns": [7], **{part: [0] for part in PARTS}}
+    short = replace(whole, table=pa.table(step, schema=PARTS_TABLE))
+    less_than_nothing = replace(
+        whole, table=pa.table(step | {"input_wait_ns": [-1], "other_ns": [8]}, schema=PARTS_TABLE)
+    )
+    damaged = [
+        {"idle_gaps": replace(gaps, by_cause_ns={**gaps.by_cause_ns, GapCause.UNKNOWN: 10**12})},
+        {"idle_gaps": replace(gaps, devices=(replace(gaps.devices[0], busy_ns=-1), *gaps.devices[1:]))},
+    ]
+    for divided_so, changed in [*((whole, changed) for changed in damaged), (short, {}), (less_than_nothing, {})]:
+        verdict = judged(divided_so, **changed)
+        assert (verdict.verdict_class, verdict.confidence) == (VerdictClass.UNKNOWN, Confidence.LOW)
+        assert "The trace contradicts itself: " in verdict.sentence

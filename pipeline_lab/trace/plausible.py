@@ -1,0 +1,87 @@
+"""Leave out events at times that no recording has: damage that the format cannot tell, such as a flipped bit of a time.
+
+One event a month away from the others would make a month of idle time, and one near the limits of 64 bits would make sums
+overflow. The time of the recording is where most events lie, with a margin that no sound capture needs.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.trace.schema import BoolArray, IntArray, Line, Plane, Salvage, StatSource, Trace
+from pipeline_lab.units import NS_PER_S, format_count
+
+MARGIN_NS = 60 * NS_PER_S
+MARGIN_SPANS = 10
+"""An event lies at most a minute from most of the others, or this many times the span in which these lie."""
+_OUTER_PERCENT = 1
+"""Of the events, which may lie outside of that span at either side."""
+_SAMPLED = 1 << 20
+"""Events to look at for that span."""
+_LIMIT_NS = 1 << 61
+"""Sums of times beyond this may overflow."""
+
+
+@dataclass(frozen=True)
+class SomeStats:
+    """The stats of some events of a line: ``kept`` are their rows there."""
+
+    stats: StatSource
+    kept: IntArray
+
+    def ints(self, rows: IntArray, stat: str) -> tuple[IntArray, BoolArray]:
+        return self.stats.ints(self.kept[rows], stat)
+
+    def floats(self, rows: IntArray, stat: str) -> NDArray[np.float64]:
+        return self.stats.floats(self.kept[rows], stat)
+
+    def texts(self, rows: IntArray, stat: str) -> list[str | None]:
+        return self.stats.texts(self.kept[rows], stat)
+
+
+def leave_out_impossible(trace: Trace) -> Trace:
+    """Return a trace without events outside the time of the recording; a sound one is returned as it is.
+
+    What was left out is told in the trace's ``salvage``.
+    """
+    lines = [line for plane in trace.planes for line in plane.lines if line.count]
+    if not lines or _lie_close_together(lines, trace.start_ns, trace.stop_ns):
+        return trace
+    step = max(1, sum(line.count for line in lines) // _SAMPLED)
+    sample = np.concatenate([line.start_ns[::step] for line in lines])
+    first, last = map(int, np.percentile(sample, [_OUTER_PERCENT, 100 - _OUTER_PERCENT], method="nearest"))
+    margin = max(MARGIN_NS, MARGIN_SPANS * (last - first))
+    earliest, latest = first - margin, last + margin
+    kept = replace(trace, planes=tuple(_cut(plane, earliest, latest) for plane in trace.planes))
+    if any(moment is not None and not earliest <= moment <= latest for moment in (trace.start_ns, trace.stop_ns)):
+        kept = replace(kept, start_ns=None, stop_ns=None)
+    lost = trace.event_count - kept.event_count
+    if not lost:
+        return kept
+    before = [] if trace.salvage is None else [trace.salvage.reason]
+    outside = f"{format_count(lost)} of its events lie outside the time of the recording and were left out."
+    bytes_lost = 0 if trace.salvage is None else trace.salvage.bytes_lost
+    return replace(kept, salvage=Salvage(bytes_lost, kept.event_count, " ".join([*before, outside])))
+
+
+def _lie_close_together(lines: list[Line], *session: int | None) -> bool:
+    """Say whether all times are so close to each other that none has to be looked at."""
+    moments = [moment for moment in session if moment is not None]
+    moments += [int(find(line.start_ns)) for line in lines for find in (np.min, np.max)]
+    lengths = [int(find(line.duration_ns)) for line in lines for find in (np.min, np.max)]
+    return max(moments) - min(moments) <= MARGIN_NS and min(lengths) >= 0 and max(lengths) <= MARGIN_NS
+
+
+def _cut(plane: Plane, earliest: int, latest: int) -> Plane:
+    return replace(plane, lines=tuple(_cut_line(line, earliest, latest) for line in plane.lines))
+
+
+def _cut_line(line: Line, earliest: int, latest: int) -> Line:
+    start, duration = line.start_ns, line.duration_ns
+    inside = (start >= earliest) & (start <= latest) & (duration >= 0) & (duration <= _LIMIT_NS)
+    inside[inside] = start[inside] + duration[inside] <= latest
+    if inside.all():
+        return line
+    rows = np.flatnonzero(inside)
+    return Line(line.id, line.name, start[rows], duration[rows], line.name_index[rows], SomeStats(line.stats, rows))
