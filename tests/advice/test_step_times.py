@@ -1,18 +1,22 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipeline_lab.advice.step_times import read_step_times
-from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.advice.step_times import read_step_times, step_times
+from pipeline_lab.analysis import tables
+from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from tests.support import results
 from tests.support.xspace import XSpace
-
-SAMPLES = Path(__file__).parents[2] / "profiles" / "samples"
 
 
 def test_a_job_on_the_host_gives_what_its_steps_took_after_their_batches_came() -> None:
-    times = read_step_times(SAMPLES / "sample-baseline")
-    assert len(times) == 200
-    assert all(time > 0 for time in times)
+    found = replace(results.diagnosis(), idle_gaps=Unavailable("No device was recorded."))
+    job = found.job_steps
+    assert not isinstance(job, Unavailable)
+    assert (
+        step_times(found).tolist() == tables.ints(job.table, "compute_ns")[~tables.bools(job.table, "warmup")].tolist()
+    )
 
 
 def test_a_capture_with_a_device_gives_the_device_time_of_each_step(tmp_path: Path) -> None:

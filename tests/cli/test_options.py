@@ -31,7 +31,7 @@ def test_a_preset_is_printed_to_be_edited() -> None:
 def test_step_times_are_copied_from_a_run(tmp_path: Path) -> None:
     emulated = ("options", "synthetic", "--set", "training.device=emulated", "--set")
     copied = read_options(call(*emulated, "training.step_times_ms=sample-baseline", "--store", tmp_path).stdout)
-    assert len(copied.training.step_times_ms) == 200
+    assert 20 <= len(copied.training.step_times_ms) <= 200
     given = read_options(call(*emulated, "training.step_times_ms=2x20,35.5").stdout)
     assert given.training.step_times_ms == (20, 20, 35.5)
     refused = call(*emulated, "training.step_times_ms=no-such-run", "--store", tmp_path)

@@ -12,5 +12,5 @@ with tempfile.TemporaryDirectory() as folder:
     kept = read_result(write_result(diagnosis, Path(folder)), Path(folder), Diagnosis)
     assert kept.toy_looks == diagnosis.toy_looks
 
-trace = next(Path("profiles/samples/sample-baseline").rglob("*.xplane.pb"))
+trace = next(Path("profiles/samples/sample-baseline").rglob("*.xplane.pb*"))
 assert diagnose(trace).to_json()["toy_looks"]["unavailable"].startswith("How often the machine")

@@ -8,14 +8,16 @@ from pipeline_lab.report.overview import overview
 from pipeline_lab.report.renderers.markdown import write_markdown
 from pipeline_lab.report.renderers.terminal import render_terminal
 from pipeline_lab.ui.shared.glossary import GLOSSARY
+from pipeline_lab.units import format_duration
 
 diagnosis = analyze("sample-baseline")
-assert dict(number_rows(diagnosis))["Toy time"] == "32 s"
+total = format_duration(diagnosis.job_steps.total_ns)
+assert dict(number_rows(diagnosis))["Toy time"] == total
 assert find_metric("toy_total_ms").read(diagnosis) == diagnosis.to_json()["job_steps"]["total_ms"]
 console = Console(file=io.StringIO(), width=160)
 console.print(render_terminal(overview(diagnosis)))
 assert "Toy time" in console.file.getvalue()
-assert "| Toy time | 32 s |" in write_markdown(overview(diagnosis), {})
+assert f"| Toy time | {total} |" in write_markdown(overview(diagnosis), {})
 assert GLOSSARY["Toy time"] == "All of the measured steps together."
 document = compare("sample-baseline", "sample-optimised").to_json()
 assert "toy_total_ms" in {each["name"] for each in document["measures"]}

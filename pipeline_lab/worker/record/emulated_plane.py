@@ -56,7 +56,7 @@ class EmulatedProfiler(TensorFlowProfiler):
 
 
 def make_plane(steps: Sequence[EmulatedStep], shift_ns: int, session: tuple[int, int]) -> xplane_pb2.XPlane:
-    """Write steps as the plane of a device, each as far as it lies in the session.
+    """Write steps as the plane of a device; one that had not ended by the end of the session is left out, as real ones are.
 
     Args:
         steps: In order.
@@ -69,9 +69,8 @@ def make_plane(steps: Sequence[EmulatedStep], shift_ns: int, session: tuple[int,
     plane.stat_metadata[1].id, plane.stat_metadata[1].name = 1, "correlation_id"
     line = plane.lines.add(id=0, name=STREAM)
     for step in steps:
-        start_ns = max(step.start_ns + shift_ns, begin_ns)
-        end_ns = min(step.end_ns + shift_ns, stop_ns)
-        if end_ns > start_ns:
+        start_ns, end_ns = max(step.start_ns + shift_ns, begin_ns), step.end_ns + shift_ns
+        if begin_ns < end_ns <= stop_ns:
             event = line.events.add(metadata_id=1)
             event.offset_ps, event.duration_ps = (start_ns - begin_ns) * PS_PER_NS, (end_ns - start_ns) * PS_PER_NS
             event.stats.add(metadata_id=1, uint64_value=step.number)
