@@ -12,6 +12,7 @@ from pipeline_lab.capture.sampler import GpuInUse, find_used
 from pipeline_lab.runs.nvidia import find_gpu, find_gpus
 from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.device import choose_device
+from pipeline_lab.worker.probe import ON_GPU, measure
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from tests.support.presets import SYNTHETIC
@@ -79,3 +80,8 @@ def explain_error(kind: Literal["label", "memory"]) -> str:
     except tf.errors.OpError as error:
         return explain_failure(error)
     return "nothing failed"
+
+
+def probe(names: list[str]) -> list[dict[str, Any]]:
+    """Take some of the doctor's measurements."""
+    return list(measure({name: ON_GPU[name] for name in names}))

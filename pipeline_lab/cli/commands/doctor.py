@@ -1,17 +1,14 @@
 """``pipeline-lab doctor``: what works on this machine, what does not, what to do. TensorFlow runs in a separate process."""
 
 import importlib.util
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import platformdirs
 import typer
@@ -19,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline_lab.cli.arguments import JsonOption, StoreOption
+from pipeline_lab.cli.checks import Check, ask_tensorflow, gpu_checks, has_gpu, job_checks, tensorflow_checks
 from pipeline_lab.cli.output import messages, print_json, results
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.units import format_bytes
@@ -28,52 +26,7 @@ if TYPE_CHECKING:
 
 PYTHON_VERSIONS = ((3, 11), (3, 13))
 LOW_DISK_BYTES = 2 * 10**9
-PROBE_TIMEOUT_S = 180
-_REINSTALL = (
-    "If this machine is busy, try again later; otherwise reinstall it: pip install --force-reinstall tensorflow."
-)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-_PROBE = """
-import glob, json, tempfile
-import tensorflow as tf
-devices = [device.name.removeprefix("/physical_device:") for device in tf.config.list_physical_devices()]
-with tempfile.TemporaryDirectory() as folder:
-    values = tf.random.normal((64, 64))
-    tf.linalg.matmul(values, values)
-    tf.profiler.experimental.start(folder)
-    tf.linalg.matmul(values, values).numpy()
-    tf.profiler.experimental.stop()
-    trace = b"".join(open(path, "rb").read() for path in glob.glob(folder + "/**/*.xplane.pb", recursive=True))
-print(json.dumps({
-    "devices": devices,
-    "cuda": tf.test.is_built_with_cuda(),
-    "host_traced": b"/host:CPU" in trace,
-    "gpu_traced": b"/device:GPU:0" in trace,
-}))
-"""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the doctor's report.
-
-    Attributes:
-        name: What was looked at.
-        works: Whether it does.
-        needed: Whether jobs or analyses fail without it.
-        found: What was found, in words.
-        advice: What to do if it does not work; empty if it does.
-    """
-
-    name: str
-    works: bool
-    found: str
-    advice: str = ""
-    needed: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def quick_checks(store: "RunStore") -> Iterator[Check]:
@@ -86,63 +39,6 @@ def quick_checks(store: "RunStore") -> Iterator[Check]:
     yield _check_compiled_code()
     yield _check_browser()
     yield _check_images()
-
-
-def tensorflow_checks(probe: Callable[[], dict[str, Any] | str], gpus: list[str]) -> Iterator[Check]:
-    """Check with a TensorFlow process: it starts, sees the GPU, and its profiler records.
-
-    Args:
-        probe: Probes TensorFlow (:func:`probe_tensorflow`); returns what it found, or why it found nothing.
-        gpus: GPUs of the driver (:func:`find_gpus`).
-    """
-    found = probe()
-    if isinstance(found, str):
-        yield Check("TensorFlow starts", False, found, _REINSTALL)
-        return
-    yield Check("TensorFlow starts", True, f"devices {', '.join(found['devices'])}")
-    yield _check_gpu(gpus, found)
-    yield Check(
-        "Profiler",
-        found["host_traced"],
-        "a test recording contains host events" if found["host_traced"] else "a test recording is empty",
-        "" if found["host_traced"] else "Another profiler may be attached to the process; end it.",
-    )
-    if gpus and _sees_gpu(found):
-        yield _check_cupti(found)
-
-
-def probe_tensorflow() -> dict[str, Any] | str:
-    """Start TensorFlow in a separate process and record a small trace."""
-    from pipeline_lab.runs.launch.runtime import child_environment
-
-    command = [sys.executable, "-c", _PROBE]
-    environment = child_environment() | {"TF_CPP_MIN_LOG_LEVEL": "2"}
-    try:
-        ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, env=environment, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"it did not start within {PROBE_TIMEOUT_S} s"
-    lines = (ended.stdout if ended.returncode == 0 else ended.stderr).strip().splitlines() or ["without a message"]
-    if ended.returncode != 0:
-        return f"it ended with exit code {ended.returncode}: {lines[-1][:300]}"
-    document: dict[str, Any] = json.loads(lines[-1])
-    return document
-
-
-def find_gpus() -> list[str]:
-    """Return the names of the NVIDIA GPUs that the driver shows; none without a driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _check_python() -> Check:
@@ -215,38 +111,6 @@ def _check_browser() -> Check:
     )
 
 
-def _check_gpu(gpus: list[str], found: dict[str, Any]) -> Check:
-    if not gpus:
-        return Check("GPU", True, "none; jobs run on the CPU", needed=False)
-    if _sees_gpu(found):
-        return Check("GPU", True, ", ".join(gpus), needed=False)
-    advice = (
-        "Its CUDA libraries do not load; run with TF_CPP_MIN_LOG_LEVEL=0 to see which is missing."
-        if found["cuda"]
-        else "This TensorFlow has no CUDA support; install requirements-gpu.txt."
-    )
-    if found["cuda"] and importlib.util.find_spec("nvidia") is None:
-        advice = "Install the CUDA libraries: pip install 'tensorflow[and-cuda]' (requirements-gpu.txt)."
-    return Check("GPU", False, f"{', '.join(gpus)}, but TensorFlow does not see it", advice, needed=False)
-
-
-def _check_cupti(found: dict[str, Any]) -> Check:
-    if found["gpu_traced"]:
-        return Check("CUPTI", True, "a test recording contains GPU events", needed=False)
-    return Check(
-        "CUPTI",
-        False,
-        "a test recording contains no GPU events, so idle gaps are inferred from the host",
-        "Check that libcupti loads, and that no other profiler holds the GPU; in containers the driver may restrict "
-        "profiling to administrators (NVreg_RestrictProfilingToAdminUsers=0).",
-        needed=False,
-    )
-
-
-def _sees_gpu(found: dict[str, Any]) -> bool:
-    return any(device.startswith("GPU") for device in found["devices"])
-
-
 def _is_writable(folder: Path) -> bool:
     existing = next(path for path in (folder, *folder.parents) if path.is_dir())
     return os.access(existing, os.W_OK)
@@ -261,18 +125,29 @@ def _check_images() -> Check:
     return Check("Charts as PNG and SVG", False, "only from the HTML report", missing.reason, needed=False)
 
 
-def doctor(as_json: JsonOption = False, store: StoreOption = None) -> None:
+def doctor(
+    gpu: Annotated[bool, typer.Option("--gpu", help="Also measure what only a real GPU shows; takes minutes.")] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
     """Check Python, TensorFlow, GPU, profiler, disk and store, and advise on what does not work."""
+    from pipeline_lab.runs.nvidia import find_gpus
     from pipeline_lab.runs.store import open_store
 
     found = list(quick_checks(open_store(store)))
-    with messages().status("Starting TensorFlow; this takes a few seconds …"):
-        found += tensorflow_checks(probe_tensorflow, find_gpus())
+    with messages().status("Measuring with TensorFlow …" if gpu else "Starting TensorFlow; this takes a few seconds …"):
+        answers, gpus = ask_tensorflow(on_gpu=gpu), find_gpus()
+        found += tensorflow_checks(answers, gpus)
+    if gpu:
+        found += gpu_checks(answers, gpus)
+        if has_gpu(answers):
+            with messages().status("Running a short job …"):
+                found += job_checks()
     if as_json:
         print_json([check.to_json() for check in found])
     else:
         results().print(_table(found))
-    if any(check.needed and not check.works for check in found):
+    if any(check.needed and not check.works for check in found) or (gpu and not has_gpu(answers)):
         raise typer.Exit(1)
 
 
