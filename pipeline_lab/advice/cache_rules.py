@@ -1,28 +1,14 @@
-"""Rules about keeping what was made once: caches in memory where they fit, else on disk, never above anything random.
+"""Rules about keeping what was made once: caches in memory where they fit, else on disk, never above anything random."""
 
-What to do about the remarks on a pipeline's order: for each kind that has one answer, the changed options.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pipeline_lab.advice.proposals import (
-    CAREFUL,
-    SAFE,
-    Case,
-    Proposal,
-    Rule,
-    Stages,
-    edit_stages,
-    set_pipeline,
-    set_stage,
-    with_cache,
-)
+from pipeline_lab.advice.option_edits import Stages, edit_stages, with_cache
+from pipeline_lab.advice.proposals import CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.stage_costs import full_cache
 from pipeline_lab.advice.step_terms import amount_behind, example_bytes
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.stage import Stage
-from pipeline_lab.stages.stage_values import Remark
 from pipeline_lab.units import format_bytes, format_duration
 
 FITS_SHARE = 0.8
@@ -107,80 +93,3 @@ def _cached(options: RunOptions, kept: Sequence[Stage], where: str) -> RunOption
 def _moved(stages: Stages, at: int, to: int) -> Stages:
     stages.insert(to, stages.pop(at))
     return stages
-
-
-OrderFix = Callable[[RunOptions, int], RunOptions | None]
-
-
-def fix_order(options: RunOptions, finding: Remark) -> RunOptions | None:
-    """Return options without the trouble of a finding; None where there is no one answer to it."""
-    found = ORDER_FIXES.get(finding.kind)
-    return None if found is None or finding.stage is None else found(options, finding.stage)
-
-
-def _add_prefetch(options: RunOptions, _: int) -> RunOptions | None:
-    return edit_stages(options, lambda stages: [*stages, {"stage": "prefetch", "buffer_size": "autotune"}])
-
-
-def _prefetch_last(options: RunOptions, _: int) -> RunOptions | None:
-    def change(stages: Stages) -> Stages:
-        place = next(index for index, stage in enumerate(stages) if stage["stage"] == "prefetch")
-        return [*stages[:place], *stages[place + 1 :], stages[place]]
-
-    return edit_stages(options, change)
-
-
-def _parallel(options: RunOptions, index: int) -> RunOptions | None:
-    return set_stage(options, index, num_parallel_calls="autotune")
-
-
-def _wide_pool(options: RunOptions, index: int) -> RunOptions | None:
-    calls = getattr(options.pipeline.stages[index], "num_parallel_calls", None)
-    return set_pipeline(options, private_threadpool_size=calls)
-
-
-def _cache_early(options: RunOptions, index: int) -> RunOptions | None:
-    """Put a cache after the functions that do the same every epoch, before anything that shuffles or repeats."""
-    stage = options.pipeline.stages[index]
-    where = getattr(stage, "where", None)
-    if where is None:  # a snapshot or a saved data set, which do not move alike
-        return None
-    kept: list[str] = []
-    for each, size in zip(options.pipeline.stages, options.pipeline.batch_sizes, strict=True):
-        if each.is_function:
-            if size is not None or each.is_random(options.workload):
-                break
-            kept.append(each.stage)
-    return with_cache(options, kept, where)
-
-
-def _cache_before_shuffle(options: RunOptions, _: int) -> RunOptions | None:
-    place = next((i for i, stage in enumerate(options.pipeline.stages) if stage.stage == "cache"), None)
-    return None if place is None else _cache_early(options, place)
-
-
-def _before(kind: str) -> OrderFix:
-    """Move a stage right before the first one of a kind."""
-
-    def move(options: RunOptions, index: int) -> RunOptions | None:
-        def change(stages: Stages) -> Stages:
-            place = next(at for at, stage in enumerate(stages) if stage["stage"] == kind)
-            return [*stages[:place], stages[index], *stages[place:index], *stages[index + 1 :]]
-
-        return edit_stages(options, change)
-
-    return move
-
-
-ORDER_FIXES: dict[str, OrderFix] = {
-    "no-prefetch": _add_prefetch,
-    "prefetch-not-last": _prefetch_last,
-    "serial-stage": _parallel,
-    "small-pool": _wide_pool,
-    "frozen-augmentation": _cache_early,
-    "endless-cache": _cache_early,
-    "frozen-order": _cache_before_shuffle,
-    "mixed-epochs": _before("repeat"),
-    "shuffled-batches": _before("batch"),
-    "decoded-shuffle": _before("parse"),
-}

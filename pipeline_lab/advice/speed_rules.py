@@ -1,23 +1,9 @@
-"""Rules that send less padding to the training step.
-
-Rules that let the same work happen sooner: overlap, parallel calls, threads, order, whole batches.
-"""
+"""Rules that let the same work happen sooner (overlap, parallel calls, threads, order, whole batches), and send less padding."""
 
 from collections.abc import Iterator
 
-from pipeline_lab.advice.proposals import (
-    BOLD,
-    CAREFUL,
-    SAFE,
-    Case,
-    Proposal,
-    Rule,
-    edit_stages,
-    set_pipeline,
-    set_stage,
-    set_workload,
-    with_whole_batches,
-)
+from pipeline_lab.advice.option_edits import edit_stages, set_pipeline, set_stage, set_workload, with_whole_batches
+from pipeline_lab.advice.proposals import BOLD, CAREFUL, SAFE, Case, Proposal, Rule
 from pipeline_lab.advice.stage_costs import RunningStage
 from pipeline_lab.advice.step_terms import ORDER, TURNS
 from pipeline_lab.analysis.verdict.sampling_findings import MUCH_PADDING_PERCENT
@@ -25,28 +11,6 @@ from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.units import format_duration, format_percent
-
-
-def ragged(case: Case) -> Iterator[Proposal]:
-    """Let each example keep its own length."""
-    padding = case.results.padding
-    if isinstance(padding, Unavailable) or padding.percent < MUCH_PADDING_PERCENT:
-        return
-    for index, stage in enumerate(case.options.pipeline.stages):
-        if isinstance(stage, BatchStage) and stage.mode == "padded_batch":
-            yield Proposal(
-                "Set mode = ragged_batch on batch.",
-                f"{format_percent(padding.percent)} of each batch is padding.",
-                set_stage(case.options, index, mode="ragged_batch"),
-                (
-                    "The model must accept ragged tensors; batches sorted by length work with any model but keep some padding.",
-                ),
-                CAREFUL,
-            )
-
-
-PADDING_RULES: tuple[Rule, ...] = (ragged,)
-
 
 CALLS = (2, 4, 8, 16, 32)
 MATTERS_SHARE = 0.1
@@ -146,6 +110,24 @@ def batches_from_python(case: Case) -> Iterator[Proposal]:
         "and only one thread at a time can run Python.",
         set_workload(case.options, examples_at_once=size),
     )
+
+
+def ragged(case: Case) -> Iterator[Proposal]:
+    """Let each example keep its own length."""
+    padding = case.results.padding
+    if isinstance(padding, Unavailable) or padding.percent < MUCH_PADDING_PERCENT:
+        return
+    for index, stage in enumerate(case.options.pipeline.stages):
+        if isinstance(stage, BatchStage) and stage.mode == "padded_batch":
+            yield Proposal(
+                "Set mode = ragged_batch on batch.",
+                f"{format_percent(padding.percent)} of each batch is padding.",
+                set_stage(case.options, index, mode="ragged_batch"),
+                (
+                    "The model must accept ragged tensors; batches sorted by length work with any model but keep some padding.",
+                ),
+                CAREFUL,
+            )
 
 
 SPEED_RULES: tuple[Rule, ...] = (overlap, more_calls, more_threads, any_order, whole_batches, batches_from_python)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pipeline_lab.advice.cache_rules import CACHE_RULES
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.option_changes import find_settings, source_diff, write_command
-from pipeline_lab.advice.proposals import BOLD, CAREFUL, RISKS, SAFE, Case, Proposal, Rule, edit_stages, set_stage
-from pipeline_lab.advice.speed_rules import PADDING_RULES, SPEED_RULES
+from pipeline_lab.advice.option_edits import edit_stages, set_stage
+from pipeline_lab.advice.proposals import BOLD, CAREFUL, RISKS, SAFE, Case, Proposal, Rule
+from pipeline_lab.advice.speed_rules import SPEED_RULES, ragged
 from pipeline_lab.advice.step_terms import example_bytes
 from pipeline_lab.advice.what_if import Prediction, predict
 from pipeline_lab.analysis.results import Results
@@ -138,7 +139,7 @@ def _finding(case: Case, kind: str) -> Finding | None:
     return next((found for found in find_all_findings(case.results) if found.kind == kind), None)
 
 
-RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES, *PADDING_RULES)
+RULES: tuple[Rule, ...] = (*SPEED_RULES, *CACHE_RULES, *SAMPLING_RULES, ragged)
 MOST = 8
 """Suggestions that are handed out; a tired person reads no more."""
 NO_OPTION = Unavailable("No option does this, so the gain is not predicted; measure it in your own code.")

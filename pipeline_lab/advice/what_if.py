@@ -1,6 +1,4 @@
-"""What a prediction takes for granted, in sentences.
-
-What other options would bring: the analytic model of a step, fed by one measured run.
+"""What other options would bring: the analytic model of a step, fed by one measured run.
 
 The step takes the longest of what happens side by side: the step itself, each stage on the calls that really run at
 once, each thread that runs serial stages one after another, the pool's threads, the cores. What the model does not
@@ -39,74 +37,6 @@ from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.units import format_duration, format_percent
-
-BUSY_SHARE = 0.2
-"""Part of the cores that others may use before it is worth a word."""
-
-
-NOISY_PERCENT = 10.0
-"""How uncertain a run's own step time may be before it is worth a word, percent."""
-
-
-def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
-    """Name what the prediction for changed options rests on beside what the run measured, and what makes it unsure."""
-    emulated = (EMULATED_NOTE,) if options.training.is_emulated else ()
-    return (*emulated, *_epochs(measured), *_doubts(measured), *_notes(measured.options, options))
-
-
-def _epochs(measured: Measured) -> Iterator[str]:
-    if measured.from_step is not None:
-        yield (
-            f"The run is used from step {measured.from_step} on, after its first epoch, in which steps take a different "
-            "time; the prediction is for later epochs."
-        )
-
-
-def _doubts(measured: Measured) -> Iterator[str]:
-    if measured.other_cores > BUSY_SHARE * measured.cores:
-        yield (
-            f"Other programs used {measured.other_cores:.1f} of {measured.cores:.0f} cores while the run was measured, so "
-            "all of it is less sure."
-        )
-    if measured.noise_percent > NOISY_PERCENT:
-        yield (
-            f"The run's own step time is only known to ± {format_percent(measured.noise_percent)}; a longer run on a quiet "
-            "machine predicts better."
-        )
-
-
-def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
-    old, new = before.pipeline, after.pipeline
-    if old.batch_size != new.batch_size and before.workload.computes:
-        yield "The training step is assumed to grow with the batch."
-    elif examples_sent(before) != examples_sent(after):
-        yield "The training step is assumed to grow with its input, padding included."
-    for stage in sorted({stage.stage for stage in new.stages if stage.is_function}):
-        if _sees_batches(old, stage) != _sees_batches(new, stage) and not after.workload.set_ns(stage):
-            yield f"The gain of {stage} from whole batches is estimated from small images; race it to be sure."
-    if full_cache(after) is not None and full_cache(before) is None:
-        yield "The first epoch fills the cache and is no faster; the prediction is for later epochs."
-    if _tuned(new) - _tuned(old):
-        yield "AUTOTUNE is assumed to use all threads of the pool where needed."
-    if _read_mode(old) != _read_mode(new):
-        yield "Reading is assumed to cost the same per record."
-
-
-def _sees_batches(pipeline: PipelineOptions, stage: str) -> bool | None:
-    sizes = {each.stage: size for each, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)}
-    return sizes[stage] is not None if stage in sizes else None
-
-
-def _tuned(pipeline: PipelineOptions) -> set[str]:
-    return {stage.stage for stage in pipeline.stages if getattr(stage, "num_parallel_calls", None) == "autotune"}
-
-
-def _read_mode(pipeline: PipelineOptions) -> str | None:
-    read = pipeline.first(ReadStage)
-    return None if read is None else read.mode
-
-
-__all__ = ["Measured", "Prediction", "Term", "measure", "measure_run", "predict"]
 
 MOST_UNEXPLAINED = 2.0
 """A run whose step is so many times what the model says, or the other way round, is not understood."""
@@ -319,3 +249,69 @@ def _made_parallel(measured: Measured) -> frozenset[str]:
     if not measured.options.pipeline.tensorflow_rewrites:
         return frozenset()
     return frozenset(cost.stage for cost in measured.stages if cost.parallelism is not None)
+
+
+BUSY_SHARE = 0.2
+"""Part of the cores that others may use before it is worth a word."""
+
+
+NOISY_PERCENT = 10.0
+"""How uncertain a run's own step time may be before it is worth a word, percent."""
+
+
+def find_notes(measured: Measured, options: RunOptions) -> tuple[str, ...]:
+    """Name what the prediction for changed options rests on beside what the run measured, and what makes it unsure."""
+    emulated = (EMULATED_NOTE,) if options.training.is_emulated else ()
+    return (*emulated, *_epochs(measured), *_doubts(measured), *_notes(measured.options, options))
+
+
+def _epochs(measured: Measured) -> Iterator[str]:
+    if measured.from_step is not None:
+        yield (
+            f"The run is used from step {measured.from_step} on, after its first epoch, in which steps take a different "
+            "time; the prediction is for later epochs."
+        )
+
+
+def _doubts(measured: Measured) -> Iterator[str]:
+    if measured.other_cores > BUSY_SHARE * measured.cores:
+        yield (
+            f"Other programs used {measured.other_cores:.1f} of {measured.cores:.0f} cores while the run was measured, so "
+            "all of it is less sure."
+        )
+    if measured.noise_percent > NOISY_PERCENT:
+        yield (
+            f"The run's own step time is only known to ± {format_percent(measured.noise_percent)}; a longer run on a quiet "
+            "machine predicts better."
+        )
+
+
+def _notes(before: RunOptions, after: RunOptions) -> Iterator[str]:
+    old, new = before.pipeline, after.pipeline
+    if old.batch_size != new.batch_size and before.workload.computes:
+        yield "The training step is assumed to grow with the batch."
+    elif examples_sent(before) != examples_sent(after):
+        yield "The training step is assumed to grow with its input, padding included."
+    for stage in sorted({stage.stage for stage in new.stages if stage.is_function}):
+        if _sees_batches(old, stage) != _sees_batches(new, stage) and not after.workload.set_ns(stage):
+            yield f"The gain of {stage} from whole batches is estimated from small images; race it to be sure."
+    if full_cache(after) is not None and full_cache(before) is None:
+        yield "The first epoch fills the cache and is no faster; the prediction is for later epochs."
+    if _tuned(new) - _tuned(old):
+        yield "AUTOTUNE is assumed to use all threads of the pool where needed."
+    if _read_mode(old) != _read_mode(new):
+        yield "Reading is assumed to cost the same per record."
+
+
+def _sees_batches(pipeline: PipelineOptions, stage: str) -> bool | None:
+    sizes = {each.stage: size for each, size in zip(pipeline.stages, pipeline.batch_sizes, strict=True)}
+    return sizes[stage] is not None if stage in sizes else None
+
+
+def _tuned(pipeline: PipelineOptions) -> set[str]:
+    return {stage.stage for stage in pipeline.stages if getattr(stage, "num_parallel_calls", None) == "autotune"}
+
+
+def _read_mode(pipeline: PipelineOptions) -> str | None:
+    read = pipeline.first(ReadStage)
+    return None if read is None else read.mode

@@ -162,8 +162,8 @@ def show_advice(store: RunStore, options: RunOptions, forecast: FormForecast | N
 
 def _show_fix(store: RunStore, options: RunOptions, finding: Remark, forecast: FormForecast | None) -> None:
     """Offer to apply or race what a finding advises, with its predicted effect."""
-    from pipeline_lab.advice.cache_rules import fix_order
     from pipeline_lab.advice.forecasts import plan_race_of
+    from pipeline_lab.advice.option_edits import fix_order
 
     fixed = fix_order(options, finding)
     if fixed is None:

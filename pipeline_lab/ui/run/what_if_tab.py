@@ -8,7 +8,7 @@ import streamlit as st
 from pipeline_lab.advice.forecasts import Forecast, plan_race, read_forecasts, score
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.option_changes import find_settings, source_diff, write_command
-from pipeline_lab.advice.proposals import (
+from pipeline_lab.advice.option_edits import (
     edit_stages,
     set_pipeline,
     set_stage,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.advice.cache_rules import ORDER_FIXES, fix_order
+from pipeline_lab.advice.option_edits import ORDER_FIXES, fix_order
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.lint import lint_pipeline
 from pipeline_lab.stages.pipeline import PipelineOptions
