@@ -47,12 +47,22 @@ def run_job(path: Path) -> int:
 def leave(exit_code: int) -> None:
     """End the process and its children at once.
 
-    All files are closed by now. An orderly exit would wait for tf.data's threads, which may be in a long read, and would
+    All files of the run are closed by now. An orderly exit would wait for tf.data's threads, which may be in a long read, and would
     tear down the interpreter under those that run Python.
     """
     for child in multiprocessing.active_children():
         child.kill()
+    _delete_generated_code()
     os._exit(exit_code)
+
+
+def _delete_generated_code() -> None:
+    """Delete what AutoGraph wrote for its functions into the temporary folder, as it would in an orderly exit."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__name__", "").startswith("__autograph_generated_file"):
+            for file in (module.__file__, module.__cached__):
+                with contextlib.suppress(OSError, TypeError):
+                    Path(file).unlink()
 
 
 def _run(folder: RunFolder, log: EventLog) -> None:

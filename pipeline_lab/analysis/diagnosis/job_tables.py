@@ -46,6 +46,7 @@ class JobTables:
 
     Attributes:
         read: The tables by their names, as far as they can be read.
+        listed: The data files and the tables of ``files.json``.
         damage: What is wrong with those that are not whole, by their names. Numbers from a part of a table would be wrong
             without a sign, so asking for one of them raises ``TraceIncompleteError``.
     """
@@ -56,8 +57,7 @@ class JobTables:
     written: WrittenPipeline | None
     environment: dict[str, Any]
     events: list[Event]
-    files: list[DataFile]
-    tables: list[DataFile]
+    listed: tuple[list[DataFile], list[DataFile]]
     predict: Predict | None
     views: int
     training: TrainingOptions
@@ -97,14 +97,29 @@ class JobTables:
     def model(self) -> pa.Table | None:
         return self._whole(MODEL) if MODEL.name in self.read else None
 
+    @property
+    def files(self) -> list[DataFile]:
+        """The data files that the job reads."""
+        self._check(FILES)
+        return self.listed[0]
+
+    @property
+    def data_tables(self) -> list[DataFile]:
+        """The tables that it reads beside them."""
+        self._check(FILES)
+        return self.listed[1]
+
     def with_steps(self, steps: pa.Table) -> "JobTables":
         """Return what was noted with other steps."""
         return replace(self, read=self.read | {STEPS.name: steps})
 
     def _whole(self, table: RunTable) -> pa.Table:
-        if reason := self.damage.get(table.name):
-            raise TraceIncompleteError(reason)
+        self._check(table.name)
         return self.read[table.name]
+
+    def _check(self, name: str) -> None:
+        if reason := self.damage.get(name):
+            raise TraceIncompleteError(reason)
 
     @property
     def trained_files(self) -> list[DataFile]:
@@ -126,26 +141,36 @@ class JobTables:
 def read_job(folder: RunFolder) -> JobTables:
     """Read what the job wrote beside its traces; a run in progress has a part of it."""
     options, environment = _options(folder), _environment(folder)
-    files = read_files(folder.files)
+    listed, unreadable = _read_listed(folder)
     return JobTables(
         times_steps=folder.source.exists() or folder.steps.exists(),
         read={table.name: read_table(table.path(folder), table) for table in _TABLES if _is_there(folder, table)},
-        damage=_find_damage(folder),
+        damage=_find_damage(folder) | unreadable,
         written=_written(folder, environment),
         environment=environment,
         events=read_events(folder.events),
-        files=files,
-        tables=read_data_tables(folder.files),
+        listed=listed,
         predict=_prediction(options, environment),
         views=1 if options is None else options.pipeline.views,
         training=TrainingOptions() if options is None else options.training,
         reachable=None if options is None else reachable_examples(options),
-        epoch=None if options is None else _epoch(options, files),
+        epoch=None if options is None else _epoch(options, listed[0]),
         is_launched=options is not None,
     )
 
 
 _TABLES = (STEPS, SAMPLES, LABELS, EVALUATED, PADDING, OUTPUTS, RESOURCES, MODEL)
+
+
+FILES = "files"
+
+
+def _read_listed(folder: RunFolder) -> tuple[tuple[list[DataFile], list[DataFile]], dict[str, str]]:
+    """Return the data files and the tables beside them, and what is wrong with the document that lists them."""
+    try:
+        return (read_files(folder.files), read_data_tables(folder.files)), {}
+    except StoreError as error:
+        return ([], []), {FILES: str(error)}
 
 
 def _is_there(folder: RunFolder, table: RunTable) -> bool:

@@ -93,7 +93,7 @@ def _largest_of_each_stretch(values: IntArray) -> IntArray:
 
 def _measure(job: JobView) -> Memory:
     found = job.tables
-    return measure_memory(found.steps, found.resources, found.events, job.origin_ns, [*found.files, *found.tables])
+    return measure_memory(found.steps, found.resources, found.events, job.origin_ns, [*found.files, *found.data_tables])
 
 
 def _to_json(results: "Results") -> Document:

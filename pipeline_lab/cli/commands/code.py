@@ -34,5 +34,7 @@ def _source(what: str, store: Path | None) -> str:
     folder = find_store(store).folder(what)
     try:
         return folder.source.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise StoreError(f"{folder.source.name} of run {what} is damaged: it is not UTF-8 text.") from None
     except OSError:
         raise StoreError(f"Run {what} has no pipeline source; it was not launched from options.") from None

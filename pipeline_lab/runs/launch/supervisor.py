@@ -61,10 +61,16 @@ def explain_stop(folder: RunFolder, kind: RunKind, exit_code: int | None, *, flu
     """Say what is kept of a run or race that was cancelled while it ran."""
     is_race = kind is RunKind.RACE
     reason = f"Cancelled {_rounds_done(folder) if is_race else _steps_done(folder)}; what was recorded is kept."
-    if not flushed:
+    if not flushed and not _has_trained(folder):
+        reason = "Cancelled before the first step; the worker did not stop in time and was killed."
+    elif not flushed:
         lost = "its last round" if is_race else "a profile window that was open"
         reason += f" The worker did not stop in time and was killed, so {lost} is lost."
     return Ending(RunState.CANCELLED, reason, exit_code)
+
+
+def _has_trained(folder: RunFolder) -> bool:
+    return any(isinstance(event, ProgressEvent | RaceEvent) for event in read_events(folder.events))
 
 
 def count_oom_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
@@ -111,6 +117,8 @@ def _killed(oom_kills_before: int | None) -> str:
     kills = count_oom_kills()
     if kills is not None and oom_kills_before is not None and kills > oom_kills_before:
         return f"The kernel killed the worker because memory ran out; {advice}."
+    if kills is not None and oom_kills_before is not None:
+        return "The worker was killed (SIGKILL) by somebody; the kernel counted no lack of memory."
     return f"The worker was killed (SIGKILL), most likely because memory ran out; {advice}."
 
 

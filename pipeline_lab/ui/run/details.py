@@ -35,7 +35,7 @@ def show(record: RunRecord, folder: RunFolder) -> None:
     with right:
         st.subheader("Source", anchor=False)
         if folder.source.is_file():
-            st.code(folder.source.read_text(encoding="utf-8"), language="python", height=520)
+            st.code(folder.source.read_text(encoding="utf-8", errors="replace"), language="python", height=520)
         else:
             st.caption("This run has no source.")
     if record.environment:

@@ -79,3 +79,13 @@ def test_what_is_left_is_counted(run: RunFolder) -> None:
     rows = read_table(run.steps, STEPS).num_rows
     run.steps.write_bytes(run.steps.read_bytes()[:-8])
     assert f"only its first {rows:,} rows can be read" in find_damage(run.steps, STEPS)
+
+
+@pytest.mark.parametrize("text", ["{", '{"files": 3}', "[]"])
+def test_a_damaged_list_of_files_costs_only_what_rests_on_it(run: RunFolder, text: str) -> None:
+    run.files.write_text(text)
+    found = diagnose(run.path)
+    assert not isinstance(found.job_steps, Unavailable)
+    assert isinstance(found.file_sampling, Unavailable)
+    assert "files.json of the run is damaged" in found.file_sampling.reason
+    assert found.source.damaged_tables == (found.file_sampling.reason,)
