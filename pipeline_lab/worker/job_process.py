@@ -60,9 +60,8 @@ def _delete_generated_code() -> None:
     """Delete what AutoGraph wrote for its functions into the temporary folder, as it would in an orderly exit."""
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("__autograph_generated_file"):
-            for file in (module.__file__, module.__cached__):
-                with contextlib.suppress(OSError, TypeError):
-                    Path(file).unlink()
+            for file in filter(None, (module.__file__, module.__cached__)):
+                Path(file).unlink(missing_ok=True)
 
 
 def _run(folder: RunFolder, log: EventLog) -> None:
