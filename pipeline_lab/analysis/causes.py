@@ -418,6 +418,13 @@ PACE_SENTENCE = "The job is limited by input throughput: the pipeline alone take
 """Of an input-bound job whose pipeline sets its pace, though most of what it takes does not show as waiting."""
 
 
+SHARED_CORES_SENTENCE = (
+    "The input pipeline takes about {lost} of each {step} step ({share}) from the training computation, without a visible "
+    "wait: both need the same full cores."
+)
+"""Of a job on a CPU whose step alone was not timed: estimated from processor times."""
+
+
 class Busy(StrEnum):
     """What is busy when nothing holds the job back, as sentences name it; its ``evidence`` names its share of the step."""
 

@@ -185,7 +185,6 @@ class StepLog:
         self.notes: deque[Note] = deque(maxlen=MOST_WAITING)
         self._own, self._log, self._shift_ns, self._windows, self._read_gaps = own, log, to_epoch_ns, windows, read_gaps
         self._memory = ResidentMemory()
-        self._names = [name for name, _ in STEPS.columns]
         self._table: TableWriter | None = None
         self._training: set[Hashable] = set()
         self._recent_ns: float | None = None
@@ -443,19 +442,14 @@ class StepLog:
         rows = []
         for index in range(step.steps):
             start_ns = step.start_ns + index * length_ns
-            row = {
-                "step": self._step,
-                "warmup": self._is_warmup(start_ns, start_ns + length_ns),
-                "start_ns": start_ns + self._shift_ns,
-                "wait_ns": wait_ns,
-                "end_ns": start_ns + length_ns + self._shift_ns,
-                "window": window,
-                "rss_bytes": rss_bytes,
-                "away_ns": 0 if index else step.away_ns,
-                "epoch": step.epoch,
-                "examples": step.examples,
-            }
-            rows.append(tuple(row.get(name) for name in self._names))
+            end_ns = start_ns + length_ns
+            is_warmup = self._is_warmup(start_ns, end_ns)
+            times = (start_ns + self._shift_ns, wait_ns, end_ns + self._shift_ns)
+            away_ns = 0 if index else step.away_ns
+            # loss and accuracy would have to be waited for, like the time when the result is there
+            result: tuple[None, None] = (None, None)
+            place = (window, rss_bytes, away_ns, step.epoch, step.examples, None)
+            rows.append((self._step, is_warmup, *times, *result, *place))
             self._step += 1
         return rows
 
@@ -468,7 +462,9 @@ class StepLog:
     def _window_at(self, start_ns: int, end_ns: int) -> int:
         begun_ns, over_ns = start_ns + self._shift_ns, end_ns + self._shift_ns
         for window in reversed(self._windows()):
-            if window.started_ns < over_ns and (not window.stopped_ns or window.stopped_ns > begun_ns):
+            if window.stopped_ns and window.stopped_ns <= begun_ns:
+                break
+            if window.started_ns < over_ns:
                 return window.number
         return NO_WINDOW
 

@@ -13,6 +13,7 @@ from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
+from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0
@@ -28,6 +29,8 @@ UNFAIR_PERCENT, FEWEST_STEPS = 10.0, 10
 
 The profiler alone moves it: recorded steps of short calls take up to a tenth longer.
 """
+UNLIKE = 0.2
+"""Share by which the mean of all steps differs from that of the recorded ones where it is given for the step's time."""
 SETS_PACE = 0.8
 """A pipeline that alone needs this part of the step as it ran, or more, sets the pace of the job.
 
@@ -53,12 +56,14 @@ class Losses:
         step_ns: Mean training step; a loss of n percent is that share of it.
         worker: What is busy in the rest of it.
         pace: Filled where the pipeline sets the job's pace, though most of what it takes does not show as waiting.
+        is_estimated: The competition for the processor is estimated from processor times: the step alone was not timed.
     """
 
     by_class: dict[VerdictClass, float]
     step_ns: float
     worker: Busy
     pace: Pace | None = None
+    is_estimated: bool = False
 
     @property
     def device_percent(self) -> float:
@@ -94,13 +99,17 @@ def measure_losses(results: Results) -> Losses | None:
     by_class = {kind: 100.0 * part_ns / breakdown.total_ns for kind, part_ns in parts.items()}
     step_ns = float(steps.training_step_ns.mean())
     of_all = None if breakdown.collective_ns else _waiting_of_all(results, by_class[VerdictClass.INPUT_BOUND])
+    if isinstance(job, JobSteps) and job.count >= FEWEST_STEPS and abs(job.mean_ns - step_ns) > UNLIKE * step_ns:
+        step_ns = job.mean_ns
     if of_all is not None:
         left = (100.0 - of_all) / max(1e-9, 100.0 - by_class[VerdictClass.INPUT_BOUND])
         by_class = {kind: percent * left for kind, percent in by_class.items()} | {VerdictClass.INPUT_BOUND: of_all}
-        step_ns = job.mean_ns if isinstance(job, JobSteps) else step_ns
     working = 100.0 - sum(by_class.values())
     launching, waiting = by_class[VerdictClass.DISPATCH_BOUND], by_class[VerdictClass.INPUT_BOUND]
     hidden = _hidden_percent(results, working=working + launching, waiting=waiting)
+    shared = 0.0 if has_device else _shared_percent(results, waiting)
+    is_estimated = isinstance(results.calibration, Unavailable) and shared > 0
+    hidden = shared if is_estimated else hidden
     stretched = max(0.0, launching - _alone_percent(results))
     by_class[VerdictClass.DISPATCH_BOUND] = launching - stretched
     by_class[VerdictClass.HOST_CONTENTION] = min(working + stretched, hidden)
@@ -109,7 +118,7 @@ def measure_losses(results: Results) -> Losses | None:
         worker = Busy.COPYING
     if results.source.is_emulated:
         worker = Busy.EMULATED
-    losses = Losses(by_class, step_ns, worker)
+    losses = Losses(by_class, step_ns, worker, is_estimated=is_estimated)
     calibration = results.calibration
     if isinstance(calibration, Unavailable) or is_machine_busy(results):
         return losses
@@ -188,6 +197,25 @@ def _alone_percent(results: Results) -> float:
     """Return the compute-only step, percent of the end-to-end step; dispatch beyond that is not the step's own."""
     calibration = results.calibration
     return 100.0 if isinstance(calibration, Unavailable) else calibration.utilisation_percent
+
+
+def _shared_percent(results: Results, waiting: float) -> float:
+    """Estimate the same where the step alone was not timed, percent of the step: a step that keeps all cores busy on a CPU
+    would have those that the pipeline uses beside it.
+
+    The pipeline's work is what tf.data's model says, which counts sleeping too; so cores have to be full.
+
+    Args:
+        results: Of a job without a device.
+        waiting: Share of the step in exposed input waits, during which the pipeline takes nothing from the step.
+    """
+    model, load, job = results.live_model, results.job_load, results.job_steps
+    if isinstance(model, Unavailable) or isinstance(load, Unavailable) or isinstance(job, Unavailable):
+        return 0.0
+    if is_machine_busy(results) or load.cores_used < CPU_FULL_SHARE * load.cores or not job.count:
+        return 0.0
+    work_ns = sum(stage.work_ns for stage in model.stages)
+    return max(0.0, min(100.0, 100.0 * work_ns / (load.cores_used * job.mean_ns)) - waiting)
 
 
 def _hidden_percent(results: Results, *, working: float, waiting: float) -> float:

@@ -6,7 +6,7 @@ The rules look at measured times only, never at options or preset names.
 import numpy as np
 
 from pipeline_lab.analysis import tables
-from pipeline_lab.analysis.causes import PACE_SENTENCE, GapCause, InputCause, VerdictClass
+from pipeline_lab.analysis.causes import PACE_SENTENCE, SHARED_CORES_SENTENCE, GapCause, InputCause, VerdictClass
 from pipeline_lab.analysis.idle.idle_gaps import IdleGaps
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
@@ -42,6 +42,8 @@ def write_sentence(kind: VerdictClass, cause: str | None, blame: Blame, losses: 
             template if losses.pace is None else PACE_SENTENCE,
             clause.format(stage=stage, python=functions and f" in {functions}"),
         )
+    elif kind is VerdictClass.HOST_CONTENTION and losses.is_estimated:
+        template = SHARED_CORES_SENTENCE
     elif kind is VerdictClass.IDLE_OTHER and cause:
         template = GapCause(cause).sentence
     return template.format(

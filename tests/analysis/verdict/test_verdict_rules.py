@@ -93,7 +93,7 @@ def test_the_wait_the_step_and_the_share_of_the_sentence_agree_where_steps_diffe
     found = results.steps()
     end = tables.ints(found.table, "start_ns") + np.tile([10, 10, 10, 70], found.count // 4) * results.MS
     uneven = replace(found, table=tables.replace_column(found.table, "end_ns", end))
-    told = judged(divided(input_wait=60, device_compute=40), steps=uneven)
+    told = judged(divided(input_wait=60, device_compute=40), steps=uneven, job_steps=Unavailable("A log."))
     assert told.sentence.startswith("The job is input-bound: 15 ms of each 25 ms step (60 %) is")
     missing = Unavailable("No window.")
     job = replace(
@@ -201,6 +201,34 @@ def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
     )
     verdict = judged(divided(checkpoint=66, device_compute=34), idle_gaps=unknown_outside)
     assert (verdict.verdict_class, verdict.cause) == (VerdictClass.IDLE_OTHER, "checkpoint")
+
+
+def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:
+    """Judge a watched job that fills two cores with a step of 50 ms, and whose pipeline works so long for a batch."""
+    job = replace(results.job_steps(), total_ns=195 * 50 * results.MS, wait_total_ns=0)
+    stages = (replace(results.live_model().stages[0], visits_per_batch=1.0, self_ns=work_ms * results.MS),)
+    return judged(
+        divided(host_compute=100),
+        job_steps=job,
+        input_stalls=replace(results.input_stalls(), wait_ns=0, exposed_ns=0),
+        live_model=replace(results.live_model(), stages=stages),
+        job_load=JobLoad(2.0, 2, 1.9, 95.0 * results.MS, other_cores),
+        other_cpu_percent=100 * other_cores,
+    )
+
+
+def test_a_watched_job_whose_input_takes_cores_from_its_step_is_not_told_to_look_at_the_model() -> None:
+    verdict = full_cores(work_ms=57)
+    assert verdict.verdict_class is VerdictClass.HOST_CONTENTION
+    assert verdict.sentence.startswith(
+        "The input pipeline takes about 30 ms of each 50 ms step (60 %) from the training"
+    )
+    assert verdict.confidence is not Confidence.HIGH
+
+
+def test_a_light_pipeline_or_a_busy_machine_is_not_blamed_for_contention() -> None:
+    assert full_cores(work_ms=3).verdict_class is VerdictClass.DEVICE_BOUND
+    assert full_cores(work_ms=57, other_cores=1.0).verdict_class is VerdictClass.DEVICE_BOUND
 
 
 def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
@@ -312,7 +340,7 @@ def test_a_wait_worth_acting_on_is_not_hidden_by_larger_losses_that_are_not():
 
 def test_several_steps_per_execution_are_judged_by_the_training_step():
     four_in_one = replace(results.steps(100), steps_per_marker=4.0)
-    verdict = judged(divided(input_wait=60, device_compute=40), steps=four_in_one)
+    verdict = judged(divided(input_wait=60, device_compute=40), steps=four_in_one, job_steps=Unavailable("A log."))
     assert verdict.evidence[0].value == format_duration(results.STEP_NS / 4)
     assert format_duration(results.STEP_NS * 0.6 / 4) in verdict.sentence
 
