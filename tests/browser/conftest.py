@@ -12,14 +12,23 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.store import RunFolder, RunStore
@@ -202,22 +211,64 @@ def new_context(browser: Browser, scheme: str = "light", width: int = 1280) -> B
 
 
 @pytest.fixture
-def new_page(browser):
+def complaints() -> Iterator[list[str]]:
+    """Collect foreign requests and errors of the test's pages, of which there shall be none."""
+    found: list[str] = []
+    yield found
+    assert not found
+
+
+@contextmanager
+def watching(page: Page, complaints: list[str]) -> Iterator[Page]:
+    """Note what a page asks of others, and what goes wrong in it."""
+
+    def ask(request: Request) -> None:
+        if not is_local(request.url):
+            complaints.append(f"asked {request.url}")
+
+    def say(message: ConsoleMessage) -> None:
+        if not is_harmless(message.text):
+            complaints.append(message.text)
+
+    page.on("request", ask)
+    page.on("console", say)
+    yield page
+    page.remove_listener("request", ask)
+    page.remove_listener("console", say)
+
+
+@pytest.fixture
+def new_page(browser, complaints):
     """Return a function that opens a page with a color scheme and a width; it fails on foreign requests."""
-    contexts, complaints = [], []
+    with ExitStack() as stack:
 
-    def open_(scheme: str = "light", width: int = 1280) -> Page:
-        context = new_context(browser, scheme, width)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: is_local(request.url) or complaints.append(f"asked {request.url}"))
-        page.on("console", lambda message: is_harmless(message.text) or complaints.append(message.text))
-        return page
+        def open_(scheme: str = "light", width: int = 1280) -> Page:
+            context = new_context(browser, scheme, width)
+            stack.callback(context.close)
+            return stack.enter_context(watching(context.new_page(), complaints))
 
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not complaints
+        yield open_
+
+
+@pytest.fixture(scope="session")
+def tab(browser) -> Iterator[Page]:
+    """Open the one tab for all tests that need no more: it keeps the app's code compiled, which takes a new one seconds."""
+    context = new_context(browser)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def page(tab, complaints) -> Iterator[Page]:
+    """Return a page as a fresh one would be; it fails on foreign requests."""
+    tab.emulate_media(color_scheme="light")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    with watching(tab, complaints):
+        yield tab
+        tab.unroute_all(behavior="ignoreErrors")
+        if is_local(tab.url):
+            tab.evaluate("localStorage.clear(), sessionStorage.clear()")
+        tab.goto("about:blank")
 
 
 def is_local(url: str) -> bool:
@@ -226,11 +277,6 @@ def is_local(url: str) -> bool:
 
 def is_harmless(text: str) -> bool:
     return "Security Policy" not in text and "Invalid" not in text
-
-
-@pytest.fixture
-def page(new_page) -> Page:
-    return new_page()
 
 
 def visit(page: Page, url: str) -> float:

@@ -6,10 +6,9 @@ import shutil
 import zipfile
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import open_tab, settle, shoot, visit, wait_until
+from tests.browser.conftest import open_tab, settle, shoot, show_in, visit, wait_until
 
 DATA = Path(__file__).parents[1] / "data"
 TRACE = DATA / "small_pipeline.xplane.pb"
@@ -19,22 +18,24 @@ def runs(server) -> list[str]:
     return [run.name for run in server.store.runs() if "log" in run.tags]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_chosen_trace_is_sent_analysed_shown_and_kept(server, new_page, shots, tmp_path, scheme):
-    page = new_page(scheme)
-    log = shutil.copy(TRACE, tmp_path / f"{scheme}.xplane.pb")
+def test_a_chosen_trace_is_sent_analysed_shown_and_kept(server, page, shots, tmp_path):
+    log = shutil.copy(TRACE, tmp_path / "chosen.xplane.pb")
     visit(page, server.url + "/open")
-    shoot(page, shots, f"open-{scheme}.png")
+    for scheme in ("light", "dark"):
+        show_in(page, scheme)
+        expect(page.locator("input.files")).to_be_attached()
+        shoot(page, shots, f"open-{scheme}.png")
     page.locator("input.files").set_input_files(log)
-    expect(page.get_by_role("heading", name=f"{scheme}.xplane.pb", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="chosen.xplane.pb", level=1)).to_be_visible()
     assert re.search(r"/run\?run=\d{8}-", page.url)
-    settle(page)
-    expect(page.get_by_text("leaves the training computation idle").first).to_be_visible()
-    shoot(page, shots, f"opened-{scheme}.png")
+    for scheme in ("dark", "light"):
+        show_in(page, scheme)
+        expect(page.get_by_text("leaves the training computation idle").first).to_be_visible()
+        shoot(page, shots, f"opened-{scheme}.png")
     page.get_by_role("button", name="Keep").click()
     settle(page)
     expect(page.get_by_text("not kept")).to_have_count(0)
-    assert f"{scheme}.xplane.pb" in runs(server)
+    assert "chosen.xplane.pb" in runs(server)
 
 
 def test_a_dropped_archive_is_opened_and_thrown_away(server, page, tmp_path):

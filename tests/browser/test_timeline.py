@@ -9,7 +9,16 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.figures.theme import THEMES
-from tests.browser.conftest import FOCUSED, new_context, settle, shoot, tab_to, visit
+from tests.browser.conftest import (
+    FOCUSED,
+    check_fits,
+    new_context,
+    settle,
+    shoot,
+    tab_to,
+    visit,
+    visit_in_every_look,
+)
 
 TRACE = Path(__file__).parents[1] / "data" / "small_pipeline.xplane.pb"
 TILE = """() => { const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.timeline'))
@@ -53,14 +62,12 @@ def link(server, browser, tmp_path_factory) -> str:
         page.context.close()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 400)])
-def test_the_timeline_opens_and_fits(link, new_page, shots, scheme, width):
-    page = new_page(scheme, width)
-    page.goto(link + "&section=Timeline")
-    wait_for_tile(page)
-    settle(page)
-    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-    shoot(page, shots, f"timeline-{scheme}-{width}.png")
+def test_the_timeline_opens_and_fits(link, page, shots):
+    for look in visit_in_every_look(page, link + "&section=Timeline"):
+        wait_for_tile(page)
+        settle(page)
+        check_fits(page, f"the timeline, {look},")
+        shoot(page, shots, f"timeline-{look}.png")
 
 
 def test_a_gap_is_reached_from_its_table_explained_and_left_again(link, page, shots):
