@@ -63,39 +63,60 @@ class Launches:
 
 def find_launches(trace: Trace) -> Launches:
     """Find the launches of a trace; none where its events carry no correlation ids."""
-    name, call, start, end = _calls(trace)
-    if not len(call):
-        return Launches(call, call, call, call)
+    calls = _find_calls(trace)
+    if not len(calls.correlation):
+        return Launches(*[calls.correlation] * 4)
     ids, begun, done = _device_work(trace)
-    place = np.searchsorted(ids, call)
-    seen = np.append(ids, 0)[place] == call
+    place = np.searchsorted(ids, calls.correlation)
+    seen = np.append(ids, 0)[place] == calls.correlation
     seen &= place < len(ids)
-    kept = _has_counterpart(name, seen)
-    place, order = place[kept], np.argsort(start[kept], kind="stable")
-    is_seen = seen[kept]
-    begun = np.where(is_seen, np.append(begun, 0)[place], UNSEEN)
-    done = np.where(is_seen, np.append(done, 0)[place], UNSEEN)
-    return Launches(start[kept][order], end[kept][order], begun[order], done[order])
+    kept = calls.have_counterpart(seen)
+    order = np.flatnonzero(kept)[np.argsort(calls.start_ns[kept], kind="stable")]
+    place, seen = place[order], seen[order]
+    begun, done = (np.where(seen, np.append(times, 0)[place], UNSEEN) for times in (begun, done))
+    return Launches(calls.start_ns[order], calls.end_ns[order], begun, done)
 
 
-def _calls(trace: Trace) -> tuple[NDArray[np.object_], IntArray, IntArray, IntArray]:
-    """Return name, correlation id, start and end of every call that may hand work to a device."""
+@dataclass(frozen=True, eq=False)
+class _Calls:
+    """Calls that may hand work to a device: index of each one's name, its id, start and end, shape (n,)."""
+
+    names: tuple[str, ...]
+    name: IntArray
+    correlation: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+
+    def have_counterpart(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Say which have an event on the device if it is recorded at all: those of names of which one was.
+
+        Where nothing was recorded these are the launches of kernels.
+        """
+        of_name = np.zeros(len(self.names), np.bool_)
+        of_name[self.name[seen]] = True
+        if not seen.any():
+            of_name = np.array(["launch" in name.lower() for name in self.names], np.bool_)
+        return of_name[self.name]
+
+
+def _find_calls(trace: Trace) -> _Calls:
     on_device = {name for plane in trace.device_planes for name in plane.names}
-    names, ids, starts, ends = [np.empty(0, object)], *([np.empty(0, np.int64)] for _ in range(3))
+    texts: list[str] = []
+    names, ids, starts, ends = ([np.empty(0, np.int64)] for _ in range(4))
     for plane in (plane for plane in trace.planes if plane.is_host):
         may_launch = plane.name_mask(lambda name: name in on_device or _HANDS_OVER.search(name) is not None)
-        text = np.array(plane.names, object) if may_launch.any() else names[0]
         for line in plane.lines if may_launch.any() else ():
             if not line.count or event_names.is_tf_data_thread(line.name):
                 continue
             rows = np.flatnonzero(may_launch[line.name_index])
             found, known = line.stats.ints(rows, _CORRELATION)
             rows = rows[known]
-            names.append(text[line.name_index[rows]])
+            names.append(line.name_index[rows] + np.int64(len(texts)))
             ids.append(found[known])
             starts.append(line.start_ns[rows])
             ends.append(starts[-1] + line.duration_ns[rows])
-    return np.concatenate(names), np.concatenate(ids), np.concatenate(starts), np.concatenate(ends)
+        texts += plane.names
+    return _Calls(tuple(texts), *(np.concatenate(parts) for parts in (names, ids, starts, ends)))
 
 
 def _device_work(trace: Trace) -> tuple[IntArray, IntArray, IntArray]:
@@ -109,18 +130,9 @@ def _device_work(trace: Trace) -> tuple[IntArray, IntArray, IntArray]:
                 starts.append(line.start_ns[known])
                 ends.append(line.end_ns[known])
     key, start, end = np.concatenate(ids), np.concatenate(starts), np.concatenate(ends)
-    if not len(key):
-        return key, start, end
     order = np.argsort(key, kind="stable")
-    key = key[order]
-    first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-    return key[first], np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
-
-
-def _has_counterpart(name: NDArray[np.object_], seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Say which calls have an event on the device if it is recorded at all: those of names of which one was.
-
-    Where nothing was recorded these are the launches of kernels.
-    """
-    joined = set(name[seen].tolist())
-    return np.fromiter((one in joined if joined else "launch" in one.lower() for one in name), np.bool_, len(name))
+    key, start, end = key[order], start[order], end[order]
+    first = np.flatnonzero(np.diff(key, prepend=key[:1] - 1))
+    if len(first) == len(key):
+        return key, start, end
+    return key[first], np.minimum.reduceat(start, first), np.maximum.reduceat(end, first)
