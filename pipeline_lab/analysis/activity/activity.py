@@ -16,7 +16,7 @@ from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.devices import Device, join_checks, read_device
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
-from pipeline_lab.analysis.activity.iterators import ON_DEVICE, iterators_read, leading
+from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE, iterators_read, leading
 from pipeline_lab.analysis.activity.launches import Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
@@ -286,7 +286,8 @@ class Activity:
 
         Where an iterator on a device hands the elements over, waiting for it is also waiting for the copy to the device, and
         for the work that the device has to do before it copies. The input is late only while the iterator on the host, from
-        which a thread of tf.data copies, is waited for at the same time.
+        which a thread of tf.data copies, is waited for at the same time (or may be: of what that thread was doing when the
+        profiler started there is no event).
         """
         starts, ends, iterators, names = [_NONE], [_NONE], [_NONE], set[str]()
         for_device, of_host = [np.zeros(0, np.bool_)], [np.zeros(0, np.bool_)]
@@ -308,9 +309,21 @@ class Activity:
         if not (is_for_device.any() and is_of_host.any()):
             return Waits(start, end, read_by, tuple(sorted(names)), union(start, end))
         others, jobs = ~is_for_device & ~is_of_host, ~is_of_host
-        late = intersect(*(union(start[which], end[which]) for which in (is_for_device, is_of_host)))
+        known_from = min([int(start[is_of_host].min()), *self._starts_of(COPIES_TO_DEVICE)])
+        on_host = union(
+            np.append(start[is_of_host], start.min()), np.append(end[is_of_host], max(known_from, int(start.min())))
+        )
+        late = intersect(union(start[is_for_device], end[is_for_device]), on_host)
         moments = union_of(late, union(start[others], end[others]))
         return Waits(start[jobs], end[jobs], read_by[jobs], tuple(sorted(names)), moments)
+
+    def _starts_of(self, name: str) -> list[int]:
+        """Return the first start of an event of the host on each thread that has any."""
+        host = self.host
+        if host is None or name not in host.names:
+            return []
+        rows = [(line, np.flatnonzero(line.name_index == host.names.index(name))) for line in host.lines]
+        return [int(line.start_ns[found].min()) for line, found in rows if len(found)]
 
     def _host_compute(self) -> IntArray:
         """Union of op and executor events on threads that are not tf.data's; tf.data's work on them is taken out.

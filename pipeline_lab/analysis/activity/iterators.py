@@ -19,6 +19,7 @@ UNKNOWN = 0
 ON_DEVICE = "Iterator::Prefetch"
 """Name of an iterator that holds elements which are on a device (``prefetch_to_device``, one replica's of a strategy): it has
 no root of its own, but a generator that copies from an iterator on the host."""
+COPIES_TO_DEVICE = f"{ON_DEVICE}::Generator"
 
 
 def iterators_read(line: Line, waits: IntArray, is_iterator: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.int32]]:

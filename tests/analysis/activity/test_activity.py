@@ -128,6 +128,13 @@ def test_waiting_for_a_batch_on_a_device_is_waiting_for_input_only_while_the_hos
     assert (waits.start_ns.tolist(), waits.iterator.tolist()) == ([0], [1])
 
 
+def test_what_the_host_waited_for_when_the_profiler_started_may_be_input():
+    ahead = line("python", (WAIT, 0, 100), ("Iterator::Prefetch", 1, 98, {"id": 1}))
+    copies = line("tf_data_iterator_resource/1", ("Iterator::Prefetch::Generator", 40, 50, {"id": 2}))
+    host_side = line("tf_data_iterator_get_next/2", (WAIT, 60, 10), ("Iterator::Root", 60, 10, {"id": 3}))
+    assert spans_us(Activity(trace(host(ahead, copies, host_side))).waits.moments) == [(0, 40), (60, 70)]
+
+
 def test_a_batch_that_a_function_on_the_host_waits_for_is_waited_for():
     # in a graph the wait runs on a thread of tf.data's, without any iterator on a device
     waiting = line("tf_data_iterator_get_next/2", (WAIT, 10, 30), ("Iterator::Root", 11, 28, {"id": 3}))
