@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
-from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract
+from pipeline_lab.analysis.activity.intervals import IntArray, length_within, subtract, union
 from pipeline_lab.analysis.declaration import Analysis, Document, PerTrace, TraceView, longest_rows, to_ms
 from pipeline_lab.analysis.steps.recorded_steps import NO_STEPS, Steps
 from pipeline_lab.errors import TraceIncompleteError
@@ -45,6 +45,7 @@ class InputStalls:
         event_sum_ns: Plain sum of the wait events' durations (what naive tools show); None likewise.
         event_names: The events that were counted as waits.
         table: One row per wait, :data:`WAIT_TABLE`.
+        call_ns: The same as ``wait_ns`` of the calls for a batch; with ``prefetch_to_device`` they also wait for the device.
     """
 
     wait_ns: int
@@ -54,6 +55,11 @@ class InputStalls:
     event_sum_ns: int | None
     event_names: tuple[str, ...]
     table: pa.Table
+    call_ns: int | None = None
+
+    @property
+    def call_percent(self) -> float:
+        return self.wait_percent if self.call_ns is None else 100.0 * self.call_ns / max(1, self.step_ns)
 
     @property
     def wait_percent(self) -> float:
@@ -97,6 +103,7 @@ def find_stalls(activity: Activity, steps: Steps) -> InputStalls:
             end_ns=moments[:, 1],
             exposed_ns=length_within(exposed, moments),
         ),
+        call_ns=int(length_within(union(waits.start_ns, waits.end_ns), tables.intervals(steps.table)).sum()),
     )
 
 
@@ -116,6 +123,7 @@ def merge_stalls(parts: Sequence[InputStalls]) -> InputStalls:
         event_sum_ns=_sum_known(part.event_sum_ns for part in parts),
         event_names=tuple(sorted({name for part in parts for name in part.event_names})),
         table=tables.concat(WAIT_TABLE, [part.table for part in parts]),
+        call_ns=_sum_known(part.call_ns for part in parts),
     )
 
 

@@ -50,6 +50,8 @@ class JobSteps:
         median_ns, p95_ns, total_ns: Of the step time.
         wait_total_ns: Sum of waits; steps whose wait is not known count like the others. None where none is known.
         examples_per_second: Over the measured steps; None where examples were not counted.
+        call_total_ns: Sum of the calls for a batch; where a device still had earlier steps to do meanwhile, that is more than
+            the waits. None where none is known.
     """
 
     table: pa.Table
@@ -59,6 +61,14 @@ class JobSteps:
     total_ns: int
     wait_total_ns: int | None
     examples_per_second: float | None
+    call_total_ns: int | None = None
+
+    @property
+    def has_hidden_waits(self) -> bool:
+        """Whether devices were seen to work during calls for a batch, which the waits then leave out."""
+        return None not in (self.call_total_ns, self.wait_total_ns) and (self.call_total_ns or 0) > (
+            self.wait_total_ns or 0
+        )
 
     @property
     def mean_ns(self) -> float:
@@ -95,6 +105,7 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
     rows = divide_time(steps)
     measured = rows.step_ns[~warmup]
     wait = np.ma.masked_array(rows.wait_ns, ~tables.valid(steps, "wait_ns"))
+    calls = np.ma.masked_array(tables.ints(steps, "wait_ns"), np.ma.getmaskarray(wait))
     table = tables.build(
         JOB_STEP_TABLE,
         steps.num_rows,
@@ -118,6 +129,7 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
         total_ns=total_ns,
         wait_total_ns=_wait_total_ns(wait[~warmup], measured),
         examples_per_second=examples * NS_PER_S / total_ns if examples and total_ns else None,
+        call_total_ns=_wait_total_ns(calls[~warmup], measured),
     )
 
 

@@ -148,9 +148,13 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
     if isinstance(job, Unavailable) or isinstance(stalls, Unavailable):
         return None
     waiting = job.wait_percent
-    if waiting is None or job.count < FEWEST_STEPS or abs(waiting - stalls.wait_percent) < UNFAIR_PERCENT:
+    if waiting is None or job.count < FEWEST_STEPS:
         return None
-    exposed = in_windows / stalls.wait_percent if stalls.wait_percent else 1.0
+    if job.has_hidden_waits:  # the job knows itself what the device hides
+        return None if abs(waiting - in_windows) < UNFAIR_PERCENT else waiting
+    if abs(waiting - stalls.call_percent) < UNFAIR_PERCENT:
+        return None
+    exposed = in_windows / stalls.call_percent if stalls.call_percent else 1.0
     return min(100.0, waiting * min(1.0, exposed))
 
 

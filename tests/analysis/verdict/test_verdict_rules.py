@@ -8,9 +8,11 @@ import pytest
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import Busy, GapCause, VerdictClass
+from pipeline_lab.analysis.input.input_stalls import InputStalls
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.steps.calibration import Calibration, without_first_pace
+from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, PARTS_TABLE, StepBreakdown
 from pipeline_lab.analysis.steps.step_phases import Phase, PhaseTimes
 from pipeline_lab.analysis.steps.stragglers import compare_hosts
@@ -78,6 +80,35 @@ def test_a_device_that_is_filled_with_copies_is_told_from_one_that_computes():
     assert verdict.verdict_class is VerdictClass.DEVICE_BOUND
     assert "the device, mostly with copies of its own, is busy for 100 %" in verdict.sentence
     assert "copies" not in judged(divided(device_copy=30, device_compute=70)).sentence
+
+
+def all_steps(waiting: float, calling: float | None = None) -> JobSteps:
+    """Return what a job noted of all its steps: percent spent waiting for input, and in calls for a batch."""
+    job = results.job_steps()
+    calls = None if calling is None else round(job.total_ns * calling / 100)
+    return replace(job, wait_total_ns=round(job.total_ns * waiting / 100), call_total_ns=calls)
+
+
+def in_windows(waiting: float, calling: float) -> InputStalls:
+    stalls = results.input_stalls()
+    wait_ns, call_ns = (round(stalls.step_ns * percent / 100) for percent in (waiting, calling))
+    return replace(stalls, wait_ns=wait_ns, call_ns=call_ns)
+
+
+def test_calls_for_a_batch_that_wait_for_the_device_are_not_lost_to_input():
+    # prefetch_to_device: a script's next() takes 77 % of its steps, of which input is late for next to nothing
+    busy = divided(input_wait=1, device_compute=99)
+    verdict = judged(busy, job_steps=all_steps(77), input_stalls=in_windows(waiting=1, calling=77))
+    assert verdict.verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_what_the_device_hides_of_a_wait_is_left_out_once():
+    late = divided(input_wait=65, device_compute=35)
+    stalls = in_windows(waiting=90, calling=90)
+    verdict = judged(late, job_steps=all_steps(65, calling=90), input_stalls=stalls)
+    assert verdict.lost_percent == pytest.approx(65)
+    beyond = judged(late, job_steps=all_steps(40, calling=90), input_stalls=stalls)  # the windows are no fair sample
+    assert beyond.lost_percent == pytest.approx(40)
 
 
 def test_the_sentence_says_how_much_of_each_step_is_lost():
