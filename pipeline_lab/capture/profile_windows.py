@@ -28,6 +28,7 @@ import keras
 from pydantic import ValidationError
 
 from pipeline_lab.capture.live_iterators import note_new_iterators
+from pipeline_lab.capture.noted_datasets import note_new_datasets
 from pipeline_lab.capture.recording import Recording, find_process
 from pipeline_lab.capture.sampler import Sampler
 from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
@@ -41,8 +42,12 @@ from pipeline_lab.runs.store import RunFolder, open_store
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.failures import explain_user_error
 from pipeline_lab.worker.prepare.device import present_device
+from pipeline_lab.worker.recipe.keeping import KeptRecipe
+from pipeline_lab.worker.recipe.wrapping import ledger
 from pipeline_lab.worker.record.profiler import mark_step
 from pipeline_lab.worker.record.step_windows import StepWindows
+
+note_new_datasets()  # before the script makes any, as imports come first
 
 TAG = "captured"
 PROGRESS_PERIOD_S = 0.5
@@ -84,6 +89,7 @@ class TrainingSession:
             options, recorder, self.recording.log, first_step=first_step, max_cost_share=max_cost_share
         )
         self._timed = TimedSteps(self.recording, recorder)
+        self._recipe = KeptRecipe(self.recording.own, ledger)
         self._sampler = Sampler(self.recording.own, self.recording.clock, self._windows.watch_memory)
         self._begun_s = self._reported_s = time.monotonic()
         self._steps, self._is_over = 0, False
@@ -147,6 +153,7 @@ class TrainingSession:
     def _report(self) -> None:
         self._reported_s = time.monotonic()
         self.recording.log.write(ProgressEvent(self._steps, None, self._reported_s - self._begun_s, None))
+        self._recipe.write(is_last=self._is_over)
 
     def _abandon(self) -> None:
         if self.begun_by[0] == os.getpid():  # not in a forked process

@@ -22,7 +22,10 @@ from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import FirstBatch, explain_user_error
 from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.prepare.user_code import UserPipeline
+from pipeline_lab.worker.recipe.wrapping import note_datasets
 from pipeline_lab.worker.training_session import build_and_train, release_iterators
+
+note_datasets()  # from here on: a dataset that was made before has no lines
 
 TAG = "explained"
 WINDOWS = 4

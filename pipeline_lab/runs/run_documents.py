@@ -87,7 +87,7 @@ class WrittenCall:
     python: tuple[PythonPart, ...] = ()
 
     def __str__(self) -> str:
-        return self.text if self.place is None else f"{self.place}  {self.text}"
+        return self.text if self.place is None else f"{self.place} {self.text}"
 
     def to_json(self) -> dict[str, Any]:
         """Write it with the functions of Python that it runs; its place is None where that is not known."""

@@ -23,6 +23,8 @@ from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, describe_written, find_files, open_pipeline
 from pipeline_lab.worker.prepare.user_code import UserPipeline
+from pipeline_lab.worker.recipe.keeping import KeptRecipe
+from pipeline_lab.worker.recipe.wrapping import ledger, note_use
 from pipeline_lab.worker.record.emulated_plane import make_profiler
 from pipeline_lab.worker.record.own_process import clear_on_thread
 from pipeline_lab.worker.record.pipeline_model import sample_model
@@ -91,6 +93,9 @@ def build_and_train(job: Job, device: JobDevice, pipeline: Pipeline, paths: list
     written = describe_written(dataset)
     if written is not None:
         write_written(job.folder.written, written)
+    if isinstance(pipeline, UserPipeline):
+        note_use(dataset)
+        KeptRecipe(job.folder, ledger).write(is_last=True)
     trainer = make_trainer(job.options, is_gpu=device.is_gpu, tables=tables, pipeline=pipeline)
     steps = make_steps(job, trainer)
     page_cache: str | None = "warm"

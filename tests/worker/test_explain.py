@@ -15,7 +15,7 @@ def test_a_dataset_is_explained_like_a_run(ask_tensorflow, tmp_path):
     assert found["verdict"]["suggestions"], "what to try comes with it, as with analyze"
     names = [stage["name"] for stage in found["tf_data"]["stages"]]
     assert "Range" in names
-    assert any(stage["call"].startswith("map(") for stage in found["tf_data"]["written"])
+    assert any(stage["call"].startswith(".map(") for stage in found["tf_data"]["written"])
     (record,) = RunStore(tmp_path).runs()
     assert (record.status.state, record.tags) == (RunState.DONE, ("explained",))
 

@@ -105,11 +105,11 @@ def calls_of_stages(written: WrittenPipeline, ran: Sequence[RanStage]) -> dict[s
 
 
 def say_calls(calls: Sequence[WrittenCall]) -> str:
-    """Return calls in one line, a file named once: ``train.py:41  .map(load) + :42  .batch(16)``; empty without any."""
+    """Return calls in one line, a file named once: ``train.py:41 .map(load) + :42 .batch(16)``; empty without any."""
     said, last = [], ""
     for call in calls:
         file = "" if call.place is None else call.place.file
-        said.append(f":{call.place.name_line}  {call.text}" if call.place and file == last else str(call))
+        said.append(f":{call.place.name_line} {call.text}" if call.place and file == last else str(call))
         last = file
     return " + ".join(said)
 

@@ -31,6 +31,7 @@ from pipeline_lab.runs.launch.launchable import no_such_module
 from pipeline_lab.runs.run_documents import DataFile
 from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.note.failures import FirstBatch, Report, below, explaining_errors
+from pipeline_lab.worker.recipe.wrapping import note_datasets
 from pipeline_lab.workloads.module import ModuleWorkload
 
 
@@ -127,6 +128,7 @@ def open_user_code(source: Path, options: ModuleWorkload, report: Report) -> Use
         UserCodeError: The sentence says what is wrong and where.
     """
     start = Path(options.folder or Path.cwd()).resolve()
+    note_datasets()  # before the module makes any
     if options.folder:
         sys.path.insert(0, options.folder)
     with explaining_errors(start):

@@ -96,10 +96,10 @@ def test_what_ran_is_put_back_to_the_lines_of_the_script_by_the_names_of_its_dat
     ) == {
         "Root": "",
         "Prefetch": "",
-        "MapAndBatch": "train.py:5  .map() + :6  .batch()",
-        "ParallelInterleaveV4": "train.py:4  .interleave()",
-        "TensorSlice": "train.py:1  .from_tensor_slices()",
-        "TFRecord": "train.py:3  .TFRecordDataset()",
+        "MapAndBatch": "train.py:5 .map() + :6 .batch()",
+        "ParallelInterleaveV4": "train.py:4 .interleave()",
+        "TensorSlice": "train.py:1 .from_tensor_slices()",
+        "TFRecord": "train.py:3 .TFRecordDataset()",
     }
 
 
@@ -111,16 +111,16 @@ def test_without_a_trace_the_order_of_the_iterators_tells():
         Ran("Root::MapAndBatch::ParallelInterleaveV4", 1),
         Ran("Root::MapAndBatch::ParallelInterleaveV4::TFRecord", 2),
     )
-    assert found["MapAndBatch"] == "train.py:6  .batch() + :5  .map()"
+    assert found["MapAndBatch"] == "train.py:6 .batch() + :5 .map()"
     assert (found["ParallelInterleaveV4"], found["TFRecord"]) == (
-        "train.py:4  .interleave()",
-        "train.py:3  .TFRecordDataset()",
+        "train.py:4 .interleave()",
+        "train.py:3 .TFRecordDataset()",
     )
 
 
 def test_the_line_that_runs_python_names_a_fused_stage():
     fused = Ran("MapAndBatch", None, "fused(MapDataset:1000002,BatchDataset:1000003)")
-    assert name_stage(calls_of_stages(SCRIPT, [fused])["MapAndBatch"], "MapAndBatch") == "train.py:5  .map()"
+    assert name_stage(calls_of_stages(SCRIPT, [fused])["MapAndBatch"], "MapAndBatch") == "train.py:5 .map()"
     assert name_stage((), "MapAndBatch") == "MapAndBatch"
 
 

@@ -148,7 +148,7 @@ def test_a_stage_is_named_by_what_was_written_for_it(timeline):
         written=WrittenPipeline((written,), 2),
     )
     gap = explain(index, known, pick(index, f"gap@{90 * MS}"))
-    assert "Iterator::Map · train.py:41  .map(load)" in [row["name"] for row in gap["meanwhile"]["rows"]]
+    assert "Iterator::Map · train.py:41 .map(load)" in [row["name"] for row in gap["meanwhile"]["rows"]]
 
 
 def test_the_page_shows_the_canvas_when_the_index_is_there(opened, open_page):
