@@ -4,9 +4,7 @@ import ctypes
 import mmap
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,8 @@ from pipeline_lab.errors import DataError
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent
 from pipeline_lab.units import format_bytes
 from pipeline_lab.worker.job_context import Job
-from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.own_process import clear_on_thread
-from pipeline_lab.worker.record.step_results import STEPS_AHEAD, ResultReader, StepResult
+from pipeline_lab.worker.record.step_results import ResultsAhead
 from pipeline_lab.worker.train.emulated_device import EmulatedTrainer
 from pipeline_lab.worker.train.training_steps import Batch, StepCalls, Trainer
 
@@ -137,22 +134,13 @@ def time_step(trainer: Trainer, steps: StepCalls, batch: Batch, *, is_asynchrono
     for _ in range(WARMUP_STEPS):
         trainer.read(steps.repeat(batch, 1))
     together = _steps_together(trainer, steps, batch)
-    results = ResultReader(trainer, Clock())
+    results = ResultsAhead(trainer, is_asynchronous=is_asynchronous)
     begun_ns, begun_cpu_ns, timed = time.perf_counter_ns(), time.process_time_ns(), 0
-    pending: deque[Future[StepResult]] = deque()
     while timed < MIN_STEPS or time.perf_counter_ns() - begun_ns < BUDGET_NS:
-        result = steps.repeat(batch, together)
-        if is_asynchronous:
-            pending.append(results.request(result))
-        else:
-            trainer.read(result)
-        while len(pending) >= STEPS_AHEAD:
-            pending.popleft().result()
+        results.add(steps.repeat(batch, together))
         timed += together
-    for last in pending:
-        last.result()
+    results.finish()
     elapsed_ns, cpu_ns = time.perf_counter_ns() - begun_ns, time.process_time_ns() - begun_cpu_ns
-    results.close()
     trainer.restore_state(state)
     return StepTime(elapsed_ns / timed, cpu_ns / timed, timed)
 

@@ -142,7 +142,14 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
         evaluated = None
         if has_ids and job.options.training.evaluate_every is not None:
             evaluated = stack.enter_context(contextlib.closing(TableWriter(job.folder.evaluated, EVALUATED)))
-        evaluation = EvaluationPasses(job, trainer, data.evaluation, evaluated, data.first_evaluated)
+        evaluation = EvaluationPasses(
+            job,
+            trainer,
+            data.evaluation,
+            evaluated,
+            data.first_evaluated,
+            is_asynchronous=device.is_asynchronous,
+        )
         course = Course(job, windows, recorder, mark_step, checkpoints.after_steps, evaluation.run)
         loop = make_loop(job, trainer, steps, course)
         loop.run(trainer.distribute(dataset), follow)

@@ -134,7 +134,7 @@ class StepRecorder:
         """Record a step that has been launched."""
         if self._is_asynchronous and taken.ready_ns is None:
             self._pending.append((place, taken, self._results.request(taken.result)))
-            self._write_arrived(STEPS_AHEAD - 1)
+            self._write_arrived(STEPS_AHEAD - 1 if self._ready_ns else 0)  # the first copy takes long, it is traced
             return
         self.catch_up()
         result = self._results.read(taken.result)

@@ -7,6 +7,7 @@ device idle until the next launch.
 
 import functools
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -78,6 +79,39 @@ class ResultReader:
         on_host = [next(copied) if is_on_device(value) else value for value in numbers]
         shift_ns = self._clock.now_ns() - time.time_ns()
         return on_host, round(float(seconds) * NS_PER_S) + shift_ns
+
+
+class ResultsAhead:
+    """Loss and accuracy of steps that follow each other, read as the training reads them.
+
+    Args:
+        is_asynchronous: The device works beside the host, which may be :data:`STEPS_AHEAD` steps ahead.
+    """
+
+    def __init__(self, trainer: Trainer, *, is_asynchronous: bool) -> None:
+        self._trainer, self._is_asynchronous = trainer, is_asynchronous
+        self._reader = ResultReader(trainer, Clock())
+        self._pending: deque[Future[StepResult]] = deque()
+        self._arrived: list[tuple[float, float]] = []
+
+    def add(self, result: Any) -> None:
+        """Take the result of a step that has been launched; wait while the device is too far behind."""
+        if self._is_asynchronous:
+            self._pending.append(self._reader.request(result))
+            self._take(STEPS_AHEAD - 1)
+        else:
+            self._arrived.append(self._trainer.read(result))
+
+    def finish(self) -> list[tuple[float, float]]:
+        """Wait for all results and return them."""
+        self._take(0)
+        self._reader.close()
+        return self._arrived
+
+    def _take(self, most_pending: int) -> None:
+        while len(self._pending) > most_pending:
+            result = self._pending.popleft().result()
+            self._arrived.append((result.loss, result.accuracy))
 
 
 def is_on_device(value: Any) -> bool:

@@ -14,6 +14,7 @@ from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory, clear_on_thread
 from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder, read_names, read_parts
+from pipeline_lab.worker.record.step_results import ResultsAhead
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.train.training_steps import Batch, StepCalls, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
@@ -230,11 +231,20 @@ class EvaluationPasses:
         make_dataset: Builds the pipeline of a pass.
         table: For file and record of each example, of schema ``EVALUATED``; None where unknown.
         first_file: Index of the first evaluated file, where ids count only evaluated files.
+        is_asynchronous: The device works beside the host.
     """
 
     def __init__(
-        self, job: Job, trainer: Trainer, make_dataset: Callable[[], Any], table: TableWriter | None, first_file: int
+        self,
+        job: Job,
+        trainer: Trainer,
+        make_dataset: Callable[[], Any],
+        table: TableWriter | None,
+        first_file: int,
+        *,
+        is_asynchronous: bool = False,
     ) -> None:
+        self._is_asynchronous = is_asynchronous
         self._job, self._trainer, self._make_dataset = job, trainer, make_dataset
         self._table, self._first_file = table, first_file
         self._passes = 0
@@ -249,16 +259,16 @@ class EvaluationPasses:
         log.write(PhaseEvent("evaluating"))
         started_ns = clock.now_ns()
         batches = [iter(self._trainer.distribute(self._make_dataset()))]
-        results: list[tuple[float, float]] = []
-        first_batch_ns = 0
+        ahead, first_batch_ns = ResultsAhead(self._trainer, is_asynchronous=self._is_asynchronous), 0
         for _ in range(self._job.options.training.evaluate_steps):
             batch = None if self._job.stop.is_set else next(batches[0], None)
             if batch is None:
                 break
             first_batch_ns = first_batch_ns or clock.now_ns() - started_ns
-            results.append(self._trainer.read(self._trainer.evaluate(batch)))
+            ahead.add(self._trainer.evaluate(batch))
             self._note_examples(batch)
         clear_on_thread(batches)
+        results = ahead.finish()
         if not results and not self._job.stop.is_set:
             raise DataError(
                 "The evaluation has no batch: its files have fewer examples than one batch; hold out more files "

@@ -1,0 +1,104 @@
+"""What the tests of training do on the pretend GPU."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
+from pipeline_lab.capture.profile_windows import ProfileWindows
+from pipeline_lab.options.run_options import read_options
+from pipeline_lab.worker.calibrate import time_step
+from pipeline_lab.worker.note.event_log import Clock
+from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
+from pipeline_lab.worker.record.step_recorder import StepRecorder
+from pipeline_lab.worker.record.step_windows import StepWindows
+from pipeline_lab.worker.record.window_recorder import WindowRecorder
+from pipeline_lab.worker.train.course import Course
+from pipeline_lab.worker.train.loops import make_loop, make_steps
+from pipeline_lab.worker.train.placement import PlacedTrainer, place
+from pipeline_lab.worker.train.training_steps import Batch, PythonSteps
+from tests.worker.fakes import make_job
+
+EXAMPLES, SIDE = 4, 8
+
+
+class OneProduct(PlacedTrainer):
+    """Multiplies each batch with its weights, which it changes; the loss is the number of the step."""
+
+    def __init__(self) -> None:
+        self.factors, self.number = tf.Variable(tf.ones([SIDE, SIDE])), tf.Variable(0.0)
+        super().__init__(place(1, is_gpu=True), self._multiply, self._multiply)
+
+    def weights(self) -> list[Any]:
+        return [self.factors, self.number]
+
+    def _multiply(self, batch: Batch) -> tuple[Any, Any]:
+        product = tf.linalg.matmul(batch["values"], self.factors)
+        self.factors.assign_add(0.0 * product[0, 0] * self.factors)
+        return self.number.assign_add(1.0) + 0.0 * product[0, 0], product[0, 1]
+
+
+def _batches(on_device: bool) -> Any:
+    ids = tf.data.Dataset.range(1_000).batch(EXAMPLES)
+    batches = ids.map(lambda each: {"id": each, "values": tf.ones([EXAMPLES, SIDE])})
+    if on_device:
+        return batches.apply(tf.data.experimental.prefetch_to_device("/GPU:0", 2))
+    return batches.prefetch(2)
+
+
+def train(folder: str, options: str, on_device: bool = False) -> str:
+    """Train on the GPU as a job does; return the folder of the run."""
+    job, trainer = make_job(Path(folder), read_options(options)), OneProduct()
+    recorder = StepRecorder(job, trainer, is_asynchronous=True, has_ids=True)
+    windows = StepWindows(
+        job.options.profiling, WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock), job.log
+    )
+    course = Course(job, windows, recorder, mark_step)
+    steps = make_steps(job, trainer)
+    make_loop(job, trainer, steps, course).run(_batches(on_device), lambda _: None)
+    windows.finish()
+    recorder.close()
+    return str(job.folder.path)
+
+
+def time_steps() -> float:
+    """Return what calibration says of the step, ns."""
+    trainer = OneProduct()
+    batch = next(iter(_batches(on_device=False)))
+    return time_step(trainer, PythonSteps(trainer, Clock()), batch, is_asynchronous=True).step_ns
+
+
+def products_in_windows(store: str) -> list[int]:
+    """Record windows of two steps in a loop that never waits for the device; return the products in each."""
+    trainer, batches = OneProduct(), _batches(on_device=False)
+    with ProfileWindows(store, steps_per_window=2, every_steps=4, warmup_steps=2, max_cost_percent=None) as windows:
+        for batch in windows.steps(itertools.islice(batches, 9)):
+            trainer.step(batch)
+    traces = sorted(windows.run.path.rglob("*.xplane.pb"))
+    return [_names(trace).count("MatMul_kernel") for trace in traces]
+
+
+def _names(trace: Path) -> list[str]:
+    space = xplane_pb2.XSpace.FromString(trace.read_bytes())
+    return [
+        plane.event_metadata[event.metadata_id].name
+        for plane in space.planes
+        if plane.name.startswith("/device")
+        for line in plane.lines
+        for event in line.events
+    ]
+
+
+def use_devices() -> list[bool]:
+    """Say whether devices are in use: at first, after a profiler's settling, and after the first op."""
+    from pipeline_lab.capture.shared_profiler import SharedProfiler
+
+    note_new_sessions()
+    said = [are_devices_in_use()]
+    SharedProfiler().settle()
+    said.append(are_devices_in_use())
+    tf.zeros([1])
+    return [*said, are_devices_in_use()]

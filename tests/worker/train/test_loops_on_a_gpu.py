@@ -1,0 +1,75 @@
+"""The host stays ahead of a device that works beside it, and each step's row holds its own time; on the pretend GPU."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline_lab.analysis.steps.job_steps import divide_time
+from pipeline_lab.options.run_options import RunOptions, set_options
+from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
+from pipeline_lab.runs.store import RunFolder
+from tests.conftest import AskGpu
+from tests.pretend_gpu import PretendGpu
+from tests.support.presets import SYNTHETIC
+
+TASKS = "tests.worker.train.gpu_training"
+STEP_NS = 500_000_000
+"""Long beside what the host needs for a step, however busy it is."""
+SLOW = PretendGpu(op_us={"MatMul": STEP_NS / 1e3})
+SHORT = [("training.steps", "5"), ("training.warmup_steps", "1"), ("profiling.enabled", "false")]
+
+
+def _train(
+    ask_gpu: AskGpu, root: Path, *settings: tuple[str, str], gpu: PretendGpu = SLOW, on_device: bool = False
+) -> RunFolder:
+    options = set_options(SYNTHETIC.options, [*SHORT, *settings])
+    folder = ask_gpu(f"{TASKS}:train", gpu=gpu, folder=str(root), options=_json(options), on_device=on_device)
+    return RunFolder(Path(folder))
+
+
+def _json(options: RunOptions) -> str:
+    return options.model_dump_json()
+
+
+def test_steps_are_launched_while_the_device_has_earlier_ones_to_do(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    steps = read_table(_train(ask_gpu, tmp_path).steps, STEPS)
+    request, ready = (steps[name].to_numpy() for name in ("start_ns", "ready_ns"))
+    assert (request[2:] < ready[1:-1]).all(), "nobody waits for the result of a step before the next one is launched"
+    assert steps["loss"].to_pylist() == [1, 2, 3, 4, 5, 6]
+    rows = divide_time(steps)
+    assert np.mean(rows.step_ns[1:]) == pytest.approx(STEP_NS, rel=0.1)
+    assert np.mean(rows.compute_ns[1:]) == pytest.approx(STEP_NS, rel=0.1)
+
+
+def test_a_batch_that_comes_with_the_end_of_the_step_before_is_no_wait_for_input(
+    ask_gpu: AskGpu, tmp_path: Path
+) -> None:
+    """prefetch_to_device copies a batch when the device gets to it."""
+    folder = _train(ask_gpu, tmp_path, on_device=True)
+    steps = read_table(folder.steps, STEPS)
+    rows = divide_time(steps)
+    assert steps["wait_ns"].to_numpy()[2:].max() > STEP_NS / 2
+    assert rows.wait_ns[1:].sum() < STEP_NS / 2
+    assert np.mean(rows.step_ns[1:]) == pytest.approx(STEP_NS, rel=0.1)
+    assert read_table(folder.samples, SAMPLES)["record"].to_pylist() == list(range(24))
+
+
+def test_python_that_the_device_waits_for_is_time_between_steps(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    gpu = PretendGpu(op_us={"MatMul": 50_000})
+    rows = divide_time(read_table(_train(ask_gpu, tmp_path, ("workload.python_ms", "500"), gpu=gpu).steps, STEPS))
+    assert np.median(rows.between_ns) > 300_000_000
+
+
+def test_calibration_times_the_step_as_training_does(ask_gpu: AskGpu) -> None:
+    assert ask_gpu(f"{TASKS}:time_steps", gpu=SLOW) == pytest.approx(STEP_NS, rel=0.1)
+
+
+def test_windows_of_a_loop_that_never_waits_hold_whole_steps(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    products = ask_gpu(f"{TASKS}:products_in_windows", gpu=PretendGpu(op_us={"MatMul": 100_000}), store=str(tmp_path))
+    assert products
+    assert set(products) == {2}
+
+
+def test_settling_before_the_script_uses_devices_touches_none(ask_gpu: AskGpu) -> None:
+    assert ask_gpu(f"{TASKS}:use_devices") == [False, False, True]
