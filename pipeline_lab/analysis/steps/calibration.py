@@ -37,7 +37,8 @@ class Calibration:
     """What the worker timed before the steps.
 
     Attributes:
-        device_only_ns: The compute-only step; no more than a step took in training once its batch was there.
+        device_only_ns: The compute-only step; no more than a step took in training once its batch was there, unless its time is
+            set, as on the emulated accelerator.
         pipeline_only_ns: The input-only time per batch; None if it could not be timed.
         step_ns: The end-to-end step: the median step with input, unprofiled.
         device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
@@ -83,8 +84,9 @@ def read_calibration(events: Sequence[Event], steps: pa.Table) -> Calibration:
         raise TraceIncompleteError(
             DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
         )
+    is_set = not found[-1].device_only_steps
     return Calibration(
-        min(device_only_ns, _with_batch_ns(steps, plain)),
+        device_only_ns if is_set else min(device_only_ns, _with_batch_ns(steps, plain)),
         found[-1].pipeline_only_ns,
         step_ns,
         device_only_cpu_ns=found[-1].device_only_cpu_ns,

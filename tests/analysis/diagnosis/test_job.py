@@ -132,6 +132,11 @@ def test_calibration_stands_beside_the_median_step_outside_of_windows():
     assert found.utilisation_percent == 25.0
 
 
+def test_a_step_whose_time_is_set_needs_no_correction() -> None:
+    found = calibration.read_calibration([CalibrationEvent(12e6, 0, 9e6, 5, None)], RUN)
+    assert found.device_only_ns == 12e6
+
+
 def test_a_step_alone_takes_no_longer_than_one_in_training_whose_batch_is_there():
     """Steps of 20 ms have their result 6 ms after their batch; 12 ms alone were those of a process that was not warm."""
     found = calibration.read_calibration([CalibrationEvent(12e6, 5, 9e6, 5, None)], RUN)
