@@ -11,7 +11,7 @@ from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.contest import MOST_CANDIDATES
 from pipeline_lab.tuning.executors.local import LocalExecutor
 from pipeline_lab.tuning.halving import LEADER, Ratio
-from pipeline_lab.tuning.trials import Ledger, Trials
+from pipeline_lab.tuning.trials import TrialLedger, Trials
 
 
 class Measuring:
@@ -19,7 +19,7 @@ class Measuring:
 
     def __init__(self, store: RunStore, ledger: Path) -> None:
         self._store = store
-        self._trials = Trials(Ledger(ledger), LocalExecutor(store), lambda: False)
+        self._trials = Trials(TrialLedger(ledger), LocalExecutor(store), lambda: False)
 
     @property
     def spent_s(self) -> float:

@@ -17,7 +17,7 @@ from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import COMPARISON_CHARTS
 from pipeline_lab.report import comparison_tables
-from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Note, Section, Table, Text, picture_of
+from pipeline_lab.report.content import Answer, AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.run_report import describe, notes_of, told_blocks
 from pipeline_lab.statistics.outcome import Outcome
@@ -143,8 +143,8 @@ class ComparisonReport:
         what = candidates[0].name if len(candidates) == 1 else f"{len(candidates)} runs"
         return f"{what} against {self.comparison.baseline.name}"
 
-    def _notes(self) -> tuple[Note, ...]:
-        own = (Note("Notes", self.notes),) if self.notes.strip() else ()
+    def _notes(self) -> tuple[AuthorNote, ...]:
+        own = (AuthorNote("Notes", self.notes),) if self.notes.strip() else ()
         return (*own, *(note for run in self.comparison.runs for note in notes_of(run, "")))
 
 

@@ -97,7 +97,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Note:
+class AuthorNote:
     """An author's words, kept as they are."""
 
     about: str
@@ -142,7 +142,7 @@ class Content:
     about: tuple[tuple[str, str], ...]
     answer: Answer
     warnings: tuple[str, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[AuthorNote, ...]
     sections: tuple[Section, ...]
 
 

@@ -15,7 +15,7 @@ from pipeline_lab.comparison.recorded_runs import RecordedRun
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
 from pipeline_lab.report import run_report_tables
-from pipeline_lab.report.content import Block, CodeBlock, Content, Note, Section, Table, Text, picture_of
+from pipeline_lab.report.content import AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
 from pipeline_lab.report.user_source import source_blocks
@@ -98,10 +98,10 @@ class Noted(Protocol):
     def notes(self) -> str: ...
 
 
-def notes_of(subject: Noted, notes: str) -> tuple[Note, ...]:
+def notes_of(subject: Noted, notes: str) -> tuple[AuthorNote, ...]:
     """Return the author's words: those of the report and those kept with the run or race."""
     both = (("Notes", notes), (f"Notes kept with {subject.name}", subject.notes))
-    return tuple(Note(about, text) for about, text in both if text.strip())
+    return tuple(AuthorNote(about, text) for about, text in both if text.strip())
 
 
 def told_blocks(run: RecordedRun) -> tuple[Block, ...]:

@@ -19,7 +19,7 @@ from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced
 from pipeline_lab.tuning.outlook import Limits, Predicted, SearchModel, look_ahead, pick
 from pipeline_lab.tuning.search_result import profile_sentence, proposal_sentence
 from pipeline_lab.tuning.space import START, Configuration, Knob
-from pipeline_lab.tuning.trials import Ledger, Trials
+from pipeline_lab.tuning.trials import TrialLedger, Trials
 from pipeline_lab.units import BYTES_PER_MB, NS_PER_MS
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def search(
         SearchStoppedError: It was asked to stop; the best so far is recorded.
     """
     executor.check(options.start)
-    trials = Trials(Ledger(folder.trials), executor, should_stop)
+    trials = Trials(TrialLedger(folder.trials), executor, should_stop)
     contest = Contest(options, trials, History(folder.history), store)
     try:
         contest.meet_the_start(_look_for_better(contest, Climb(contest, model or SearchModel())))

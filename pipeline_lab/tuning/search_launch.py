@@ -21,7 +21,7 @@ from pipeline_lab.runs.record import RunKind, RunRecord, RunState
 from pipeline_lab.runs.store import RunFolder, RunStore, open_store, read_record
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from pipeline_lab.tuning.space import make_space, write_argument
-from pipeline_lab.tuning.trials import Ledger
+from pipeline_lab.tuning.trials import TrialLedger
 
 WRAPPER = "pipeline_lab.worker.own_dataset:OwnDataset"
 """What calls a function that returns a bare dataset."""
@@ -110,7 +110,7 @@ def resume_tune(store: RunStore, run_id: str) -> RunFolder:
     folder = store.folder(run_id)
     folder.cancel_flag.unlink(missing_ok=True)
     folder.history.unlink(missing_ok=True)  # how it ended before is not how it will end
-    ledger = Ledger(folder.trials)
+    ledger = TrialLedger(folder.trials)
     ledger.forget(_unanswered(ledger, store))
     store.update(run_id, _waiting)
     _start(folder)
@@ -120,7 +120,7 @@ def resume_tune(store: RunStore, run_id: str) -> RunFolder:
     return folder
 
 
-def _unanswered(ledger: Ledger, store: RunStore) -> set[str]:
+def _unanswered(ledger: TrialLedger, store: RunStore) -> set[str]:
     """Return the keys of failed trials that say nothing of what they measured, and of the one that failed last."""
     lines = list(ledger.read().values())
     return {line.key for line in lines if line.failure and (line is lines[-1] or _was_stopped(store, line.run))}

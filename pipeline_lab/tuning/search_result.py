@@ -31,7 +31,7 @@ from pipeline_lab.tuning.history import (
     read_history,
 )
 from pipeline_lab.tuning.space import START
-from pipeline_lab.tuning.trials import Ledger, TrialLine
+from pipeline_lab.tuning.trials import TrialLedger, TrialLine
 from pipeline_lab.units import NS_PER_S, format_duration, format_percent
 
 LEAST_CEILING = 1.01
@@ -296,7 +296,7 @@ def read_tuning(folder: RunFolder) -> Tuning:
     record = read_record(folder)
     if record.kind is not RunKind.TUNE:
         raise StoreError(f"Run {folder.id} is not a search; `pipeline-lab tune` makes one.")
-    trials = tuple(Ledger(folder.trials).read().values())
+    trials = tuple(TrialLedger(folder.trials).read().values())
     return Tuning(folder.path, record, read_tune_options(record.options or {}), read_history(folder.history), trials)
 
 

@@ -40,7 +40,7 @@ class TrialLine:
     failure: str = ""
 
 
-class Ledger:
+class TrialLedger:
     """``trials.jsonl``: append-only; an incomplete last line is ignored, and the last line of a key counts."""
 
     def __init__(self, path: Path) -> None:
@@ -86,7 +86,7 @@ def _written(line: TrialLine) -> str:
 class Trials:
     """Answers a search's requests, from the ledger or through an executor."""
 
-    def __init__(self, ledger: Ledger, executor: Executor, should_stop: Callable[[], bool]) -> None:
+    def __init__(self, ledger: TrialLedger, executor: Executor, should_stop: Callable[[], bool]) -> None:
         self._ledger, self._executor, self.should_stop = ledger, executor, should_stop
         self._known = ledger.read()
         self._spent_s = 0.0

@@ -12,7 +12,7 @@ import pytest
 from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.job_charts import memory_over_time
-from pipeline_lab.report.content import Answer, CodeBlock, Content, Note, Picture, Section, Subject, Table, Text
+from pipeline_lab.report.content import Answer, AuthorNote, CodeBlock, Content, Picture, Section, Subject, Table, Text
 from pipeline_lab.report.renderers.html import HtmlReport, write_page
 from pipeline_lab.report.run_report import RunReport
 from tests.report.subjects import (
@@ -41,7 +41,7 @@ CONTENT = Content(
         (Suggestion("Add prefetch", "Nothing overlaps.", 30.0), Suggestion("Map in parallel", "One core works.")),
     ),
     warnings=("Recorded apart.",),
-    notes=(Note("Notes", "First line\n<b>second</b>"),),
+    notes=(AuthorNote("Notes", "First line\n<b>second</b>"),),
     sections=(
         Section(
             "Memory",

@@ -6,7 +6,7 @@ from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.contest import Challenger, Meeting, Met
 from pipeline_lab.tuning.space import make_space
-from pipeline_lab.tuning.trials import Ledger, TimeBudget, Trials
+from pipeline_lab.tuning.trials import TimeBudget, TrialLedger, Trials
 from tests.support.true_times import NAIVE, SMALL
 from tests.support.worlds import World, tune_options
 
@@ -17,7 +17,7 @@ BROKEN = next(iter(CANDIDATES))
 
 
 def race(world: World) -> Met:
-    trials = Trials(Ledger(world.store.root / "trials.jsonl"), world, lambda: False)
+    trials = Trials(TrialLedger(world.store.root / "trials.jsonl"), world, lambda: False)
     budget = TimeBudget(600.0, trials)
     return Meeting(tune_options(), trials, world.store, budget).race("all", NAIVE, CANDIDATES, 10, 0.2, keep_s=300.0)
 

@@ -18,7 +18,7 @@ from pipeline_lab.tuning.history import History, Profiled, Proposed, Raced
 from pipeline_lab.tuning.outlook import SearchModel
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
-from pipeline_lab.tuning.trials import Ledger, Trials
+from pipeline_lab.tuning.trials import TrialLedger, Trials
 from tests.support.presets import BASELINE, VIEWS_APART
 from tests.support.true_times import NAIVE, STEP_MS, true_ms
 from tests.support.worlds import KilledError, World, blind, predicted, tune_options
@@ -306,7 +306,7 @@ class CountedWorld(World):
 
 def looked_at(lab: Lab, tmp_path: Path, start: RunOptions, examples: Sequence[int]) -> Contest:
     """Return a contest after its start has run."""
-    trials = Trials(Ledger(tmp_path / "trials.jsonl"), CountedWorld(lab.store, examples=examples), lambda: False)
+    trials = Trials(TrialLedger(tmp_path / "trials.jsonl"), CountedWorld(lab.store, examples=examples), lambda: False)
     contest = Contest(TuneOptions(start=start), trials, History(tmp_path / "history.jsonl"), lab.store)
     contest.run_alone(contest.space.start)
     return contest

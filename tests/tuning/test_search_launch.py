@@ -24,7 +24,7 @@ from pipeline_lab.tuning.search_launch import (
 )
 from pipeline_lab.tuning.search_result import read_tuning
 from pipeline_lab.tuning.space import make_space
-from pipeline_lab.tuning.trials import Ledger, TrialLine
+from pipeline_lab.tuning.trials import TrialLedger, TrialLine
 from pipeline_lab.worker.own_dataset import OwnDataset
 from pipeline_lab.workloads.module import ModuleWorkload
 from tests.support.lab import Lab
@@ -98,7 +98,7 @@ def test_a_resumed_search_measures_again_what_was_cancelled_or_failed_last_and_t
     store = RunStore(tmp_path)
     folder = make_search(store, RunState.CANCELLED, stops_after=2)
     assert read_tuning(folder).ended is not None
-    ledger, done = Ledger(folder.trials), list(Ledger(folder.trials).read().values())
+    ledger, done = TrialLedger(folder.trials), list(TrialLedger(folder.trials).read().values())
     for state in (RunState.FAILED, RunState.CANCELLED, RunState.LOST, RunState.FAILED):
         run = store.create(BLIND.start, "")
         set_state(run, state)
@@ -110,7 +110,7 @@ def test_a_resumed_search_measures_again_what_was_cancelled_or_failed_last_and_t
 
 
 def test_a_torn_line_of_the_ledger_does_not_spoil_the_next(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "trials.jsonl")
+    ledger = TrialLedger(tmp_path / "trials.jsonl")
     ledger.write(TrialLine("one", "run-1", "here", 1.0))
     with (tmp_path / "trials.jsonl").open("a") as file:
         file.write('{"key": "two", "ru')

@@ -18,7 +18,7 @@ from pipeline_lab.tuning.executors.executor import Finished
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
-from pipeline_lab.tuning.trials import Ledger, TimeBudget, TrialCosts, Trials, read_costs
+from pipeline_lab.tuning.trials import TimeBudget, TrialCosts, TrialLedger, Trials, read_costs
 from pipeline_lab.units import NS_PER_S
 from tests.support.run_folders import set_state
 from tests.support.true_times import true_ms
@@ -127,7 +127,7 @@ def test_a_first_batch_that_comes_twice_in_a_run_costs_once(tmp_path: Path):
 
 
 def test_a_race_is_over_after_its_time(tmp_path: Path):
-    budget = TimeBudget(600.0, Trials(Ledger(tmp_path / "trials.jsonl"), World(RunStore(tmp_path)), lambda: False))
+    budget = TimeBudget(600.0, Trials(TrialLedger(tmp_path / "trials.jsonl"), World(RunStore(tmp_path)), lambda: False))
     budget.costs = TrialCosts(ONCE_S, EACH_S)
     time = budget.divide(4, 100.0)
     assert ONCE_S + 4 * (EACH_S + time.warmup_s) + time.rounds_s == pytest.approx(100.0)

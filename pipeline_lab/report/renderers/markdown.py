@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, assert_never
 
-from pipeline_lab.report.content import Answer, Block, CodeBlock, Content, Note, Picture, Subject, Table, Text
+from pipeline_lab.report.content import Answer, AuthorNote, Block, CodeBlock, Content, Picture, Subject, Table, Text
 from pipeline_lab.report.plain_text import plain, plain_line
 from pipeline_lab.report.renderers.chart_images import draw_images, figures_of, image_support
 from pipeline_lab.report.renderers.format import ReportFormat
@@ -101,7 +101,7 @@ def _answer(answer: Answer) -> list[str]:
     ]
 
 
-def _note(note: Note) -> list[str]:
+def _note(note: AuthorNote) -> list[str]:
     return [f"## {escape_line(note.about)}", _fenced(note.text, "text")]
 
 
