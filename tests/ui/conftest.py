@@ -1,8 +1,10 @@
 """The app's script without a server: pages run as Streamlit runs them, with a store of their own and no worker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from pipeline_lab.runs import store
@@ -14,6 +16,14 @@ from pipeline_lab.ui.shared import analyses, links
 from tests.support import results
 from tests.support.patience import PATIENCE_S
 from tests.support.run_folders import make_samples
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_are_scanned_once() -> Iterator[None]:
+    """Let Streamlit look for components in what is installed once, not for each app: that is most of a page's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
 
 
 @pytest.fixture
