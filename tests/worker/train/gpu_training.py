@@ -20,6 +20,7 @@ from pipeline_lab.worker.train.course import Course
 from pipeline_lab.worker.train.loops import make_loop, make_steps
 from pipeline_lab.worker.train.placement import PlacedTrainer, place
 from pipeline_lab.worker.train.training_steps import Batch, PythonSteps
+from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from tests.worker.fakes import make_job
 
 EXAMPLES, SIDE = 4, 8
@@ -43,15 +44,17 @@ class OneProduct(PlacedTrainer):
 
 def _batches(on_device: bool) -> Any:
     ids = tf.data.Dataset.range(1_000).batch(EXAMPLES)
-    batches = ids.map(lambda each: {"id": each, "values": tf.ones([EXAMPLES, SIDE])})
+    payload = tf.zeros([EXAMPLES, SIDE], tf.uint8)
+    batches = ids.map(lambda each: {"id": each, "values": tf.ones([EXAMPLES, SIDE]), "payload": payload})
     if on_device:
         return batches.apply(tf.data.experimental.prefetch_to_device("/GPU:0", 2))
     return batches.prefetch(2)
 
 
-def train(folder: str, options: str, on_device: bool = False) -> str:
-    """Train on the GPU as a job does; return the folder of the run."""
-    job, trainer = make_job(Path(folder), read_options(options)), OneProduct()
+def train(folder: str, options: str, on_device: bool = False, is_synthetic: bool = False) -> str:
+    """Train on the GPU as a job does, one product a step or the synthetic workload; return the folder of the run."""
+    job = make_job(Path(folder), read_options(options))
+    trainer = make_trainer(job.options, is_gpu=True) if is_synthetic else OneProduct()
     recorder = StepRecorder(job, trainer, is_asynchronous=True, has_ids=True)
     windows = StepWindows(
         job.options.profiling, WindowRecorder(job.folder, TensorFlowProfiler(), job.log, job.clock), job.log

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lab.analysis.steps.job_steps import divide_time
-from pipeline_lab.options.run_options import RunOptions, set_options
+from pipeline_lab.options.run_options import set_options
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunFolder
 from tests.conftest import AskGpu
@@ -20,16 +20,9 @@ SLOW = PretendGpu(op_us={"MatMul": STEP_NS / 1e3})
 SHORT = [("training.steps", "5"), ("training.warmup_steps", "1"), ("profiling.enabled", "false")]
 
 
-def _train(
-    ask_gpu: AskGpu, root: Path, *settings: tuple[str, str], gpu: PretendGpu = SLOW, on_device: bool = False
-) -> RunFolder:
-    options = set_options(SYNTHETIC.options, [*SHORT, *settings])
-    folder = ask_gpu(f"{TASKS}:train", gpu=gpu, folder=str(root), options=_json(options), on_device=on_device)
-    return RunFolder(Path(folder))
-
-
-def _json(options: RunOptions) -> str:
-    return options.model_dump_json()
+def _train(ask_gpu: AskGpu, root: Path, *settings: tuple[str, str], gpu: PretendGpu = SLOW, **how: bool) -> RunFolder:
+    options = set_options(SYNTHETIC.options, [*SHORT, *settings]).model_dump_json()
+    return RunFolder(Path(ask_gpu(f"{TASKS}:train", gpu=gpu, folder=str(root), options=options, **how)))
 
 
 def test_steps_are_launched_while_the_device_has_earlier_ones_to_do(ask_gpu: AskGpu, tmp_path: Path) -> None:
@@ -53,6 +46,14 @@ def test_a_batch_that_comes_with_the_end_of_the_step_before_is_no_wait_for_input
     assert rows.wait_ns[1:].sum() < STEP_NS / 2
     assert np.mean(rows.step_ns[1:]) == pytest.approx(STEP_NS, rel=0.1)
     assert read_table(folder.samples, SAMPLES)["record"].to_pylist() == list(range(24))
+
+
+def test_the_synthetic_step_leaves_the_host_free(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    gpu = PretendGpu(op_us={"MatMul": 20_000})
+    folder = _train(ask_gpu, tmp_path, ("workload.compute_ms", "500"), gpu=gpu, is_synthetic=True)
+    steps = read_table(folder.steps, STEPS)
+    request, ready = (steps[name].to_numpy() for name in ("start_ns", "ready_ns"))
+    assert (request[2:] < ready[1:-1]).all()
 
 
 def test_python_that_the_device_waits_for_is_time_between_steps(ask_gpu: AskGpu, tmp_path: Path) -> None:
