@@ -5,7 +5,7 @@ A note hangs on its dataset and goes with it; only notes of datasets that were r
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
@@ -106,15 +106,15 @@ class Ledger:
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
-    def add_use(self, note: Note, role: str, site: CallSite | None, pool_threads: int | None) -> None:
-        """Note that a dataset is iterated over."""
+    def add_use(self, note: Note, role: str, site: CallSite | None, threads: Callable[[], int | None]) -> None:
+        """Note that a dataset is iterated over; its threads are asked for at the first time."""
         key = (role, None if site is None else site.key, None if note.site is None else note.site.key, note.method)
         with self._lock:
             use = self._uses.get(key)
             if use is None and len(self._uses) >= MAX_USES:
                 return
             if use is None:
-                use = self._uses[key] = _Use(role, site, note, pool_threads)
+                use = self._uses[key] = _Use(role, site, note, threads())
                 self.version += 1
             use.note = note  # the latest one, which the latest trace names
             use.iterators += 1

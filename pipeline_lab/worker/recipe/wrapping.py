@@ -74,8 +74,12 @@ def note_use(dataset: Any) -> None:
         if any(each.method in _STAND_INS for each in note.upstream()):
             return
         frame = sys._getframe(1)
-        threads = dataset.options().threading.private_threadpool_size if _graph() is None else None
-        ledger.add_use(note, role_of(frame), find_site(frame), threads)
+        ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_threads_of, dataset))
+
+
+def _threads_of(dataset: Any) -> int | None:
+    threads: int | None = dataset.options().threading.private_threadpool_size if _graph() is None else None
+    return threads
 
 
 def _wrap_methods(base: Any) -> None:
