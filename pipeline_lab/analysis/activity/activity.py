@@ -17,7 +17,7 @@ from pipeline_lab.analysis.activity.devices import Device, join_checks, read_dev
 from pipeline_lab.analysis.activity.event_names import Kind
 from pipeline_lab.analysis.activity.intervals import EMPTY, IntArray, intersect, subtract, union, union_by, union_of
 from pipeline_lab.analysis.activity.iterators import COPIES_TO_DEVICE, ON_DEVICE, iterators_read, leading
-from pipeline_lab.analysis.activity.launches import Launches, find_launches
+from pipeline_lab.analysis.activity.launches import MOST_QUEUED, NO_LAUNCHES, Launches, find_launches
 from pipeline_lab.analysis.activity.markers import Markers, find_markers
 from pipeline_lab.analysis.activity.step_spans import StepRule, StepSpans, end_steps
 from pipeline_lab.trace.schema import Line, Plane, Trace
@@ -81,8 +81,24 @@ class Activity:
         return find_markers(self.trace)
 
     @cached_property
-    def launches(self) -> Launches:
+    def _all_launches(self) -> Launches:
         return find_launches(self.trace)
+
+    @property
+    def launches(self) -> Launches:
+        """What was handed to devices; none where the profiler saw that, but was kept from recording what they did."""
+        return NO_LAUNCHES if self.has_unseen_work else self._all_launches
+
+    @cached_property
+    def has_unseen_work(self) -> bool:
+        """Whether devices were handed work of which the profiler recorded none though they must have done some.
+
+        It says so itself, or they were handed more than can wait for a device.
+        """
+        found, most = self._all_launches, MOST_QUEUED * max(1, len(self.trace.device_planes))
+        if self._devices_at_work or found.is_seen.any():
+            return False
+        return found.count > most or (found.count > 0 and bool(self.trace.errors))
 
     @cached_property
     def requests(self) -> IntArray:
@@ -118,8 +134,9 @@ class Activity:
     def extent(self) -> tuple[int, int]:
         """Start and end of the window: when the profiler was on, or from the first event to the last, ns.
 
-        It is cut to where the trace shows all that the devices did (see :class:`StepSpans`). An event is recorded when it ends, so nothing is known of the training thread after its last one. Where host
-        compute stands for the device the window ends there: the step under way would read as idle.
+        It is cut to where the trace shows all that the devices did (see :class:`StepSpans`). An event is recorded when it
+        ends, so nothing is known of the training thread after its last one. Where host compute stands for the device the
+        window ends there: the step under way would read as idle.
         """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
         start = min((int(line.start_ns.min()) for line in lines), default=0)

@@ -6,6 +6,7 @@ event on the device. Stats are decoded of these events alone.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis.activity import event_names
 from pipeline_lab.analysis.activity.intervals import IntArray
-from pipeline_lab.trace.schema import Trace
+from pipeline_lab.trace.schema import Line, Trace
 
 _HANDS_OVER = re.compile(r"launch|memcpy|memset", re.I)
 _CORRELATION = "correlation_id"
@@ -61,12 +62,22 @@ class Launches:
         return done
 
 
+NO_LAUNCHES = Launches(*[np.empty(0, np.int64)] * 4)
+MOST_QUEUED = 1024
+"""Launches that may wait for a CUDA device; the next one waits on the host."""
+
+
 def find_launches(trace: Trace) -> Launches:
     """Find the launches of a trace; none where its events carry no correlation ids."""
     calls = _find_calls(trace)
     if not len(calls.correlation):
-        return Launches(*[calls.correlation] * 4)
-    ids, begun, done = _device_work(trace)
+        return NO_LAUNCHES
+    lines = [
+        line for plane in trace.device_planes for line in plane.lines if event_names.is_work_line(plane, line.name)
+    ]
+    ids, begun, done = _device_work([line for line in lines if line.count])
+    if not len(ids) and any(line.count for line in lines):
+        return NO_LAUNCHES
     place = np.searchsorted(ids, calls.correlation)
     seen = np.append(ids, 0)[place] == calls.correlation
     seen &= place < len(ids)
@@ -119,16 +130,14 @@ def _find_calls(trace: Trace) -> _Calls:
     return _Calls(tuple(texts), *(np.concatenate(parts) for parts in (names, ids, starts, ends)))
 
 
-def _device_work(trace: Trace) -> tuple[IntArray, IntArray, IntArray]:
+def _device_work(lines: Sequence[Line]) -> tuple[IntArray, IntArray, IntArray]:
     """Return each correlation id of the devices, ascending, with the start of its first event and the end of its last."""
     ids, starts, ends = ([np.empty(0, np.int64)] for _ in range(3))
-    for plane in trace.device_planes:
-        for line in plane.lines:
-            if line.count and event_names.is_work_line(plane, line.name):
-                found, known = line.stats.ints(np.arange(line.count), _CORRELATION)
-                ids.append(found[known])
-                starts.append(line.start_ns[known])
-                ends.append(line.end_ns[known])
+    for line in lines:
+        found, known = line.stats.ints(np.arange(line.count), _CORRELATION)
+        ids.append(found[known])
+        starts.append(line.start_ns[known])
+        ends.append(line.end_ns[known])
     key, start, end = np.concatenate(ids), np.concatenate(starts), np.concatenate(ends)
     order = np.argsort(key, kind="stable")
     key, start, end = key[order], start[order], end[order]

@@ -142,8 +142,10 @@ def _per_trace() -> Iterator[tuple[str, PerTrace[Any]]]:
 
 
 def _uses_unseen_device(activity: Activity, allocators: Allocators | Unavailable) -> bool:
-    """Say whether memory of an accelerator was handed out while nothing of its work was recorded."""
-    if activity.has_devices or isinstance(allocators, Unavailable):
+    """Say whether an accelerator was handed work, or its memory was, while nothing of its work was recorded."""
+    if activity.has_unseen_work:
+        return True
+    if activity.has_devices or activity.is_unfinished or isinstance(allocators, Unavailable):
         return False
     return any(_DEVICE_MEMORY.match(allocator.name) for allocator in allocators.allocators)
 

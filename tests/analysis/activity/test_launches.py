@@ -62,3 +62,8 @@ def test_unsigned_ids_and_planes_of_cupti_are_read(tmp_path: Path):
 
 def test_a_trace_without_ids_has_none():
     assert not find_launches(trace(host(line("python", ("cuLaunchKernel", 0, 2))), gpu())).count
+
+
+def test_a_device_whose_events_carry_no_ids_tells_of_no_launches():
+    calls = line("python", event("hipLaunchKernel", 0, 2, 1))
+    assert not find_launches(trace(host(calls), gpu(line("Stream #1", ("kernel", 10, 5))))).count

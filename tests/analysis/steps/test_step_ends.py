@@ -97,6 +97,14 @@ def test_nothing_is_said_of_steps_of_which_the_device_ended_none():
             analysis(seen)
 
 
+def test_more_launches_than_can_wait_for_a_device_mean_that_its_work_could_not_be_recorded():
+    on_host = [event for n in range(1_100) for event in (step(n, 20 * n, 10), launch(n + 1, 20 * n + 1))]
+    seen = activity(*on_host)
+    assert seen.has_unseen_work
+    assert find_steps(seen).rule is StepRule.HOST_SPAN
+    assert not activity(*on_host[:200]).has_unseen_work
+
+
 def test_what_a_device_does_before_it_begins_with_the_capture_is_not_idle_time():
     # earlier steps, launched before the profiler was on, fill the first 3 ms
     seen = activity(

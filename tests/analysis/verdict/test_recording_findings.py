@@ -47,6 +47,15 @@ def test_memory_of_a_device_without_its_work_is_a_missing_plane(tmp_path: Path):
     assert "device-plane-missing" not in kinds(write(tmp_path / "host", "cpu"))
 
 
+def test_launches_without_device_events_are_no_missing_plane_but_where_the_profiler_says_so(tmp_path: Path):
+    def launching(space: XSpace, path: Path) -> list[str]:
+        space.plane("/host:CUPTI").line("7").event("cuLaunchKernel", 5, 1, correlation_id=1)
+        return kinds(write(path, "GPU_0_bfc", space=space))
+
+    assert "device-plane-missing" not in launching(XSpace(), tmp_path / "far ahead")
+    assert "device-plane-missing" in launching(XSpace().complain(error=PRIVILEGE), tmp_path / "refused")
+
+
 def test_a_run_on_a_gpu_of_which_nothing_was_recorded_lacks_its_plane(tmp_path: Path):
     folder = write_run(tmp_path / "run")
     assert "device-plane-missing" not in kinds(folder.path)
