@@ -13,6 +13,7 @@ from pipeline_lab.analysis.sampling.file_sampling import FileSampling
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.anatomy_chart import step_anatomy
 from pipeline_lab.figures.comparison_charts import (
     idle_by_run,
     idle_difference,
@@ -23,7 +24,7 @@ from pipeline_lab.figures.comparison_charts import (
     stalls_by_run,
     step_time_difference,
 )
-from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts, step_parts_over_time
+from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
 from pipeline_lab.figures.job_charts import learning, memory_by_allocator, memory_over_time, phases, step_time
 from pipeline_lab.figures.panels import loss_panels, step_time_panels
 from pipeline_lab.figures.pipeline_charts import (
@@ -253,9 +254,9 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "step-parts",
         Topic.GAPS,
-        "The parts of all profiled steps, which add up to their time; a moment counts as device work before anything "
-        "that the host does.",
-        _of(lambda diagnosis: diagnosis.step_breakdown, step_parts),
+        "A profiled step to scale: its parts add up to it, and a moment counts as device work before anything that the "
+        "host does. Below it, where a change is predicted to help, what the change would leave.",
+        step_anatomy,
     ),
     Chart(
         "step-parts-over-time",

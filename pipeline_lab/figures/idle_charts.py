@@ -37,15 +37,6 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     return figure
 
 
-def step_parts(breakdown: StepBreakdown, mode: Mode = "light") -> go.Figure:
-    """Draw what the profiled steps consist of; the parts add up to all of their time."""
-    rows = [(part.label, breakdown.parts_ns[part.column], part.category) for part in StepPart]
-    total_ns = sum(time_ns for _, time_ns, _ in rows)
-    return _bars(
-        "What the profiled steps consist of", [row for row in rows if row[1] > 0], total_ns, "of the steps", mode
-    )
-
-
 def _operations(gaps: IdleGaps, cause: GapCause) -> str:
     """Return lines that name the host operations which ran in the idle moments of one cause, the longest first."""
     mine = [one for one in gaps.by_operation if one.cause is cause][:SHOWN_OPERATIONS]

@@ -217,7 +217,7 @@ def test_a_run_says_its_verdict_before_its_numbers_and_charts(open_page, run_sto
     labels = [metric.label for metric in app.metric]
     assert labels[labels.index("Median step") + 1] == "Input wait"
     assert app.metric[labels.index("Throughput")].value.count("/s") == 1
-    assert len(app.get("plotly_chart")) == 3
+    assert len(app.get("plotly_chart")) == 4  # the step to scale, and the tab's
     assert "predicted: step up to 30 % shorter" in texts(app)
 
 
@@ -229,7 +229,12 @@ def test_every_section_has_its_charts(open_page, run_store):
         app = open_page("run", run=folder.id, section=section)
         assert not app.exception
         charts[section] = len(app.get("plotly_chart"))
-    assert charts == {"Idle gaps": 5, "File sampling": 6, "Memory": 2, "Steps and loss": 4}
+    assert charts == {
+        "Idle gaps": 5,
+        "File sampling": 7,
+        "Memory": 3,
+        "Steps and loss": 5,
+    }  # each with the step to scale
 
 
 @pytest.mark.usefixtures("diagnosis")

@@ -136,7 +136,7 @@ def _show_charts_so_far(folder: RunFolder) -> None:
     if diagnosis is None:
         return
     if job is None:  # the windows are all there is
-        verdict_view.show_verdict(diagnosis.verdict)
+        verdict_view.show_verdict(diagnosis)
         verdict_view.show_metrics(diagnosis)
     _show_gaps(diagnosis)
 

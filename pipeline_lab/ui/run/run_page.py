@@ -26,9 +26,9 @@ def show_run(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     if diagnosis is None:
         details.show(record, folder)
         return
-    verdict_view.show_verdict(diagnosis.verdict, changes_in=what_if_tab.TITLE, path=diagnosis.source.path)
-    verdict_view.show_findings(diagnosis)
+    verdict_view.show_verdict(diagnosis, changes_in=what_if_tab.TITLE)
     verdict_view.show_metrics(diagnosis)
+    verdict_view.show_more(diagnosis)
     bodies: dict[str, Callable[[], None]] = {each.value: partial(_show_section, each, diagnosis) for each in Topic}
     bodies[jump.TITLE] = partial(timeline.show, folder)
     bodies[what_if_tab.TITLE] = partial(what_if_tab.show, store, folder, diagnosis)

@@ -22,6 +22,9 @@ from pipeline_lab.ui.shared.text import prose
 from pipeline_lab.ui.timeline import jump
 from pipeline_lab.units import format_duration
 
+ANATOMY = "step-parts"
+"""The chart of a step to scale, which belongs to the answer."""
+
 
 def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Callable[[], None]]) -> None:
     """Show all charts of one section, then why others are missing.
@@ -34,6 +37,8 @@ def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Calla
     missing: dict[str, str] = {}  # the chart by its reason: several may lack the same thing
     drawn = 0
     for chart in charts_of(section):
+        if chart.name == ANATOMY:  # stands above all sections
+            continue
         drawing = chart.draw(diagnosis, state.mode())
         if isinstance(drawing, Unavailable):
             missing.setdefault(drawing.reason, chart.name)

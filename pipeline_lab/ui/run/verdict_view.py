@@ -1,42 +1,42 @@
 """The answer first: the verdict with its evidence, how sure it is, and what to try."""
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from pipeline_lab.analysis.metrics import headline
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import name_stage
-from pipeline_lab.analysis.verdict.verdict import Evidence, Suggestion, Verdict
+from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.chart_list import find_chart
 from pipeline_lab.report.user_source import source_blocks
-from pipeline_lab.ui.shared import contents
+from pipeline_lab.ui.run.sections import ANATOMY
+from pipeline_lab.ui.shared import contents, state
 from pipeline_lab.ui.shared.text import escape, prose
 from pipeline_lab.ui.timeline import jump
 
-SHOWN_EVIDENCE = 6
-"""Numbers next to the sentence; the others are folded."""
+SHOWN_SUGGESTIONS = 3
+"""Including the first one, which stands by itself; the others are folded."""
 
 
-def show_verdict(verdict: Verdict, *, changes_in: str = "", path: str = "") -> None:
-    """Show the sentence, the numbers behind it and the next things to try.
+def show_verdict(diagnosis: Diagnosis, *, changes_in: str = "") -> None:
+    """Show the answer at a glance: the sentence, the step to scale, and the first thing to try.
 
     Args:
-        verdict: Of the run.
+        diagnosis: Of the run.
         changes_in: The tab that shows the suggested changes; empty if there is none.
-        path: Of the run, which keeps the source of a script; empty if it keeps none.
     """
+    verdict = diagnosis.verdict
     with st.container(border=True, key="verdict"):
         kind = verdict.verdict_class
         st.markdown(f":{kind.badge}-badge[{kind.label}] :gray-badge[confidence: {verdict.confidence.value}]")
         st.header(escape(verdict.sentence), anchor=False)
-        _show_source(path, verdict)
-        _show_evidence("evidence", verdict.evidence[:SHOWN_EVIDENCE])
+        _show_source(diagnosis.source.path, verdict)
+        chart = find_chart(ANATOMY)
+        drawing = chart.draw(diagnosis, state.mode())
+        if not isinstance(drawing, Unavailable):
+            contents.show_figure(drawing, f"verdict-{chart.name}", chart.description)
         if verdict.suggestions:
-            order = (
-                ", highest gain per risk first" if len(verdict.suggestions) > 1 and verdict.suggestions[0].risk else ""
-            )
-            st.markdown(f"**What to try**{order}\n" + "\n".join(_suggestion(one) for one in verdict.suggestions))
+            st.markdown(f"**Try first:** {_suggestion(verdict.suggestions[0])}")
         if changes_in and any(one.options is not None for one in verdict.suggestions):
             st.button(
                 "View and race each change",
@@ -45,9 +45,22 @@ def show_verdict(verdict: Verdict, *, changes_in: str = "", path: str = "") -> N
                 on_click=jump.to_tab,
                 args=(changes_in,),
             )
-        if folded := verdict.evidence[SHOWN_EVIDENCE:]:
-            with st.expander(f"More evidence ({len(folded)})"):
-                _show_evidence("more-evidence", folded)
+
+
+def show_more(diagnosis: Diagnosis) -> None:
+    """Show, folded, what else could be tried, the numbers behind the verdict, and what else is worth knowing."""
+    suggestions, evidence = diagnosis.verdict.suggestions[1:], diagnosis.verdict.evidence
+    if suggestions:
+        order = "Highest gain per risk first.\n\n" if suggestions[0].risk else ""
+        shown, folded = suggestions[: SHOWN_SUGGESTIONS - 1], suggestions[SHOWN_SUGGESTIONS - 1 :]
+        with st.expander(f"More to try ({len(suggestions)})", key="more-suggestions"):
+            st.markdown(order + "\n".join(f"- {_suggestion(one)}" for one in shown))
+            if folded and st.toggle(f"Show {len(folded)} more", key="all-suggestions"):
+                st.markdown("\n".join(f"- {_suggestion(one)}" for one in folded))
+    if evidence:
+        with st.expander(f"Evidence ({len(evidence)})", key="more-evidence"):
+            contents.show_numbers("evidence", [(one.name, one.value) for one in evidence])
+    show_findings(diagnosis)
 
 
 def _show_source(path: str, verdict: Verdict) -> None:
@@ -60,16 +73,11 @@ def _show_source(path: str, verdict: Verdict) -> None:
                 st.code(block.text, language=None)
 
 
-def _show_evidence(key: str, evidence: Sequence[Evidence]) -> None:
-    contents.show_numbers(key, [(one.name, one.value) for one in evidence])
-
-
 def show_findings(diagnosis: Diagnosis) -> None:
     """Show what else is worth knowing, each with its numbers."""
     if not diagnosis.findings:
         return
-    with st.container(border=True, gap="small", key="findings"):
-        st.markdown("**Also worth knowing**")
+    with st.expander(f"Also worth knowing ({len(diagnosis.findings)})", key="findings"):
         for finding in diagnosis.findings:
             evidence = " · ".join(f"{escape(one.name)} {escape(one.value)}" for one in finding.evidence)
             kind = finding.kind.replace("-", " ")
@@ -111,7 +119,7 @@ def _list(labels: list[str]) -> str:
 
 def _suggestion(suggestion: Suggestion) -> str:
     words = " ".join((suggestion.why, *suggestion.side_effects))
-    return f"- **{escape(suggestion.change)}**{weighed(suggestion)}  \n  {prose(words)}"
+    return f"**{escape(suggestion.change)}**{weighed(suggestion)}  \n  {prose(words)}"
 
 
 def weighed(suggestion: Suggestion) -> str:

@@ -1,0 +1,50 @@
+from dataclasses import replace
+
+import pytest
+
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.analysis.verdict.verdict import Suggestion
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.anatomy_chart import step_anatomy
+from pipeline_lab.figures.theme import notes_of
+from pipeline_lab.units import NS_PER_MS
+from tests.support import results
+
+
+def suggesting(*suggestions: Suggestion) -> Diagnosis:
+    found = results.diagnosis()
+    return replace(found, verdict=replace(found.verdict, suggestions=suggestions))
+
+
+def test_the_parts_stand_side_by_side_and_add_up_to_the_mean_step() -> None:
+    found = suggesting()
+    figure = step_anatomy(found)
+    assert not isinstance(figure, Unavailable)
+    assert not isinstance(found.step_breakdown, Unavailable)
+    assert not isinstance(found.steps, Unavailable)
+    edge = 0.0
+    for bar in figure.data:
+        assert bar.base[0] == pytest.approx(edge)
+        edge += bar.x[0]
+    step_ms = found.step_breakdown.total_ns / found.steps.count / NS_PER_MS
+    assert edge == pytest.approx(step_ms)
+    assert figure.layout.xaxis.range == (0, pytest.approx(step_ms))
+    assert f"Mean of {found.steps.count} profiled steps" in notes_of(figure)[0]
+
+
+def test_a_suggestion_with_a_prediction_is_drawn_as_a_shorter_step() -> None:
+    hint = Suggestion("Look at the model", "", 50.0)  # no options to carry out: the most that could be saved
+    useful = Suggestion("Add <b>prefetch</b>.", "", 25.0, options={"name": "a"})
+    figure = step_anatomy(suggesting(hint, useful))
+    assert not isinstance(figure, Unavailable)
+    predicted = figure.data[-1]
+    assert predicted.x[0] == pytest.approx(0.75 * figure.layout.xaxis.range[1])
+    assert "Add &lt;b&gt;prefetch&lt;/b&gt;: <b>" in figure.layout.annotations[0].text
+    alone = step_anatomy(suggesting(hint))
+    assert not isinstance(alone, Unavailable)
+    assert len(alone.data) == len(figure.data) - 1
+
+
+def test_without_a_breakdown_the_reason_is_given() -> None:
+    bare = results.bare_diagnosis()
+    assert step_anatomy(bare) == bare.step_breakdown
