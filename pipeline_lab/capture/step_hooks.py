@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,7 @@ import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from tensorflow.python.distribute.input_lib import DistributedIteratorBase
 from tensorflow.python.eager import context
+from tensorflow.python.util.tf_stack import CurrentModuleFilter
 
 from pipeline_lab.capture.step_log import Called, Ended, Evaluated, Gaps, Note, Pass, Role, Seen, Took
 from pipeline_lab.units import NS_PER_US
@@ -31,18 +33,49 @@ _installed = threading.Lock()
 _MARK = "notes_for_pipeline_lab"
 
 
+@dataclass(frozen=True)
+class Fit:
+    """What ``fit`` was last called with.
+
+    Attributes:
+        model: The model.
+        dataset: That its steps took batches of.
+    """
+
+    model: Any
+    dataset: Any
+
+
+_fits: list[Fit] | None = None
+"""The last call of ``fit``, once somebody wants it kept."""
+
+
+def keep_last_fit() -> None:
+    """Keep model and dataset of the last ``fit`` from now on, to time them by themselves afterwards."""
+    global _fits
+    _fits = _fits or []
+
+
+def last_fit() -> Fit | None:
+    """Return the last ``fit``; None where none was kept."""
+    return _fits[-1] if _fits else None
+
+
 class _Here(threading.local):
     """Where a thread is.
 
     Attributes:
         role: Of the Keras call that it is in; None outside.
         of: The pass that it took its last batch from.
+        epoch: The pass that Keras makes.
+        model: That Keras fits.
         is_nested: It is inside a hook already.
     """
 
     role: Role | None = None
     of: Pass | None = None
     epoch: Pass | None = None
+    model: "weakref.ref[Any] | None" = None
     is_nested = False
 
 
@@ -69,10 +102,10 @@ def leave(take: Take) -> None:
         _listeners.remove(take)
 
 
-def hook_keras() -> None:
-    """Note what Keras calls; does nothing before Keras is loaded with TensorFlow as its backend."""
+def hook_keras() -> bool:
+    """Note what Keras calls; say whether Keras is loaded, with TensorFlow as its backend."""
     with _installed:
-        _hook_keras()
+        return _hook_keras()
 
 
 def read_gaps(iterator: Any) -> Gaps | None:
@@ -116,7 +149,10 @@ def _noting_batches(original: Callable[..., Any]) -> Callable[..., Any]:
     here, is_eager = _here, context.executing_eagerly
 
     def take(self: Any, *arguments: Any, **options: Any) -> Any:
-        if not _listeners or here.role in _KERAS or here.is_nested or not is_eager():
+        if not is_eager():
+            with CurrentModuleFilter():  # errors quote the lines that made an op: none of them is ours
+                return original(self, *arguments, **options)
+        if not _listeners or here.role in _KERAS or here.is_nested:
             return original(self, *arguments, **options)
         here.is_nested = True
         asked_ns = _now_ns()
@@ -229,25 +265,31 @@ def _note_gradients() -> None:
 # Keras
 
 
-def _hook_keras() -> None:
+def _hook_keras() -> bool:
     module = sys.modules.get("keras.src.backend.tensorflow.trainer")
     trainer, epochs = getattr(module, "TensorFlowTrainer", None), getattr(module, "TFEpochIterator", None)
     if trainer is None or epochs is None:
-        return
+        return False
+    if _is_hooked(epochs, "__iter__"):
+        return True
     _replace(epochs, "__iter__", _noting_epochs)
     _replace(epochs, "tf_sync", _noting_ends_of_epochs)
     for method, role in (("fit", Role.FIT), ("evaluate", Role.EVALUATE), ("predict", Role.PREDICT)):
         _replace(trainer, method, functools.partial(_in_role, role))
     for method, name in (("make_train_function", "train_function"), ("make_test_function", "test_function")):
         _replace(trainer, method, functools.partial(_wrapping, name))
+    return True
 
 
 def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         outer, epoch = _here.role, _here.epoch
         _here.role, begun_ns = role, _now_ns()
+        if role is Role.FIT:
+            _here.model = weakref.ref(self)
         try:
-            return original(self, *arguments, **options)
+            with CurrentModuleFilter():
+                return original(self, *arguments, **options)
         finally:
             of, _here.role, _here.epoch = _here.epoch, outer, epoch
             if role is Role.EVALUATE and of is not None and of is not epoch and _listeners:
@@ -261,6 +303,8 @@ def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
         role = _here.role
         if role is not None:
             _here.epoch = Pass((role, ""), role, _examples_of_epoch(self))
+        if role is Role.FIT and _fits is not None and _here.model is not None:
+            _fits[:] = [Fit(_here.model(), self._distributed_dataset)]
         return original(self)
 
     return begin

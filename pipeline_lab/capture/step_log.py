@@ -26,6 +26,8 @@ WARMUP_STEPS, WARMUP_NS = 10, 1 * NS_PER_S
 """Warm-up are the first step, which traces and compiles, and what begins within a second after it, ten steps at most."""
 ADOPT_NS, ADOPT_STEPS = 10 * NS_PER_S, 20
 """A loop without gradients stands for the training once it has run this long, while no other trains."""
+OUTGROWS = 2
+"""Times as long as the longest pass of the training is no validation."""
 MOST_HELD = 100_000
 """Notes of a loop that is not known to train; later ones are dropped."""
 MOST_WAITING = 1_000_000
@@ -274,7 +276,7 @@ class StepLog:
         side.ended_ns = note.arrived_ns if isinstance(note, Took) else note.ended_ns
         if len(side.held) < MOST_HELD:
             side.held.append(note)
-        if self._training and note.of.role is Role.LOOP and side.batches > max(self._longest_pass, WARMUP_STEPS):
+        if self._training and note.of.role is Role.LOOP and side.batches > max(OUTGROWS * self._longest_pass, 50):
             self._begin_training(note.of.stream)  # it outgrows what trains: a later phase that traces nothing anew
 
     def _adopt_if_due(self, now_ns: int) -> None:

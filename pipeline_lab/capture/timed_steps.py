@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable
 
 from pipeline_lab.capture import step_hooks
-from pipeline_lab.capture.at_import import after_import
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.step_log import StepLog
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 
 PERIOD_S = 0.25
+EARLY_PERIOD_S = 0.02
+"""Until Keras is loaded, of which a script makes a model before it can train."""
 
 
 class TimedSteps:
@@ -27,7 +28,6 @@ class TimedSteps:
         self.log = StepLog(recording.own, recording.log, offset_ns, lambda: recorder.windows, step_hooks.read_gaps)
         self._end, self._has_failed = threading.Event(), False
         step_hooks.listen(self.log.notes.append)
-        after_import("keras", step_hooks.hook_keras)
         self._thread = threading.Thread(target=self._run, name="pipeline-lab steps", daemon=True)
         self._thread.start()
 
@@ -40,7 +40,7 @@ class TimedSteps:
             self._try(self.log.close)
 
     def _run(self) -> None:
-        while not self._end.wait(PERIOD_S) and not self._has_failed:
+        while not self._end.wait(PERIOD_S if step_hooks.hook_keras() else EARLY_PERIOD_S) and not self._has_failed:
             self._try(self.log.drain)
 
     def _try(self, work: Callable[[int], None]) -> None:

@@ -150,13 +150,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"pipeline-lab: {error}")
     recording.describe({"command": command})
     home = _home(chosen.target[0])
-    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds)
+    watcher = Watcher(recording, home, every_s=chosen.every, length_s=chosen.seconds, will_calibrate=chosen.calibrate)
     after_import("tensorflow", _note_what_is_made)
     ending = ScriptEnd(recording, watcher.finish, is_quiet=chosen.quiet)
     ending.greet()
     if recording.process.size > 1 and "TF_CONFIG" in os.environ:
         ending.warn(MAY_CRASH)
-    _run(chosen, home, ending)
+    _run(chosen, home, ending, watcher)
 
 
 def _note_what_is_made() -> None:
@@ -175,6 +175,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--every", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("target", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
@@ -186,9 +187,13 @@ class Watcher:
     Args:
         home: The folder below which code is the user's.
         every_s, length_s: See :class:`~pipeline_lab.capture.clock_windows.ClockWindows`.
+        will_calibrate: Keep what :meth:`calibrate` needs.
     """
 
-    def __init__(self, recording: Recording, home: Path, *, every_s: float, length_s: float) -> None:
+    def __init__(
+        self, recording: Recording, home: Path, *, every_s: float, length_s: float, will_calibrate: bool = False
+    ) -> None:
+        self._will_calibrate = will_calibrate
         self._recording, self._every_s, self._length_s = recording, every_s, length_s
         self._standstill = Standstill(home, recording.note)
         self._end = threading.Event()
@@ -201,6 +206,17 @@ class Watcher:
         self._end.set()
         self._thread.join()
         return self._saw_tensorflow
+
+    def calibrate(self) -> None:
+        """Time the step alone and the pipeline alone, if that was asked for: the script's last line has run."""
+        if not (self._will_calibrate and self.finish()):
+            return
+        from pipeline_lab.capture.watched_calibration import calibrate
+
+        try:
+            calibrate(self._recording)
+        except Exception as error:  # must not affect the script's end
+            self._recording.note(f"Nothing was timed alone ({type(error).__name__}: {error}).")
 
     def _watch(self) -> None:
         try:
@@ -219,6 +235,7 @@ class Watcher:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
+        from pipeline_lab.capture.step_hooks import keep_last_fit
         from pipeline_lab.capture.timed_steps import TimedSteps
 
         note_new_sessions()
@@ -226,6 +243,8 @@ class Watcher:
         recording = self._recording
         recorder = recording.windows(SharedProfiler(SETTLING_S))
         steps = TimedSteps(recording, recorder)
+        if self._will_calibrate:
+            keep_last_fit()
         from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.worker.note.environment import describe_environment
@@ -277,7 +296,7 @@ def _is_loaded(name: str) -> bool:
     return spec is not None and not getattr(spec, "_initializing", False)
 
 
-def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd) -> None:
+def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd, watcher: Watcher) -> None:
     hide_own_frames()
     _record_hard_exits(ending)
     target, arguments = chosen.target[0], chosen.target[1:]
@@ -285,6 +304,8 @@ def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd) -> None:
         _run_to_its_end(run_module if chosen.module else run_script, target, arguments)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if not code:
+            watcher.calibrate()
         said = "" if code is error.code else first_line(error)
         words = f" after “{said}”" if said else ""
         ending.by_exit(code, f"The script ended with exit code {code}{words}." if code else "")
@@ -295,6 +316,7 @@ def _run(chosen: argparse.Namespace, home: Path, ending: ScriptEnd) -> None:
     except BaseException as error:
         ending.by_exit(1, explain_user_error(error, home, "The script"), traceback.format_exc())
         raise
+    watcher.calibrate()
     ending.by_exit(0)
 
 

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from pipeline_lab import analyze
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import NoteEvent, WindowEvent, read_events
-from pipeline_lab.runs.run_tables import MODEL, read_table
+from pipeline_lab.runs.run_tables import MODEL, STEPS, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.record.window_recorder import BUSY
 
@@ -90,3 +91,15 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     assert isinstance(steps, Steps)
     assert re.search("train", steps.marker)
     assert isinstance(analyze(store.folder(watched).path).steps, Steps)
+    rows = read_table(store.folder(watched).steps, STEPS).to_pylist()
+    first, *others = rows[:16]
+    assert {row["examples"] for row in (first, *others)} == {8}, "the steps of `fit`, not those that took no gradients"
+    assert first["wait_ns"] is None, "it traced its function"
+    waited_ns, length_ns = (
+        sum(values) for values in zip(*((row["wait_ns"], _length_ns(row)) for row in others), strict=True)
+    )
+    assert waited_ns > length_ns / 2, "tf.data saw how long each step in the graph waited for the sleeping function"
+
+
+def _length_ns(row: dict[str, Any]) -> int:
+    return int(row["end_ns"] - row["start_ns"])

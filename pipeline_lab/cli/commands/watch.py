@@ -26,6 +26,13 @@ def watch(
     name: Annotated[
         str | None, typer.Option(help="Name of the run; by default the command.", show_default=False)
     ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="After the script's last line, also time the step on one batch (of a copy of the Keras model) and the pipeline without the step.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print neither the run's id nor the verdict.")] = False,
     store: StoreOption = None,
 ) -> None:
@@ -45,6 +52,7 @@ def watch(
     options += [f"--name={name}"] if name else []
     options += [f"--store={store}"] if store else []
     options += ["--quiet"] if quiet else []
+    options += ["--calibrate"] if calibrate else []
     options += ["-m"] if module else []
     command = module_command("pipeline_lab.capture.watch_script", *options, script, *(arguments or []))
     os.execv(command[0], command)  # noqa: S606 (no shell: the script takes this process's place)

@@ -1,0 +1,112 @@
+"""Time the step alone and the pipeline alone of a watched script, after its last line and without touching its training.
+
+The step is that of a copy of the model that Keras' ``fit`` trained last, made anew from its configuration, on one batch that
+is held. The pipeline is a second iterator over the same dataset, asked for batches as fast as it gives them. A model that
+cannot be copied, and the step of a loop of the script's own, cannot be timed alone; the run says so.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pipeline_lab.capture import step_hooks
+from pipeline_lab.capture.recording import Recording
+from pipeline_lab.runs.run_events import CalibrationEvent
+from pipeline_lab.units import NS_PER_S
+
+WARM_CALLS, WARM_BATCHES = 3, 3
+LEAST_CALLS = 5
+MOST_NS = 3 * NS_PER_S
+"""Time for each of the two; a slow one takes at least :data:`LEAST_CALLS`."""
+NO_FIT = (
+    "The step alone was not timed: the script trains in a loop of its own, whose step cannot be called without training "
+    "further."
+)
+
+
+def calibrate(recording: Recording) -> None:
+    """Time both and write them into the run; what cannot be timed is noted there."""
+    fit = step_hooks.last_fit()
+    if fit is None:
+        recording.note(NO_FIT)
+        return
+    recording.enter("calibrating")
+    pipeline_ns, batches, first_ns, pipeline_cpu_ns = _time_pipeline(fit.dataset)
+    step_ns, steps, step_cpu_ns = None, 0, None
+    try:
+        step_ns, steps, step_cpu_ns = _time_step(fit)
+    except Exception as error:  # models of any kind: what cannot be copied is left alone
+        recording.note(
+            f"The step alone was not timed: the model cannot be copied without its script ({type(error).__name__}: {error})."
+        )
+    recording.log.write(
+        CalibrationEvent(
+            device_only_ns=step_ns,
+            device_only_steps=steps,
+            pipeline_only_ns=pipeline_ns,
+            pipeline_only_batches=batches,
+            first_batch_ns=first_ns,
+            device_only_cpu_ns=step_cpu_ns,
+            pipeline_only_cpu_ns=pipeline_cpu_ns,
+        )
+    )
+
+
+def _time_pipeline(dataset: Any) -> tuple[float | None, int, float, float | None]:
+    """Return time per batch, number of batches, time to the first one, and processor time per batch, ns."""
+    begun_ns = time.perf_counter_ns()
+    batches = iter(dataset)
+    first_ns = 0.0
+    for number in range(WARM_BATCHES):
+        if next(batches, None) is None:
+            return None, 0, first_ns, None
+        first_ns = first_ns if number else float(time.perf_counter_ns() - begun_ns)
+    times = _repeat(lambda: next(batches, None) is not None)
+    return (None, 0, first_ns, None) if times is None else (times[0], times[1], first_ns, times[2])
+
+
+def _time_step(fit: step_hooks.Fit) -> tuple[float, int, float]:
+    """Return time per step, number of steps, and processor time per step, ns."""
+    model = fit.model
+    copy = type(model).from_config(model.get_config())
+    copy.compile_from_config(model.get_compile_config())
+    held = iter(fit.dataset.take(1).cache().repeat())
+    copy.make_train_function()
+    for _ in range(WARM_CALLS):
+        _wait(copy.train_function(held))
+    results: list[Any] = []
+
+    def call() -> bool:
+        results[:] = [copy.train_function(held)]
+        return True
+
+    times = _repeat(call, lambda: _wait(results[0]))
+    assert times is not None
+    per_call = int(copy.steps_per_execution or 1)
+    return times[0] / per_call, times[1] * per_call, times[2] / per_call
+
+
+def _repeat(call: Callable[[], bool], settle: Callable[[], None] = lambda: None) -> tuple[float, int, float] | None:
+    """Repeat a call until it fails or the time is up; return time, number and processor time of a call, None without any."""
+    calls, begun_ns, begun_cpu_ns = 0, time.perf_counter_ns(), time.process_time_ns()
+    while calls < LEAST_CALLS or time.perf_counter_ns() - begun_ns < MOST_NS:
+        if not call():
+            break
+        calls += 1
+    if not calls:
+        return None
+    settle()
+    return (
+        (time.perf_counter_ns() - begun_ns) / calls,
+        calls,
+        (time.process_time_ns() - begun_cpu_ns) / calls,
+    )
+
+
+def _wait(result: Any) -> None:
+    """Wait until a step's result is on the host."""
+    for value in tf.nest.flatten(result):
+        np.asarray(value)
