@@ -21,8 +21,9 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# One process more than cores: a test of the app or of a job waits a quarter of its time for other processes.
 unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadgroup --durations=10
+	$(BIN)/python -m pytest --numprocesses=$$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses=4 --dist=loadgroup --durations=10
 
 # What needs neither TensorFlow nor a browser and takes no time: for every change, within a minute.
 check: $(VENV)/.installed-dev
