@@ -116,10 +116,10 @@ class DatasetCall:
 
     @property
     def words(self) -> str:
-        """The call as the user wrote it; for one inside a library's function, that function's call and the method."""
+        """The call as the user wrote it; for one inside a library's function, that function's call and, without Python, the method."""
         if not self.text:
             return f".{self.method}(…)"
-        return self.text if self.is_direct else f"{self.text} → {self.method}"
+        return self.text if self.is_direct or self.python else f"{self.text} → {self.method}"
 
 
 @dataclass(frozen=True)

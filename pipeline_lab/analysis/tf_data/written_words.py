@@ -142,7 +142,13 @@ def _next_calls(
             (each for each in _upstream(written, begin) if each not in taken and _runs_as(written, each, kind)), None
         )
         calls += [] if match is None else [match]
-    return tuple(calls) or (() if above is None else found[above])
+    return tuple(calls) or (() if above is None else _made_inside(written, found[above]))
+
+
+def _made_inside(written: WrittenPipeline, calls: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the call whose dataset a call's function returns, which alone has no name; the call itself without one."""
+    inside = [below for each in calls for below in written.stages[each].inputs if not written.stages[below].name]
+    return tuple(inside[-1:]) or calls
 
 
 def _upstream(written: WrittenPipeline, begin: Sequence[int]) -> Iterator[int]:

@@ -273,6 +273,9 @@ PYTHON_SHARE = 0.5
 PYTHON_BUSY_SHARE = 0.8
 """Python that keeps a core busy for less than this of its time sleeps or waits: more calls at once would help it."""
 
+PYTHON_STARVED_SHARE = 0.4
+"""The same where other programs fill the cores: a thread that computes then waits for its turn about as long as it runs."""
+
 CPU_FULL_SHARE = 0.85
 """Of the cores that others left; beyond that more threads bring nothing."""
 
@@ -341,13 +344,17 @@ def python_bound(facts: InputFacts) -> bool:
     if not _is_python(facts):
         return False
     cores = facts.processor
-    return cores is None or cores.process_cores >= PYTHON_BUSY_SHARE * _python_cores(facts, cores)
+    if cores is None:
+        return True
+    is_starved = cores.left_share >= CPU_FULL_SHARE and cores.own_share < CPU_OWN_SHARE
+    share = PYTHON_STARVED_SHARE if is_starved else PYTHON_BUSY_SHARE
+    return cores.process_cores >= share * _python_cores(facts)
 
 
 def python_fills(facts: InputFacts) -> bool:
     """Python keeps a core busy, and that is most of what the job takes of the processor: full cores are others' work."""
     cores = facts.processor
-    return python_bound(facts) and (cores is None or _python_cores(facts, cores) >= CLEAR_SHARE * cores.cores_used)
+    return python_bound(facts) and (cores is None or _python_cores(facts) >= CLEAR_SHARE * cores.cores_used)
 
 
 def python_waits(facts: InputFacts) -> bool:
@@ -359,12 +366,10 @@ def _is_python(facts: InputFacts) -> bool:
     return facts.blamed.name == GENERATOR or facts.blamed.python_share >= PYTHON_SHARE
 
 
-def _python_cores(facts: InputFacts, cores: Processor) -> float:
-    """Return what the stage's Python can take of the processor at most: its time, one core, what others leave."""
+def _python_cores(facts: InputFacts) -> float:
+    """Return the cores that the stage's Python takes at most if it computes: its time on threads, but no more than one."""
     seen = facts.blamed.seen
-    threads = 1.0 if seen is None else facts.blamed.python_ns / seen.observed_ns
-    left = cores.cores_used / cores.left_share if cores.left_share else 1.0
-    return min(1.0, threads, left)
+    return 1.0 if seen is None else min(1.0, facts.blamed.python_ns / seen.observed_ns)
 
 
 def cpu_bound(facts: InputFacts) -> bool:

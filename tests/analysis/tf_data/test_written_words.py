@@ -92,13 +92,15 @@ def test_what_ran_is_put_back_to_the_lines_of_the_script_by_the_names_of_its_dat
         Ran("Root::Prefetch::MapAndBatch", 1, "fused(MapDataset:1000002,BatchDataset:1000003)"),
         Ran("Root::Prefetch::MapAndBatch::ParallelInterleaveV4", 2, "ParallelInterleaveDataset:1000001"),
         Ran("Root::Prefetch::MapAndBatch::ParallelInterleaveV4::TensorSlice", 3, "TensorSliceDataset:1000000"),
-        Ran("Root::Prefetch::MapAndBatch::ParallelInterleaveV4::TFRecord", 3, "TFRecordDataset"),
+        Ran("Root::Prefetch::MapAndBatch::ParallelInterleaveV4::FlatMap", 3, "FlatMapDataset"),
+        Ran("Root::Prefetch::MapAndBatch::ParallelInterleaveV4::FlatMap::TFRecord", 5, "TFRecordDataset"),
     ) == {
         "Root": "",
         "Prefetch": "",
         "MapAndBatch": "train.py:5 .map() + :6 .batch()",
         "ParallelInterleaveV4": "train.py:4 .interleave()",
         "TensorSlice": "train.py:1 .from_tensor_slices()",
+        "FlatMap": "train.py:3 .TFRecordDataset()",
         "TFRecord": "train.py:3 .TFRecordDataset()",
     }
 

@@ -143,6 +143,13 @@ def test_python_comes_before_full_cores_that_others_fill():
     assert blame(pipeline(*with_map(**BUSY), blamed=2), beside).cause == "cpu-bound"
 
 
+def test_python_that_sleeps_beside_other_programs_still_waits():
+    # others fill the cores, and the job takes what is left of them: a sleeping function does not compute because of that
+    filled = JobLoad(cores=2.0, pool_threads=None, cores_used=0.15, cpu_ns_per_step=8.0 * MS, other_cores=1.85)
+    assert blame(pipeline(*with_map(**PYTHON), blamed=2), filled).cause == "python-waits"
+    assert blame(pipeline(*with_map(**PYTHON), blamed=2), replace(filled, cores_used=0.5)).cause == "python-bound"
+
+
 @pytest.mark.parametrize("name", ["TFRecord", "Map"])
 def test_what_runs_once_for_each_file_is_the_source(name: str):
     chain = (
