@@ -71,7 +71,7 @@ def learning(job: JobSteps, mode: Mode = "light") -> go.Figure | Unavailable:
     if np.isnan(loss).all():
         return NO_LOSS
     has_accuracy = not np.isnan(accuracy).all()
-    figure = new_figure("Loss and accuracy" if has_accuracy else "Loss", mode, "Step", "Loss (no unit)")
+    figure = new_figure("Loss and accuracy" if has_accuracy else "Loss", mode, "Step", "Loss")
     starts = group_starts(len(step), MAX_POINTS)
     if group_size(starts) > 1:
         add_note(figure, f"Each point is the mean of {group_size(starts)} neighbouring steps.")

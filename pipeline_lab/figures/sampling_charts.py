@@ -285,7 +285,7 @@ def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode
     """Draw loss, and below it accuracy, of every evaluation over the training steps, beside those of training."""
     has_accuracy = evaluation.last_accuracy is not None
     title = "Loss and accuracy of the evaluations" if has_accuracy else "Loss of the evaluations"
-    figure = new_figure(title, mode, "Step", "Loss (no unit)")
+    figure = new_figure(title, mode, "Step", "Loss")
     panels = [("loss", "y", 1.0), *([("accuracy", "y2", 100.0)] if has_accuracy else [])]
     starts = group_starts(evaluation.count, MAX_PASSES)
     for name, axis, factor in panels:

@@ -47,7 +47,7 @@ def test_a_chart_has_a_title_and_axis_titles_with_units(chart, mode):
     figure = draw(chart, mode=mode)
     assert 4 < len(figure.layout.title.text) <= 45
     titles = [axis.title.text for axis in [*figure.select_xaxes(), *figure.select_yaxes()]]
-    unitless = {"", "Step", "File", "Label", "File (what tells the names apart)", "Number of waits"}
+    unitless = {"", "Step", "File", "Label", "Loss", "File (what tells the names apart)", "Number of waits"}
     for title in titles:
         assert title in unitless or re.search(r"\(.+\)$|order of time$", title), title
 

@@ -89,8 +89,8 @@ def _show_answer(measured: Measured, prediction: Prediction) -> None:
         st.metric(
             "Predicted step",
             format_duration(prediction.step_ns),
-            None if is_same else f"{format_percent(abs(gain))} {'less' if gain > 0 else 'more'} per example",
-            delta_color="off" if is_same else "normal" if gain > 0 else "inverse",
+            None if is_same else f"{'-' if gain > 0 else '+'}{format_percent(abs(gain))} per example",
+            delta_color="off" if is_same else "inverse",  # less time is good
             border=True,
             height="stretch",
             help="Mean step time outside profile windows, without outliers.",
