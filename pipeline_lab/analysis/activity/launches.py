@@ -21,6 +21,7 @@ _HANDS_OVER = re.compile(r"launch|memcpy|memset", re.I)
 _CORRELATION = "correlation_id"
 UNSEEN = -(2**62)
 """Stands for the times of work of which the trace holds no event."""
+UNKNOWN_THREAD = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +32,15 @@ class Launches:
         start_ns, end_ns: The call on the host, shape (n,).
         begun_ns: Start of its first event on a device, shape (n,); :data:`UNSEEN` if there is none.
         done_ns: End of its last one, likewise.
+        thread: Id of the line that the call is on, :data:`UNKNOWN_THREAD` if that is a line of the device's tracer alone,
+            shape (n,).
     """
 
     start_ns: IntArray
     end_ns: IntArray
     begun_ns: IntArray
     done_ns: IntArray
+    thread: IntArray
 
     @property
     def count(self) -> int:
@@ -46,6 +50,14 @@ class Launches:
     def is_seen(self) -> NDArray[np.bool_]:
         """Whether the device's part was recorded; what runs when the profiler stops never is, shape (n,)."""
         return self.done_ns > UNSEEN
+
+    def hold_one(self, line: Line, rows: IntArray) -> NDArray[np.bool_]:
+        """Say which events of a thread launched something, shape of ``rows``: ops that run on a device, not on the host."""
+        if not self.count:
+            return np.zeros(len(rows), np.bool_)
+        own = self.start_ns[(self.thread == line.id) | (self.thread == UNKNOWN_THREAD)]
+        start = line.start_ns[rows]
+        return np.searchsorted(own, start + line.duration_ns[rows]) > np.searchsorted(own, start)
 
     def within(self, spans: IntArray) -> tuple[IntArray, IntArray]:
         """Return for each span the first launch in it and the first one after it, shape (n_spans,) each."""
@@ -62,7 +74,7 @@ class Launches:
         return done
 
 
-NO_LAUNCHES = Launches(*[np.empty(0, np.int64)] * 4)
+NO_LAUNCHES = Launches(*[np.empty(0, np.int64)] * 5)
 MOST_QUEUED = 1024
 """Launches that may wait for a CUDA device; the next one waits on the host."""
 
@@ -85,18 +97,19 @@ def find_launches(trace: Trace) -> Launches:
     order = np.flatnonzero(kept)[np.argsort(calls.start_ns[kept], kind="stable")]
     place, seen = place[order], seen[order]
     begun, done = (np.where(seen, np.append(times, 0)[place], UNSEEN) for times in (begun, done))
-    return Launches(calls.start_ns[order], calls.end_ns[order], begun, done)
+    return Launches(calls.start_ns[order], calls.end_ns[order], begun, done, calls.thread[order])
 
 
 @dataclass(frozen=True, eq=False)
 class _Calls:
-    """Calls that may hand work to a device: index of each one's name, its id, start and end, shape (n,)."""
+    """Calls that may hand work to a device: index of each one's name, its id, start, end and thread, shape (n,)."""
 
     names: tuple[str, ...]
     name: IntArray
     correlation: IntArray
     start_ns: IntArray
     end_ns: IntArray
+    thread: IntArray
 
     def have_counterpart(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which have an event on the device if it is recorded at all: those of names of which one was.
@@ -113,7 +126,7 @@ class _Calls:
 def _find_calls(trace: Trace) -> _Calls:
     on_device = {name for plane in trace.device_planes for name in plane.names}
     texts: list[str] = []
-    names, ids, starts, ends = ([np.empty(0, np.int64)] for _ in range(4))
+    names, ids, starts, ends, threads = ([np.empty(0, np.int64)] for _ in range(5))
     for plane in (plane for plane in trace.planes if plane.is_host):
         may_launch = plane.name_mask(lambda name: name in on_device or _HANDS_OVER.search(name) is not None)
         for line in plane.lines if may_launch.any() else ():
@@ -126,8 +139,9 @@ def _find_calls(trace: Trace) -> _Calls:
             ids.append(found[known])
             starts.append(line.start_ns[rows])
             ends.append(starts[-1] + line.duration_ns[rows])
+            threads.append(np.full(len(rows), line.id if line.name else UNKNOWN_THREAD, np.int64))
         texts += plane.names
-    return _Calls(tuple(texts), *(np.concatenate(parts) for parts in (names, ids, starts, ends)))
+    return _Calls(tuple(texts), *(np.concatenate(parts) for parts in (names, ids, starts, ends, threads)))
 
 
 def _device_work(lines: Sequence[Line]) -> tuple[IntArray, IntArray, IntArray]:

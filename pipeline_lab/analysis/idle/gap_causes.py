@@ -1,7 +1,7 @@
 """Why nothing ran on a device: every idle moment is given to exactly one cause.
 
 The causes are tried in the order of :class:`GapCause`; a moment belongs to the first that holds. A named host
-operation counts only where its events fill at least half of the gap.
+operation counts only where its events fill at least half of the gap; an op that launches its work on a device is dispatch.
 
 Operations are told apart by the type of their op (``DeserializeSparse``), whatever instance of it ran on whatever
 thread; overlapping events of one type count once, those of two types count for both, so the shares of a gap may add up
@@ -101,16 +101,19 @@ def _labelled_events(activity: Activity) -> tuple[tuple[str, ...], NDArray[np.bo
         [event_names.operation(name) or name for name in plane_names], object
     )  # not as long as the longest
     names, label_of_name = np.unique(texts, return_inverse=True)
-    may_name = np.zeros(len(names), np.bool_)
+    on_host, on_device = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     labels, starts, ends = [_NONE], [_NONE], [_NONE]
     for line, rows in activity.events_of(_RANKED):
         label = label_of_name[line.name_index[rows]]
         naming = activity.rows(line, _NAMING)
-        may_name[label_of_name[line.name_index[naming]]] = True
+        ops, launches = label_of_name[line.name_index[naming]], activity.launches.hold_one(line, naming)
+        on_host += np.bincount(ops[~launches], minlength=len(names))
+        on_device += np.bincount(ops[launches], minlength=len(names))
         start, end = _as_called(activity, line, rows)
         labels.append(label)
         starts.append(start)
         ends.append(end)
+    may_name = on_host > on_device  # what an op does on the host to launch its work on a device is dispatch
     return tuple(names.tolist()), may_name, np.concatenate(labels), np.concatenate(starts), np.concatenate(ends)
 
 

@@ -230,6 +230,19 @@ def test_what_a_device_tries_out_is_not_work_without_the_op_either():
     assert shares_us(found) == {"compile": 210, "dispatch": 290}
 
 
+def test_an_op_that_launches_work_on_the_device_is_dispatch_however_long_it_takes():
+    launch = ("cuLaunchKernel", 390, 5, {"correlation_id": 1})
+    tanh = ("EagerLocalExecute: Tanh", 100, 300)
+    kernel = ("tanh_kernel", 400, 100, {"correlation_id": 1})
+    for calls in ((line("python", tanh, launch),), (line("python", tanh), line("", launch))):
+        found = find(host(*calls), gpu(line("Stream #1(Compute)", kernel)), profiled_us=(100, 500))
+        assert shares_us(found) == {"dispatch": 300}
+    elsewhere = line("python", tanh), line("pool", launch)
+    assert shares_us(find(host(*elsewhere), gpu(line("Stream #1(Compute)", kernel)), profiled_us=(100, 500))) == {
+        "host_operation": 300
+    }
+
+
 def test_checkpoints_are_a_cause_of_their_own():
     found = find(host(line("python", ("EagerLocalExecute: SaveV2", 100, 900))), gpu(kernels((0, 100), (1100, 100))))
     assert shares_us(found) == {"checkpoint": 900, "python": 100}
