@@ -74,6 +74,12 @@ class ClockWindows:
         left_s = LONGEST_PAUSE_S if self._failed else self._due_s - time.time()
         return min(LONGEST_PAUSE_S, max(TICK_S, left_s))
 
+    def interrupt(self) -> None:
+        """Close the open window, if any: what follows is not training."""
+        with self._recorder.lock:
+            if self._recorder.recorded is not None:
+                self._recorder.close()
+
     @property
     def _whole_steps_s(self) -> float:
         """How long a window has to be to hold whole steps, s; no longer than is bearable."""

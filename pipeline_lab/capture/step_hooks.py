@@ -234,11 +234,13 @@ def _examples_of(iterator: Any) -> int | None:
 def _count(batch: Any) -> int | None:
     """Return the examples of a batch by its first tensor, whose shape is known without waiting for a device."""
     first = batch
-    while isinstance(first, (tuple, list, dict)):
-        first = next(iter(first.values())) if isinstance(first, dict) else first[0]
-    fast = getattr(first, "_shape_tuple", None)  # of an eager tensor; its public twin takes several µs
-    shape = first.shape if fast is None else fast()
-    return int(shape[0]) if len(shape) and shape[0] is not None else None
+    with contextlib.suppress(Exception):  # an element of any structure
+        while isinstance(first, (tuple, list, dict)):
+            first = next(iter(first.values())) if isinstance(first, dict) else first[0]
+        fast = getattr(first, "_shape_tuple", None)  # of an eager tensor; its public twin takes several µs
+        shape = first.shape if fast is None else fast()
+        return int(shape[0]) if len(shape) and shape[0] is not None else None
+    return None
 
 
 # gradients
@@ -281,9 +283,19 @@ def _hook_keras() -> bool:
     return True
 
 
+def is_validating() -> bool:
+    """Say whether Keras evaluates between two epochs of its training now."""
+    return _validations > 0
+
+
+_validations = 0
+
+
 def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        global _validations
         outer, epoch = _here.role, _here.epoch
+        _validations += (validates := outer is Role.FIT and role is Role.EVALUATE)
         _here.role, begun_ns = role, _now_ns()
         if role is Role.FIT:
             _here.model = weakref.ref(self)
@@ -291,6 +303,7 @@ def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
             with CurrentModuleFilter():
                 return original(self, *arguments, **options)
         finally:
+            _validations -= validates
             of, _here.role, _here.epoch = _here.epoch, outer, epoch
             if role is Role.EVALUATE and of is not None and of is not epoch and _listeners:
                 _tell(Evaluated(of, begun_ns, _now_ns()))

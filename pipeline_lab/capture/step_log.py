@@ -35,7 +35,8 @@ MOST_WAITING = 1_000_000
 LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
 """tf.data is asked about waits inside graphs after a second or 50 steps; it remembers the last 100."""
 GIVE_UP_NS = 3 * NS_PER_S
-PROGRESS_NS = 1 * NS_PER_S
+PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
+"""Between reports of progress; a long job reports less often, every 1/200 of its time so far."""
 
 
 class Role(Enum):
@@ -224,7 +225,7 @@ class StepLog:
         self._adopt_if_due(now_ns)
         self._resolve_waits(now_ns)
         self._write_ready(now_ns)
-        if self._step and now_ns - self._reported_ns >= PROGRESS_NS:
+        if self._step and now_ns - self._reported_ns >= max(PROGRESS_NS, (now_ns - self._begun_ns) // PROGRESS_SHARE):
             self._report(now_ns)
 
     def close(self, now_ns: int) -> None:

@@ -235,7 +235,7 @@ class Watcher:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
-        from pipeline_lab.capture.step_hooks import keep_last_fit
+        from pipeline_lab.capture.step_hooks import is_validating, keep_last_fit
         from pipeline_lab.capture.timed_steps import TimedSteps
 
         note_new_sessions()
@@ -270,7 +270,10 @@ class Watcher:
             while not is_stopped and not self._end.wait(windows.pause_s):
                 if are_devices_in_use():  # the profiler would initialize them before the script has chosen its own
                     windows.begin()
-                windows.tick()
+                if is_validating():
+                    windows.interrupt()
+                else:
+                    windows.tick()
                 recipe.write()
                 self._standstill.look(time.monotonic())
                 is_stopped = recording.folder.cancel_flag.exists()  # set by the app

@@ -98,6 +98,21 @@ def test_no_window_opens_before_the_beginning(recording: Recording, now: FakeTim
     windows.finish()
 
 
+def test_a_window_ends_where_the_training_is_interrupted(recording: Recording, now: FakeTime) -> None:
+    recorder = recording.windows(FakeProfiler())
+    windows = _windows(recorder, recording)
+    now.now_s += 2
+    windows.tick()
+    assert recorder.recorded is not None
+    now.now_s += 0.3
+    windows.interrupt()
+    windows.interrupt()
+    assert recorder.recorded is None
+    windows.finish()
+    (window,) = (event for event in read_events(recording.folder.events) if isinstance(event, WindowEvent))
+    assert (window.stopped_ns - window.started_ns) / 1e9 == pytest.approx(0.3)
+
+
 def test_a_window_is_long_enough_to_hold_a_whole_step_of_a_slow_job(recording: Recording, now: FakeTime) -> None:
     recorder = recording.windows(FakeProfiler())
     windows = ClockWindows(

@@ -17,7 +17,7 @@ from pipeline_lab.units import format_duration
 
 NOT_CALIBRATED = (
     "The step alone and the pipeline alone were not timed; launch the job with `pipeline-lab run` and "
-    "training.calibrate on."
+    "training.calibrate on, or the script with `pipeline-lab watch --calibrate`."
 )
 DISTURBED = (
     "The compute-only step took longer ({alone}) than in training ({training}), so something else used the "

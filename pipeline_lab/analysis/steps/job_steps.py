@@ -31,8 +31,8 @@ JOB_STEP_TABLE = pa.schema(
 """One row per step."""
 
 NO_JOB_STEPS = (
-    "The job's own step times are only known for runs of Pipeline Lab; launch the job with `pipeline-lab run` to have "
-    "every step timed, profiled or not."
+    "The job's own step times are only known for runs of Pipeline Lab; launch the job with `pipeline-lab run`, or the script "
+    "with `pipeline-lab watch`, to have every step timed, profiled or not."
 )
 MODERATE_PERCENT = 5.0
 """A wait for input of this share of the step is worth acting on: from here on XProf calls a job moderately input-bound."""
