@@ -26,6 +26,8 @@ _UNNOTED = frozenset({"_VariantDataset", "_OptionsDataset"})
 """Made by TensorFlow around others, again and again."""
 _STAND_INS = frozenset({"VariantDataset", "PerDeviceGenerator", "ReincarnatedPerDeviceGenerator"})
 """What stands for a dataset inside of a function and on a device; that dataset's own reading is noted."""
+MAX_LOOKED_AT = 64
+"""Items of a list that may be datasets; one of more, such as of file names, is told by its first."""
 _MARK = "notes_for_pipeline_lab"
 _NODE = "_pipeline_lab_node"
 """Attribute of a dataset that holds the name that it has in traces."""
@@ -282,6 +284,7 @@ def _finish(
             vars(adapted)[NOTE] = note
         if _stack.notes and note.graph is not _stack.notes[-1].graph:
             _stack.notes[-1].made.append(note)
+        note.graph = None  # it is large
 
 
 def _named(
@@ -305,7 +308,8 @@ def _datasets_in(value: Any, depth: int = 0) -> Iterator[Any]:
         for each in value.values():
             yield from _datasets_in(each, depth + 1)
     elif depth < 3 and isinstance(value, (list, tuple)):
-        for each in value:
+        is_data = len(value) > MAX_LOOKED_AT and not hasattr(type(value[0]), "_variant_tensor")
+        for each in () if is_data else value:
             yield from _datasets_in(each, depth + 1)
 
 

@@ -1,10 +1,15 @@
 """What the process with TensorFlow notes of :mod:`tests.worker.recipe.made_datasets`."""
 
+import concurrent.futures
 import contextlib
+import copy
+import gc
 import inspect
 import itertools
 import linecache
+import pickle
 import traceback
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +19,7 @@ from pipeline_lab.capture.live_iterators import note_new_iterators
 from pipeline_lab.capture.noted_datasets import note_new_datasets
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.worker.recipe import wrapping
-from pipeline_lab.worker.recipe.notes import Ledger
+from pipeline_lab.worker.recipe.notes import Ledger, note_of
 from tests.worker.recipe import made_datasets
 
 RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
@@ -36,6 +41,10 @@ def note_made_datasets() -> dict[str, Any]:
         "error_before": error,
         "error": _error(),
         "uses": _uses(),
+        "in_threads": _in_threads(),
+        "copied": _copied(),
+        "after_errors": _after_errors(),
+        "freed": _freed(),
     }
 
 
@@ -102,3 +111,41 @@ def _uses() -> list[tuple[str, str, str, list[str]]]:
 def _python(recipe: Recipe, number: int) -> list[str]:
     calls: Iterator[DatasetCall] = recipe.upstream(number)
     return [f"{part.kind} {part.function.name}" for call in calls for part in call.python]
+
+
+def _in_threads() -> list[list[str]]:
+    """Make datasets in several threads at a time."""
+
+    def make(number: int) -> list[str]:
+        dataset = made_datasets.numbers().map(lambda each: each + number).batch(2)
+        return [note.method for note in note_of(dataset).upstream()]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return list(pool.map(make, range(8)))
+
+
+def _copied() -> list[list[int]]:
+    """Copy a dataset, and its note with it."""
+    dataset = made_datasets.numbers().take(2)
+    other = copy.copy(dataset)
+    assert copy.deepcopy(note_of(dataset)) is note_of(other)
+    assert pickle.loads(pickle.dumps(note_of(dataset))) is None
+    return [[int(each) for each in one] for one in (dataset, other)]
+
+
+def _after_errors() -> int:
+    """Fail inside a function of the user's and at an argument; return the calls that are left open."""
+    for wrong in (lambda: made_datasets.numbers().map(lambda _: 1 // 0), lambda: tf.data.TFRecordDataset(5)):
+        with contextlib.suppress(Exception):
+            wrong()
+    return len(wrapping._stack.notes)
+
+
+def _freed() -> bool:
+    """Say whether nothing keeps a dataset that the script has dropped."""
+    dataset = made_datasets.numbers().map(made_datasets.add_one)
+    iter(dataset)
+    kept = weakref.ref(dataset)
+    del dataset
+    gc.collect()
+    return kept() is None

@@ -64,3 +64,10 @@ def test_what_datasets_are_read_for_is_told_apart(noted: dict[str, Any]) -> None
         ["loop", ".map(lambda number: through_python(number))", "map", ["numpy_function scale"]],
         ["loop", "add_up(numbers().skip(1))", "skip", []],
     ]
+
+
+def test_threads_copies_and_errors_leave_everything_in_order(noted: dict[str, Any]) -> None:
+    assert noted["in_threads"] == [["batch", "map", "range"]] * 8
+    assert noted["copied"] == [[0, 1], [0, 1]]
+    assert noted["after_errors"] == 0
+    assert noted["freed"], "a note must not keep the user's data alive"
