@@ -36,7 +36,7 @@ class PretendGpu:
         op_us: Time of each kernel of an op, by the name of the op; 0 for no kernel.
         gflops, memory_gbps: Speed of the other kernels.
         copy_gbps: Speed of copies between host and device.
-        skip_mflop: Larger products and convolutions are not computed but yield zeros, so that the host is not busy with them.
+        skip_mflop: Larger products and convolutions are not computed, so that the host is not busy with them; results begin with zeros.
         waits_for_kernels: The host waits for each kernel, as with ``CUDA_LAUNCH_BLOCKING=1``.
         has_trace: The profiler sees the device; without it, there is no plane, as if CUPTI did not work.
         profiler_mb: Memory of the host that the first profiler session takes, as loading CUPTI does.
