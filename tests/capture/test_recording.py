@@ -80,7 +80,7 @@ def test_a_run_whose_first_process_was_killed_is_not_joined(tmp_path: Path, monk
     monkeypatch.setattr(own_job_runs.join, "__defaults__", (0.0,))
     store = RunStore(tmp_path)
     killed = Recording(store, "job", tags=(), process=JobProcess(0, 2, "job-7"))
-    somebody_else = replace(this_process(), created_s=0.0)
+    somebody_else = replace(this_process(), created_s=0.0, started_ticks=1)
     update_record(
         killed.folder, lambda record: replace(record, status=replace(record.status, supervisor=somebody_else))
     )

@@ -19,7 +19,7 @@ def test_options_come_before_numbers_and_drift_is_said(open_page, run_store):
     assert "pipeline\\.read\\.mode" in written
     assert "recorded separately" in app.warning[0].value
     assert app.header[0].value == "optimised against baseline"
-    assert "50.1 % less time per step" in app.header[1].value.replace("\\", "")
+    assert "about 2× shorter" in app.header[1].value.replace("\\", "")
     assert len(app.get("plotly_chart")) == 3
     assert [one.proto.label for one in app.get("link_button")] == [each.title for each in FORMATS]
 
