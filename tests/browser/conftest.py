@@ -261,7 +261,7 @@ def tab(browser) -> Iterator[Page]:
 @pytest.fixture
 def page(tab, complaints) -> Iterator[Page]:
     """Return a page as a fresh one would be; it fails on foreign requests."""
-    tab.emulate_media(color_scheme="light")
+    tab.emulate_media(media="screen", color_scheme="light")
     tab.set_viewport_size({"width": 1280, "height": 900})
     with watching(tab, complaints):
         yield tab

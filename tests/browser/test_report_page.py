@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from pipeline_lab.report.content import Subject
 from pipeline_lab.report.renderers.html import HtmlReport
 from pipeline_lab.report.run_report import RunReport
-from tests.browser.conftest import new_context
 from tests.report.subjects import bare_report, comparison_report, hostile_run, race_report, run_report
 from tests.support.patience import until
 
@@ -66,25 +66,27 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def open_report(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[..., Opened]]:
-    contexts = []
+def open_report(tab: Page, pages: dict[str, Path]) -> Iterator[Callable[..., Opened]]:
+    opened = Opened(tab)
+    listeners: dict[str, Callable[[Any], None]] = {
+        "pageerror": lambda error: opened.errors.append(str(error)),
+        "console": lambda line: opened.errors.append(line.text) if line.type in ("error", "warning") else None,
+        "request": lambda request: opened.requests.append(request.url),
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)  # type: ignore[call-overload]  # Playwright's overloads are per event
 
-    def open_(name: str, *, mode: str = "light", width: int = 1280) -> Opened:
-        context = new_context(browser, mode, width)
-        contexts.append(context)
-        opened = Opened(context.new_page())
-        opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
-        opened.page.on(
-            "console", lambda line: opened.errors.append(line.text) if line.type in ("error", "warning") else None
-        )
-        opened.page.on("request", lambda request: opened.requests.append(request.url))
-        opened.page.goto(pages[name].as_uri())
+    def open_(name: str, *, mode: Literal["light", "dark"] = "light", width: int = 1280) -> Opened:
+        tab.emulate_media(media="screen", color_scheme=mode)
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.goto(pages[name].as_uri())
         opened.settle()
         return opened
 
     yield open_
-    for context in contexts:
-        context.close()
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
+    tab.goto("about:blank")
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
