@@ -35,6 +35,8 @@ from pipeline_lab.runs.store import RunFolder, RunStore, update_record
 from pipeline_lab.units import NS_PER_MS, format_bytes
 
 SAMPLES = Path(__file__).resolve().parents[1] / "profiles" / "samples"
+PAGE, MARKS = SAMPLES.parents[1] / "docs" / "emulated-accelerator.md", ("<!-- pair -->", "<!-- /pair -->")
+"""The page that shows the table, and what stands around it there."""
 PRESETS = ("baseline", "optimised")
 BUDGET_BYTES = 5_000_000
 HOST = "sample-host"
@@ -82,10 +84,11 @@ def _measure(store: RunStore, step_ms: float | None, *, records: bool) -> None:
     settings = [*EMULATED, ("training.step_ms", f"{step_ms:g}")]
     arms = [set_options(find_preset(preset).options, settings) for preset in PRESETS]
     race = read_race(_run(store, choose_race(arms, pairs=PAIRS, block_steps=BLOCK_STEPS)))
-    print_pair(Pair.of(race, step_ms))
-    print(*(candidate.sentence for candidate in race.candidates), sep="\n")
+    table = write_pair(Pair.of(race, step_ms))
+    print(table, *(candidate.sentence for candidate in race.candidates), sep="\n")
     if not records:
         return
+    _put_into_page(table)
     for preset, options in zip(PRESETS, arms, strict=True):
         _keep(_run(store, set_options(options, RECORDED)), SAMPLES / f"sample-{preset}")
 
@@ -138,31 +141,44 @@ class Pair:
         """Share of the time that can be saved: all that the step takes beyond the accelerator's own time."""
         return 100.0 * self.saved_ms / (self.step_ms[0] - self.compute_ms)
 
-    @property
-    def saved_of_wait_percent(self) -> float:
-        """Share of the time that waiting took."""
-        return 100.0 * self.saved_ms / self.wait_ms[0]
+
+def write_pair(pair: Pair) -> str:
+    """Write the pair beside the classic one, as a table of Markdown."""
+    times, waits, found = pair.step_ms, pair.wait_ms, pair.interval
+    interval = "" if found is None else f" ({found[1]:.2f} to {found[2]:.2f})"
+    rows = (
+        ("", "plain pipeline", "full pipeline", "factor", "published pair"),
+        ("---",) * 5,
+        (
+            "time per step",
+            f"{times[0]:.1f} ms",
+            f"{times[1]:.1f} ms",
+            f"{times[0] / times[1]:.2f}×{interval}",
+            f"{CLASSIC_S[0]:g} s → {CLASSIC_S[1]:g} s, {CLASSIC_S[0] / CLASSIC_S[1]:.2f}×",
+        ),
+        (
+            "waiting per step",
+            f"{waits[0]:.1f} ms",
+            f"{waits[1]:.2g} ms",
+            f"{waits[0] / waits[1]:.0f}×",
+            f"{CLASSIC_WAIT_S[0]:g} s → {CLASSIC_WAIT_S[1]:g} s, {CLASSIC_WAIT_S[0] / CLASSIC_WAIT_S[1]:.0f}×",
+        ),
+        (
+            f"beyond the accelerator's {pair.compute_ms:g} ms",
+            f"{times[0] - pair.compute_ms:.1f} ms",
+            f"{times[1] - pair.compute_ms:.2g} ms",
+            f"{pair.saved_percent:.1f} % saved",
+            "",
+        ),
+    )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def print_pair(pair: Pair) -> None:
-    """Print the pair beside the classic one, as a table of Markdown."""
-    times, waits = pair.step_ms, pair.wait_ms
-    found = pair.interval
-    interval = "" if found is None else f" ({found[1]:.3f} to {found[2]:.3f})"
-    print("| | plain pipeline | full pipeline | factor | classic pair |")
-    print("|---|---|---|---|---|")
-    print(
-        f"| time per step | {times[0]:.1f} ms | {times[1]:.1f} ms | {times[0] / times[1]:.2f}×{interval} "
-        f"| {CLASSIC_S[0]:g} s → {CLASSIC_S[1]:g} s, {CLASSIC_S[0] / CLASSIC_S[1]:.2f}× |"
-    )
-    print(
-        f"| waiting per step | {waits[0]:.2f} ms | {waits[1]:.3f} ms | {waits[0] / waits[1]:.0f}× "
-        f"| {CLASSIC_WAIT_S[0]:g} s → {CLASSIC_WAIT_S[1]:g} s, {CLASSIC_WAIT_S[0] / CLASSIC_WAIT_S[1]:.0f}× |"
-    )
-    print(
-        f"| of the time that can be saved | | {pair.saved_percent:.1f} % saved ({pair.saved_of_wait_percent:.1f} % of the "
-        "waiting) | | |"
-    )
+def _put_into_page(table: str) -> None:
+    """Write the table between the marks of the page that shows it."""
+    text = PAGE.read_text(encoding="utf-8")
+    begin, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
+    PAGE.write_text(f"{text[:begin]}\n{table}\n{text[end:]}", encoding="utf-8")
 
 
 def _keep(folder: RunFolder, target: Path) -> None:
