@@ -42,13 +42,14 @@ BUDGET_BYTES = 5_000_000
 HOST = "sample-host"
 STEP_OVER_PIPELINE = 2.0
 """Without overlap a step then takes three times the pipeline's time, with it twice: 1.5 times less, as in the classic pair."""
-EMULATED = (("training.device", "emulated"), ("training.read_every_step", "true"))
+EMULATED = (("pipeline.batch.size", "192"), ("training.device", "emulated"), ("training.read_every_step", "true"))
+"""A batch that takes long beside the call that fetches it, in a loop that reads its losses."""
 RECORDED = (
     ("training.steps", "200"),
     ("profiling.steps_per_window", "5"),
-    ("profiling.every_steps", "40"),
+    ("profiling.every_steps", "50"),
 )
-"""Five windows of five steps."""
+"""Four windows of five steps."""
 SHORT = (("training.steps", "40"), ("training.step_ms", "1"), ("profiling.enabled", "false"))
 PAIRS, BLOCK_STEPS = 20, 20
 CLASSIC_S, CLASSIC_WAIT_S = (1046.0, 709.0), (25.0, 0.2)
