@@ -52,9 +52,9 @@ SETTINGS = (
 RECORDED = (
     ("training.steps", "200"),
     ("profiling.steps_per_window", "5"),
-    ("profiling.every_steps", "40"),
+    ("profiling.every_steps", "50"),
 )
-"""Five windows of five steps."""
+"""Four windows of five steps."""
 SHORT = (("training.steps", "40"), ("training.step_ms", "1"), ("profiling.enabled", "false"))
 PAIRS, BLOCK_STEPS = 16, 10
 CLASSIC_S, CLASSIC_WAIT_S = (1046.0, 709.0), (25.0, 0.2)

@@ -5,14 +5,14 @@ import math
 
 import tensorflow as tf
 
-IMAGE_SIZE = 32
+IMAGE_SIZE = 96
 FEATURES = {
     "image": tf.io.FixedLenFeature([], tf.string),
     "label": tf.io.FixedLenFeature([], tf.int64),
     "id": tf.io.FixedLenFeature([], tf.int64),
 }
 PAD = 4
-CROP = 32
+CROP = 96
 MAX_ROTATION = math.radians(15.0)
 CUTOUT = 8
 
