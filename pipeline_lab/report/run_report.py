@@ -18,7 +18,7 @@ from pipeline_lab.report import run_report_tables
 from pipeline_lab.report.content import AuthorNote, Block, CodeBlock, Content, Section, Table, Text, picture_of
 from pipeline_lab.report.overview import answer_of, describe_trace, first_sections, warn_of_damage
 from pipeline_lab.report.plain_text import slug
-from pipeline_lab.report.user_source import source_blocks
+from pipeline_lab.report.user_source import datasets_read, source_blocks
 
 NOT_RECORDED = "not recorded"
 
@@ -111,6 +111,7 @@ def told_blocks(run: RecordedRun) -> tuple[Block, ...]:
     if run.source is not None:
         source = (CodeBlock("Pipeline source", run.source, "python", folded=True),)
     return (
+        *datasets_read(run.diagnosis.source.path),
         *(source or (Text(f"Pipeline source: {NOT_RECORDED}.", missing=True),)),
         pairs_block("Options", flatten_options(run.options or {})),
         pairs_block("Environment", flatten(run.environment)),
