@@ -72,6 +72,9 @@ LATE_NS = 1_000_000
 none. Launches take microseconds, and clocks of host and device are up to 0.14 ms apart."""
 LOST_SHARE = 0.05
 """Part of a step's launches without an event on the device; with more of them its end is not known."""
+LEAST_AFTER_FIRST = 3
+"""Steps that have to remain for the first one to be left out where devices work on after each: it alone begins on an idle
+device, so that its batch and its launches take time which they do not take in the running loop."""
 HALF = 0.5
 """Part of the steps after which the device works on while the next one is over on the host, from which its cadence holds;
 part of the launches of a capture's only step that have to be seen for its times to be shown."""
@@ -96,17 +99,20 @@ def end_steps(rule: StepRule, host: IntArray, follows: BoolArray, launches: Laun
     whole = _count_whole(host, launches)
     count = 1 if not whole and _is_mostly_seen(host, launches) else whole
     begin, end, done = host[:count, 0].copy(), host[:count, 1], launches.done_within(host[:count])
-    busy_before = _busy_until(launches)
-    if count and busy_before is not None:
-        begin[0] = max(begin[0], busy_before)
+    known_from = _busy_until(launches)
+    if count and known_from is not None:
+        begin[0] = max(begin[0], known_from)
     if (done > end).any():
         end = np.maximum.accumulate(np.maximum(end, done))
         is_behind = end[: len(host) - 1] > host[1 : count + 1, 1]  # the host is through with the next step by then
         rule = StepRule.DEVICE_CADENCE if is_behind.sum() > HALF * len(is_behind) else StepRule.DEVICE_WORK
     spans = join_spans(begin, end, follows[:count])
     kept = np.flatnonzero(spans[:, 1] > spans[:, 0])
+    is_ahead = rule in (StepRule.DEVICE_WORK, StepRule.DEVICE_CADENCE)
+    if is_ahead and known_from is None and len(kept) > LEAST_AFTER_FIRST:
+        kept, known_from = kept[1:], int(spans[kept[1], 0])
     spans, cut_off = spans[kept], len(host) - whole
-    known: tuple[int | None, int | None] = (busy_before, None)
+    known: tuple[int | None, int | None] = (known_from, None)
     if len(spans) and (rule is StepRule.DEVICE_CADENCE or cut_off or len(host) == 1):
         known = int(spans[0, 0]), int(spans[-1, 1])
     return StepSpans(rule, kept, spans, cut_off, known)

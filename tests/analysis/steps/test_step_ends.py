@@ -55,6 +55,17 @@ def test_a_step_ends_with_the_work_that_was_launched_in_it():
     assert spans_us(found) == [(0, 170), (170, 350)]
 
 
+def test_the_first_step_of_a_loop_that_runs_ahead_is_left_out_as_it_alone_begins_on_an_idle_device():
+    def one_ahead(steps: int) -> Activity:
+        # the host is through with a step when the one before it ends on the device; 40 µs of launching are hidden but once
+        on_host = [each for n in range(steps) for each in (step(n, 100 * n, 90), launch(n + 1, 100 * n + 40))]
+        return activity(*on_host, work=tuple(kernel(n + 1, 50 + 100 * n, 100) for n in range(steps)))
+
+    assert spans_us(find_steps(one_ahead(4))) == [(150, 250), (250, 350), (350, 450)]
+    assert find_gaps(one_ahead(4)).idle_ns == 0
+    assert spans_us(find_steps(one_ahead(3))) == [(0, 150), (150, 250), (250, 350)]
+
+
 def test_a_stray_kernel_that_was_launched_after_the_step_does_not_stretch_it():
     seen = activity(step(0, 0, 100), launch(1, 10), launch(2, 150), work=(kernel(1, 20, 100), kernel(2, 6_000, 4)))
     assert spans_us(find_steps(seen)) == [(0, 120)]
@@ -77,8 +88,8 @@ def test_a_loop_that_never_waits_has_the_cadence_of_the_device():
     seen = ahead(done=4)
     found = find_steps(seen)
     assert found.rule is StepRule.DEVICE_CADENCE
-    assert spans_us(found) == [(0, 1_005), (1_005, 2_005), (2_005, 3_005), (3_005, 4_005)]
-    assert seen.extent == (0, 4_005_000)  # what comes after the last step is the profiler's end, not idle time
+    assert spans_us(found) == [(1_005, 2_005), (2_005, 3_005), (3_005, 4_005)]
+    assert seen.extent == (1_005_000, 4_005_000)  # what comes after the last step is the profiler's end, not idle time
     assert found.cut_off == 0
 
 
@@ -149,7 +160,11 @@ def test_an_evaluation_between_steps_belongs_to_none():
         ),
         work=tuple(kernel(at + 1, at + 10, 80) for at in (0, 100, 1_000, 1_100)),
     )
-    assert spans_us(find_steps(seen)) == [(0, 90), (90, 190), (1_000, 1_090), (1_090, 1_190)]
+    assert spans_us(find_steps(seen)) == [
+        (90, 190),
+        (1_000, 1_090),
+        (1_090, 1_190),
+    ]  # the first begins on an idle device
 
 
 def read(name: str) -> tuple[Diagnosis, Steps]:
