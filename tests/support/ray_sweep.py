@@ -8,9 +8,11 @@ import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
+from ray._private import services
 from ray.cluster_utils import Cluster
 
 from pipeline_lab.pipeline.source import render_source
@@ -21,6 +23,7 @@ from pipeline_lab.tuning.executors.ray_cluster import RayExecutor
 from pipeline_lab.tuning.search import search
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from tests.support.leaving import leave_once
+from tests.support.patience import PATIENCE_S
 from tests.support.true_times import true_ms
 from tests.support.worlds import predicted, tune_options
 
@@ -51,13 +54,29 @@ def conduct(store: RunStore, executor: Executor) -> Tuning:
     return read_tuning(folder)
 
 
+find_node = services.get_node
+
+
+def find_node_in_the_end(*arguments: Any) -> Any:
+    """Wait for a node that starts; Ray itself gives up after 30 s, however busy the machine."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return find_node(*arguments)
+        except RuntimeError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.1)
+
+
 def main() -> None:
+    services.get_node = find_node_in_the_end
     root = Path(sys.argv[1])
     local = conduct(RunStore(root / "local"), LocalExecutor(RunStore(root / "local")))
     os.environ["PLANTED_SECONDS"] = "1.5"
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
     second = cluster.add_node(**NODE)
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(timeout=PATIENCE_S)
     store = RunStore(root / "cluster")
     executor = LosingExecutor(store, cluster.address, lambda: cluster.remove_node(second, allow_graceful=False))
     try:

@@ -14,6 +14,7 @@ from pipeline_lab.runs.store import RunStore, read_record
 from pipeline_lab.tuning.executors.executor import MachinesDifferError, MachineSetup, check_machines, describe_machine
 from pipeline_lab.tuning.executors.ray_trial import pack, sweep, unpack
 from tests.support.lab import Lab
+from tests.support.patience import PATIENCE_S
 from tests.support.run_folders import make_run
 from tests.support.true_times import NAIVE
 
@@ -26,6 +27,7 @@ def test_a_cluster_finds_the_winner_that_one_machine_finds_though_a_node_is_kill
 ) -> None:
     monkeypatch.setenv("PIPELINE_LAB_WORKER", f"{sys.executable} {SUPPORT / 'planted_worker.py'}")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_register_timeout_seconds", str(PATIENCE_S))
     command = [sys.executable, "-m", "tests.support.ray_sweep", str(lab.store.root)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]
