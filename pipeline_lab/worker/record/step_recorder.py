@@ -3,7 +3,7 @@
 import contextlib
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -114,7 +114,7 @@ class StepRecorder:
     """
 
     def __init__(self, job: Job, trainer: Trainer, *, is_asynchronous: bool, has_ids: bool) -> None:
-        self._trainer, self._is_asynchronous = trainer, is_asynchronous
+        self._clock, self._trainer, self._is_asynchronous = job.clock, trainer, is_asynchronous
         self._results = ResultReader(trainer, job.clock)
         self._steps = TableWriter(job.folder.steps, STEPS)
         self._samples = TableWriter(job.folder.samples, SAMPLES) if has_ids else None
@@ -137,11 +137,9 @@ class StepRecorder:
             self._write_arrived(STEPS_AHEAD - 1 if self._ready_ns else 0)  # the first copy takes long, it is traced
             return
         self.catch_up()
-        result = self._results.read(taken.result)
-        ready_ns = result.ready_ns if taken.ready_ns is None else taken.ready_ns
-        self._write(
-            place, replace(taken, returned_ns=max(taken.returned_ns, ready_ns)), replace(result, ready_ns=ready_ns)
-        )
+        loss, accuracy = self._trainer.read(taken.result)
+        ready_ns = self._clock.now_ns() if taken.ready_ns is None else taken.ready_ns
+        self._write(place, taken, max(taken.returned_ns, ready_ns), loss, accuracy, ready_ns)
 
     def catch_up(self) -> None:
         """Wait for all results, if any are pending."""
@@ -173,26 +171,29 @@ class StepRecorder:
     def _write_arrived(self, most_pending: int) -> None:
         """Write what has arrived; wait until no more than that many steps are pending."""
         while self._pending and (len(self._pending) > most_pending or self._pending[0][2].done()):
-            place, taken, result = self._pending.popleft()
-            self._write(place, taken, result.result())
+            place, taken, pending = self._pending.popleft()
+            result = pending.result()
+            self._write(place, taken, taken.returned_ns, result.loss, result.accuracy, result.ready_ns)
         while self._pending_samples and (
             len(self._pending_samples) > most_pending or self._pending_samples[0][1].done()
         ):
             step, contents = self._pending_samples.popleft()
             self._write_samples(step, contents.result())
 
-    def _write(self, place: StepPlace, taken: TakenStep, result: StepResult) -> None:
+    def _write(
+        self, place: StepPlace, taken: TakenStep, end_ns: int, loss: float, accuracy: float, ready_ns: int
+    ) -> None:
         """Write the row of a step."""
         self.exposed_wait_ns += max(0, taken.arrived_ns - max(taken.start_ns, self._ready_ns))
-        self._ready_ns = max(self._ready_ns, result.ready_ns)
+        self._ready_ns = max(self._ready_ns, ready_ns)
         self._steps.append(
             place.step,
             place.is_warmup,
             taken.start_ns,
             taken.wait_ns,
-            taken.returned_ns,
-            result.loss,
-            result.accuracy,
+            end_ns,
+            loss,
+            accuracy,
             place.window,
             place.rss_bytes,
             place.away_ns,
@@ -206,8 +207,8 @@ class StepRecorder:
     def _read_batch(self, batch: Batch) -> BatchContents:
         labels = read_parts(self._trainer, batch["label"]) if self._labels is not None and "label" in batch else []
         return BatchContents(
-            np.concatenate(read_parts(self._trainer, batch["id"])),
-            np.concatenate(labels) if labels else None,
+            _join(read_parts(self._trainer, batch["id"])),
+            _join(labels) if labels else None,
             None if self._names is None else read_names(self._trainer, batch),
             None if self._padding is None else measure_padding(batch),
         )
@@ -244,6 +245,10 @@ class StepRecorder:
 def read_parts(trainer: Trainer, value: Any) -> list[IntArray]:
     """Return one entry of a batch as arrays, shape (examples,) each, one per replica."""
     return [np.asarray(part).reshape(-1) for part in trainer.parts(value)]
+
+
+def _join(parts: list[IntArray]) -> IntArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def read_names(trainer: Trainer, batch: Batch) -> list[str]:
