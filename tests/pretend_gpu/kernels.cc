@@ -1,4 +1,5 @@
-// Kernels: every GPU kernel of the wheel that has a CPU twin is taken over. The twin computes, the stream's clock moves on.
+// Kernels: every GPU kernel of the wheel that has a CPU twin is taken over.
+// The twin computes, and the clock of the stream moves on.
 //
 // The definitions are TensorFlow's own, so that placement, types and the arguments in host memory are as on a real GPU.
 
@@ -17,26 +18,29 @@ namespace {
 
 using namespace tensorflow;
 
-// Kernels that stay TensorFlow's own: they launch nothing on a device, or deal with the device and the runtime themselves.
-// A star stands for any ending.
+// Kernels that stay TensorFlow's own: they launch nothing on a device, or deal with the device and the runtime
+// themselves. A star stands for any ending.
 constexpr const char* kOwn[] = {
     // values that are passed on, or are in host memory
     "_Arg", "_Retval", "_Device*", "Const", "_EagerConst", "HostConst", "ImmutableConst", "Identity*", "RefIdentity",
-    "StopGradient", "PreventGradient", "GuaranteeConst", "Placeholder", "FakeParam", "Shape*", "Rank", "Size", "Reshape", "ExpandDims",
-    "Squeeze", "Assert", "BroadcastArgs", "BroadcastGradientArgs", "DeviceIndex", "NoOp", "_Nop",
+    "StopGradient", "PreventGradient", "GuaranteeConst", "Placeholder", "FakeParam", "Shape*", "Rank", "Size",
+    "Reshape", "ExpandDims", "Squeeze", "Assert", "BroadcastArgs", "BroadcastGradientArgs", "DeviceIndex", "NoOp",
+    "_Nop",
     // control flow and functions
-    "Switch", "_SwitchN", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "RefSwitch", "RefMerge",
-    "RefEnter", "RefExit", "RefNextIteration", "*PartitionedCall", "RemoteCall", "SymbolicGradient", "If", "While", "Case",
-    "For", "StatelessIf", "StatelessWhile", "StatelessCase", "EagerPyFunc", "PyFunc*",
+    "Switch", "_SwitchN", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "RefSwitch",
+    "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "*PartitionedCall", "RemoteCall", "SymbolicGradient", "If",
+    "While", "Case", "For", "StatelessIf", "StatelessWhile", "StatelessCase", "EagerPyFunc", "PyFunc*",
     // between devices
     "_Send", "_Recv", "_HostSend", "_HostRecv", "Collective*", "Nccl*", "SyncDevice",
     // variables, iterators and other resources
-    "VarHandleOp", "_VarHandlesOp", "DestroyResourceOp", "VarIsInitializedOp", "VariableShape", "DisableCopyOnRead", "Variable", "VariableV2", "TemporaryVariable", "Iterator*",
-    "MakeIterator", "Anonymous*", "DeleteIterator", "MultiDeviceIterator*", "DeleteMultiDeviceIterator", "OneShotIterator",
-    "GeneratorDataset", "PrefetchDataset*", "RegisterDataset", "Optional*", "Stack", "StackV2", "StackClose*",
-    "GetSession*", "DeleteSessionTensor", "RngReadAndSkip", "_ParallelConcatStart", "_ScopedAllocator*",
+    "VarHandleOp", "_VarHandlesOp", "DestroyResourceOp", "VarIsInitializedOp", "VariableShape", "DisableCopyOnRead",
+    "Variable", "VariableV2", "TemporaryVariable", "Iterator*", "MakeIterator", "Anonymous*", "DeleteIterator",
+    "MultiDeviceIterator*", "DeleteMultiDeviceIterator", "OneShotIterator", "GeneratorDataset", "PrefetchDataset*",
+    "RegisterDataset", "Optional*", "Stack", "StackV2", "StackClose*", "GetSession*", "DeleteSessionTensor",
+    "RngReadAndSkip", "_ParallelConcatStart", "_ScopedAllocator*",
     // XLA
-    "Xla*", "_Xla*"};
+    "Xla*", "_Xla*",
+};
 
 // Kernels that share the memory of their input nearly always. TensorFlow's own would use CUDA where they do not.
 constexpr const char* kTakeNoTime[] = {"AssignVariableOp", "ReadVariableOp", "_ReadVariablesOp"};
@@ -53,8 +57,8 @@ bool IsAmong(const std::string& op, const char* const (&patterns)[n]) {
   return std::any_of(patterns, patterns + n, [&](const char* pattern) { return Matches(op, pattern); });
 }
 
-// TensorFlow calls the allocator of a plug-in device PluggableDevice_0_bfc, which is what traces of a GPU are not known by.
-// Its name is private; to name a private member is allowed where a template is instantiated explicitly.
+// TensorFlow calls the allocator of a plug-in device PluggableDevice_0_bfc; traces of a GPU are known by GPU_0_bfc. The
+// name is private, but a private member may be named where a template is instantiated explicitly.
 template <std::string tsl::BFCAllocator::* kName>
 struct Renames {
   friend void Rename(tsl::BFCAllocator& allocator, const std::string& name) { allocator.*kName = name; }
@@ -125,14 +129,15 @@ class TwinKernel : public AsyncOpKernel {
     return 0;
   }
 
-  // Return zeros of the right shape in place of a large product that would take the CPU long; false if the shape is not known.
-  // Of a large result only the beginning is written: a GPU launches a product within microseconds.
+  // Return zeros of the right shape in place of a large product that would take the CPU long; false if the shape is not
+  // known. Of a large result only the beginning is written: a GPU launches a product within microseconds.
   static constexpr size_t kLargeBytes = 1 << 20;
   bool Skip(OpKernelContext* context) {
     TensorShape shape;
     if (op_ == "MatMul") {
       const Tensor &first = context->input(0), &second = context->input(1);
-      shape = TensorShape({first.dim_size(is_first_transposed_ ? 1 : 0), second.dim_size(is_second_transposed_ ? 0 : 1)});
+      shape.AddDim(first.dim_size(is_first_transposed_ ? 1 : 0));
+      shape.AddDim(second.dim_size(is_second_transposed_ ? 0 : 1));
     } else if (op_ == "Conv2D") {
       if (!ShapeOfConvolution(context, &shape)) return false;
     } else {  // the gradients are told their shape

@@ -1,4 +1,5 @@
-// The GPUs of the machine, and who uses how much memory of which: a file that processes share, as they share a real GPU, and that NVML reads.
+// The GPUs of the machine, and who uses how much memory of which: a file that processes share, as they share a real
+// GPU, and that NVML reads.
 //
 // Without PRETEND_GPU_LEDGER each process has the GPUs to itself.
 #ifndef PRETEND_GPU_LEDGER_H_
@@ -26,7 +27,9 @@ inline double Setting(const char* name, double otherwise) {
 }
 
 inline std::string BusId(int device) { return "0000:0" + std::to_string(device + 1) + ":00.0"; }
-inline std::string Uuid(int device) { return "GPU-" + std::string(1, 'a' + device) + "0000000-0000-0000-0000-000000000000"; }
+inline std::string Uuid(int device) {
+  return "GPU-" + std::string(1, 'a' + device) + "0000000-0000-0000-0000-000000000000";
+}
 
 namespace ledger {
 

@@ -88,7 +88,8 @@ NVML(nvmlDeviceGetComputeRunningProcesses_v3, int* handle, unsigned* count, Proc
   *count = 0;
   for (ledger::Row* row = ledger::Rows(); row < ledger::Rows() + ledger::kRows; ++row) {
     if (row->device != IndexOf(handle) || !ledger::IsAlive(*row)) continue;
-    if (*count < room) found[*count] = {static_cast<unsigned>(row->pid), static_cast<unsigned long long>(row->used_bytes)};
+    unsigned long long used = row->used_bytes;
+    if (*count < room) found[*count] = {static_cast<unsigned>(row->pid), used};
     ++*count;
   }
   return *count > room ? kInsufficientSize : 0;

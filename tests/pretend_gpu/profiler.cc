@@ -103,7 +103,8 @@ void AddDevicePlane(XSpace& space, int device, const std::vector<TracedWork>& tr
     plane.Stat(event, "correlation_id", each.correlation_id);
     if (work.kind == Work::kKernel) {
       plane.Stat(event, "tf_op", work.op);
-      plane.Stat(event, "kernel_details", "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1 occ_pct:50");
+      plane.Stat(event, "kernel_details",
+                 "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1 occ_pct:50");
     } else {
       plane.Stat(event, work.kind == Work::kFill ? "memset_details" : "memcpy_details",
                  "kind_src:pageable kind_dst:device size:" + std::to_string(work.bytes) + " dest:0 async:1");
@@ -121,7 +122,7 @@ void AddCalls(XSpace& space, const std::vector<TracedWork>& trace) {
   }
 }
 
-// TensorFlow's C API for plug-in profilers hands on planes only, but not what CUPTI says of itself; this interface does.
+// TensorFlow's C API for profilers hands on planes only, and not what CUPTI says of itself; this interface does both.
 class Profiler : public tsl::profiler::ProfilerInterface {
  public:
   absl::Status Start() override {
@@ -143,7 +144,8 @@ class Profiler : public tsl::profiler::ProfilerInterface {
     if (!settings.profiler_warning.empty()) space->add_warnings(settings.profiler_warning);
     if (!settings.has_trace) return absl::OkStatus();
     std::map<int, std::vector<TracedWork>> by_device;
-    for (const TracedWork& each : trace_)  // CUPTI does not wait for the device: of what still runs, it has the call only
+    // CUPTI does not wait for the device: of what still runs, it has the call only.
+    for (const TracedWork& each : trace_)
       if (each.end_ns <= stopped_ns_) by_device[each.device].push_back(each);
     for (const auto& [device, work] : by_device) AddDevicePlane(*space, device, work);
     AddCalls(*space, trace_);

@@ -1,7 +1,7 @@
 // Streams, events and the host's waiting for them, on a clock of the stream's own.
 //
-// Work is done when it is launched; only its time is pretended. The clock of its stream says when it would end, and whoever
-// waits for it sleeps until then.
+// Work is done when it is launched; only its time is pretended. The clock of its stream says when it would end, and
+// whoever waits for it sleeps until then.
 
 #include <sys/syscall.h>
 #include <time.h>
