@@ -1,5 +1,6 @@
 """The user's source around a call, from the copies that a run keeps."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -57,10 +58,22 @@ def _excerpt(folder: RunFolder, file: str, first: int, last: int, title: str) ->
     return Excerpt(title, text)
 
 
+def kept_files(folder: RunFolder) -> dict[str, str]:
+    """Return the user's files of which the run keeps a copy: path and text."""
+    found = {}
+    for path, name in _names(folder).items():
+        with contextlib.suppress(OSError):
+            found[path] = (folder.sources / PurePath(name).name).read_text(encoding="utf-8", errors="replace")
+    return found
+
+
 def _lines(folder: RunFolder, file: str) -> list[str]:
+    return kept_files(folder).get(file, "").splitlines()
+
+
+def _names(folder: RunFolder) -> dict[str, str]:
     try:
         recipe = read_recipe(folder.recipe)
-        name = None if recipe is None else recipe.files.get(file)
-        return [] if name is None else (folder.sources / PurePath(name).name).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, StoreError):
-        return []
+    except StoreError:
+        return {}
+    return {} if recipe is None else recipe.files

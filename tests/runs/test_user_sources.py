@@ -5,7 +5,7 @@ from pathlib import Path
 from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, Recipe, SourcePlace, UserFunction
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.runs.store import RunFolder
-from pipeline_lab.runs.user_sources import excerpts
+from pipeline_lab.runs.user_sources import excerpts, kept_files
 
 LINES = [f"line {number}" for number in range(1, 13)]
 PLACE = SourcePlace("/home/user/train.py", 6, 8, 0, 9, 7)
@@ -31,6 +31,11 @@ def test_the_lines_of_a_call_and_of_its_python_are_marked(tmp_path: Path):
     ]
     assert python.title == "train.py, line 12: decode, run by py_function"
     assert python.text.endswith("▶ 12  line 12")
+
+
+def test_kept_files_are_found_by_their_paths(tmp_path: Path):
+    assert kept_files(RunFolder(tmp_path)) == {}
+    assert kept_files(run_with_source(tmp_path)) == {"/home/user/train.py": "\n".join(LINES)}
 
 
 def test_without_a_copy_nothing_is_shown(tmp_path: Path):

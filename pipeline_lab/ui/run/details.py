@@ -9,8 +9,10 @@ import streamlit as st
 
 from pipeline_lab.analysis.diagnosis.inputs import opened_files
 from pipeline_lab.report.content import Table
+from pipeline_lab.report.user_source import datasets_read
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.ui.serving.routes import FILES, file_url, opened_url, window_url
 from pipeline_lab.ui.shared import contents
 from pipeline_lab.ui.shared.analyses import Attempts
@@ -37,12 +39,25 @@ def show(record: RunRecord, folder: RunFolder) -> None:
         if folder.source.is_file():
             st.code(folder.source.read_text(encoding="utf-8", errors="replace"), language="python", height=520)
         else:
-            st.caption("This run has no source.")
+            _show_script(folder)
+    for table in datasets_read(str(folder.path)):
+        st.subheader(table.title, anchor=False)
+        st.markdown(contents.write_table(table))
     if record.environment:
         st.subheader("Environment", anchor=False)
         rows = tuple(_words(name, value) for name, value in record.environment.items())
         st.markdown(contents.write_table(Table("Environment", ("What", "Value"), rows)))
     show_files(folder)
+
+
+def _show_script(folder: RunFolder) -> None:
+    """Show the files of the user's that the run keeps."""
+    kept = kept_files(folder)
+    for path, text in kept.items():
+        st.caption(escape(path))
+        st.code(text, language="python", height=520, line_numbers=True)
+    if not kept:
+        st.caption("This run has no source.")
 
 
 def show_files(folder: RunFolder) -> None:

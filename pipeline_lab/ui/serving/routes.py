@@ -29,6 +29,7 @@ FILES: dict[str, Callable[[RunFolder], Path]] = {
     "pipeline.py": lambda folder: folder.source,
     "events.jsonl": lambda folder: folder.events,
     "files.json": lambda folder: folder.files,
+    "recipe.json": lambda folder: folder.recipe,
     **{table.file_name: table.path for table in RUN_TABLES},
     "history.jsonl": lambda folder: folder.history,
     "trials.jsonl": lambda folder: folder.trials,
