@@ -20,8 +20,8 @@ RUN_TAIL_SHARE = 0.1
 NOT_MEASURED = "not measured"
 NO_DATA = Unavailable("Nothing of the data lies on disk, or the run does not say how large its files are.")
 NO_WAITS = (
-    "The steps take their batches inside a graph that tf.data keeps no model of, so their waits are known from the windows "
-    "only; leave options.autotune on."
+    "The steps take their batches inside a graph, from an iterator that tf.data keeps no model of (a PyDataset, replicas, "
+    "autotuning switched off), so their waits are known from the windows only."
 )
 NO_STEPS = Unavailable("The windows hold no step; record longer windows.")
 NO_PROBE = Unavailable("The job did not note its samples; switch `sample_probe` on.")
@@ -196,7 +196,8 @@ def phase_words(found: Any) -> str | None:
     if found.phases[-1].phase not in LATER.values():
         return None
     return "; ".join(
-        f"{one.phase} {format_duration(one.median_ns)}, {format_percent(one.wait_percent)} input wait"
+        f"{one.phase} {format_duration(one.median_ns)}"
+        + ("" if one.wait_percent is None else f", {format_percent(one.wait_percent)} input wait")
         for one in found.phases
     )
 

@@ -49,8 +49,8 @@ def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
     """Draw the mean step of each phase of the job, divided into waiting for input and the rest."""
     figure = new_figure("Step time by phase", mode, "Mean step (ms)", "", height=270)
     names = [f"{one.phase.value}<br>{format_count(one.steps)} steps" for one in found.phases]
-    wait = [one.wait_ns / one.steps / NS_PER_MS for one in found.phases]
-    rest = [(one.total_ns - one.wait_ns) / one.steps / NS_PER_MS for one in found.phases]
+    wait = [(one.wait_ns or 0) / one.steps / NS_PER_MS for one in found.phases]
+    rest = [(one.total_ns - (one.wait_ns or 0)) / one.steps / NS_PER_MS for one in found.phases]
     for name, value, category in (("input wait", wait, "input_wait"), ("the rest of the step", rest, "busy")):
         figure.add_bar(
             y=names,

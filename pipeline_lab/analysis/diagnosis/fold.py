@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.activity.activity import Activity
+from pipeline_lab.analysis.causes import VerdictClass
 from pipeline_lab.analysis.declaration import Found, JobView, PerTrace, TraceView, attempt
 from pipeline_lab.analysis.diagnosis.axis import place_captures
 from pipeline_lab.analysis.diagnosis.inputs import Progress
@@ -357,16 +358,13 @@ def conclude(
         **(job | _stand_ins(job, traces)),
     )
     found = {field.name: getattr(results, field.name) for field in fields(results)}
-    if later is None:
-        return Diagnosis(**found, findings=find_all_findings(results), verdict=judge(results))
-    ran = put_in(results, later)
-    behind = merge_parts(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
-    return Diagnosis(
-        **found,
-        findings=find_all_findings(ran),
-        verdict=judge(replace(ran, **behind), later.first),
-        later_epochs=later,
-    )
+    if later is not None:
+        ran = put_in(results, later)
+        behind = merge_parts(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
+        verdict = judge(replace(ran, **behind), later.first)
+        if verdict.verdict_class is not VerdictClass.UNKNOWN:
+            return Diagnosis(**found, findings=find_all_findings(ran), verdict=verdict, later_epochs=later)
+    return Diagnosis(**found, findings=find_all_findings(results), verdict=judge(results))
 
 
 def windows_after(parts: Sequence[TraceParts], start_ns: int) -> list[TraceParts]:

@@ -109,7 +109,8 @@ def without_first_pace(calibration: Calibration, first: PhaseTimes, later: Phase
     It has where the job waits for another share of its steps than it did, or steps are faster than the pipeline was.
     """
     alone_ns = calibration.pipeline_only_ns
-    waits_alike = abs(first.wait_percent - later.wait_percent) < MODERATE_PERCENT
+    waits = first.wait_percent, later.wait_percent
+    waits_alike = waits[0] is not None and waits[1] is not None and abs(waits[0] - waits[1]) < MODERATE_PERCENT
     if alone_ns is None or (waits_alike and alone_ns <= calibration.step_ns):
         return calibration
     return replace(calibration, pipeline_only_ns=None, pipeline_only_cpu_ns=None)

@@ -65,7 +65,7 @@ class PhaseTimes:
         steps: How many.
         first_step: Number of the first of them.
         median_ns, p95_ns: Of the time from one step to the next.
-        total_ns, wait_ns: Their sum, and of it the waits for input.
+        total_ns, wait_ns: Their sum, and of it the waits for input; None where these are not known.
     """
 
     phase: Phase
@@ -74,14 +74,16 @@ class PhaseTimes:
     median_ns: float
     p95_ns: float
     total_ns: int
-    wait_ns: int
+    wait_ns: int | None
 
     @property
     def mean_ns(self) -> float:
         return self.total_ns / self.steps
 
     @property
-    def wait_percent(self) -> float:
+    def wait_percent(self) -> float | None:
+        if self.wait_ns is None:
+            return None
         return 100.0 * self.wait_ns / self.total_ns if self.total_ns else 0.0
 
 
@@ -141,7 +143,7 @@ def _divide(steps: pa.Table, is_later: BoolArray, before: Phase, after: Phase) -
     """Sum up the warm-up and the two parts of the other steps."""
     warmup, number = tables.bools(steps, "warmup"), tables.ints(steps, "step")
     of_steps = divide_time(steps)
-    length, wait = of_steps.step_ns, of_steps.wait_ns
+    length, wait, is_known = of_steps.step_ns, of_steps.wait_ns, tables.valid(steps, "wait_ns")
     members = ((Phase.WARMUP, warmup), (before, ~warmup & ~is_later), (after, ~warmup & is_later))
     return tuple(
         PhaseTimes(
@@ -151,7 +153,7 @@ def _divide(steps: pa.Table, is_later: BoolArray, before: Phase, after: Phase) -
             median_ns=float(np.median(length[rows])),
             p95_ns=float(np.percentile(length[rows], 95)),
             total_ns=int(length[rows].sum()),
-            wait_ns=int(wait[rows].sum()),
+            wait_ns=int(wait[rows].sum()) if is_known.any() else None,
         )
         for phase, rows in members
         if rows.any()

@@ -61,16 +61,15 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
     """Add to a sentence about the later epochs what the first one is like."""
     if first is None:
         return sentence
-    waiting = format_percent(first.wait_percent)
+    waits = (
+        "" if first.wait_percent is None else f" and waits for input {format_percent(first.wait_percent)} of the time"
+    )
     judged = (
         "the later epochs; in the first"
         if first.phase is Phase.FIRST_EPOCH
         else "the job after its steps changed for good, as when a cache is complete; before"
     )
-    return (
-        f"{sentence} This describes {judged}, a step takes {format_duration(first.mean_ns)} and waits for input {waiting} "
-        "of the time."
-    )
+    return f"{sentence} This describes {judged}, a step takes {format_duration(first.mean_ns)}{waits}."
 
 
 def name_emulated(sentence: str, results: Results) -> str:
@@ -124,14 +123,15 @@ def first_epoch_evidence(first: PhaseTimes | None, later: JobSteps | Unavailable
     """Return the steps that were judged, and those of the first epoch that were not."""
     if first is None or isinstance(later, Unavailable):
         return ()
-    waiting = later.wait_percent or 0.0
     return tuple(
         Evidence(
-            name, f"{format_count(count)} steps, median {format_duration(median)}, waiting {format_percent(percent)}"
+            name,
+            f"{format_count(count)} steps, median {format_duration(median)}"
+            + ("" if percent is None else f", waiting {format_percent(percent)}"),
         )
         for name, count, median, percent in (
             (first.phase.value, first.steps, first.median_ns, first.wait_percent),
-            (f"{LATER[first.phase].value}, which are judged", later.count, later.median_ns, waiting),
+            (f"{LATER[first.phase].value}, which are judged", later.count, later.median_ns, later.wait_percent),
         )
     )
 

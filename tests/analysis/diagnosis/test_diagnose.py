@@ -1,5 +1,6 @@
 """Whole diagnoses of run folders and logs, through the real reader."""
 
+import contextlib
 import os
 import shutil
 from dataclasses import replace
@@ -19,6 +20,7 @@ from pipeline_lab.analysis.verdict.verdict import Confidence
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.run_documents import DataFile, write_files
+from pipeline_lab.runs.run_tables import STEPS, TableWriter, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.xplane.xspace import read_xplane
 from tests.support.measured import options
@@ -102,6 +104,18 @@ def test_without_a_window_in_the_later_epochs_the_jobs_own_steps_speak_for_them(
         "Input is not the limit: the training step is busy for 100 % of each 5.9 ms step."
     )
     assert found.confidence is Confidence.MEDIUM
+
+
+def test_later_epochs_of_which_nothing_is_known_but_their_length_leave_the_verdict_to_the_windows(tmp_path: Path):
+    """A script whose waits only the windows tell, with its one window in the first epoch."""
+    folder = write_run(tmp_path / "run", cached_from=10, windows=1)
+    rows = read_table(folder.steps, STEPS).to_pylist()
+    with contextlib.closing(TableWriter(folder.steps, STEPS)) as table:
+        for row in rows:
+            table.append(*(row | {"wait_ns": None, "epoch": row["step"] // 10}).values())
+    found = diagnose(folder.path)
+    assert found.verdict.verdict_class is VerdictClass.INPUT_BOUND
+    assert found.later_epochs is None
 
 
 def test_epochs_that_are_alike_are_judged_together(tmp_path: Path):

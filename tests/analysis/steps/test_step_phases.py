@@ -105,3 +105,11 @@ def test_beginnings_of_epochs_are_counted_and_what_they_cost() -> None:
     assert found is not None
     assert (found.count, found.wait_ns) == (2, 2 * 390 * MS)
     assert found.share == pytest.approx(780 / (sum(lengths) - 400))
+
+
+def test_waits_that_nobody_knows_are_not_zero() -> None:
+    row = {"warmup": False, "wait_ns": None, "epoch": 0, "window": -1}
+    rows = [row | {"step": step, "start_ns": step * 10 * MS, "end_ns": (step + 1) * 10 * MS} for step in range(5)]
+    samples = pa.Table.from_batches([], schema=SAMPLES.schema)
+    (found,) = measure_phases(pa.Table.from_pylist(rows, schema=STEPS.schema), samples, []).phases
+    assert found.wait_percent is None
