@@ -194,7 +194,11 @@ def _find_damage(folder: RunFolder) -> dict[str, str]:
 
 def _written(folder: RunFolder, environment: dict[str, Any]) -> WrittenPipeline | None:
     """Return the pipeline as written: as TensorFlow wrote it, or as the script's calls made it; with the script's lines."""
-    written, recipe = read_written(folder.written), read_recipe(folder.recipe)
+    written = read_written(folder.written)
+    try:
+        recipe = read_recipe(folder.recipe)
+    except StoreError:  # costs the lines, not the diagnosis
+        recipe = None
     if recipe is None or not recipe.calls:
         return written
     if written is None:

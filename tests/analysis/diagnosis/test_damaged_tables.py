@@ -89,3 +89,9 @@ def test_a_damaged_list_of_files_costs_only_what_rests_on_it(run: RunFolder, tex
     assert isinstance(found.file_sampling, Unavailable)
     assert "files.json of the run is damaged" in found.file_sampling.reason
     assert found.source.damaged_tables == (found.file_sampling.reason,)
+
+
+def test_a_damaged_recipe_costs_the_lines_of_the_script_alone(run: RunFolder) -> None:
+    before = diagnose(run.path).to_json()
+    run.recipe.write_text('{"calls": [')
+    assert diagnose(run.path).to_json()["tf_data"] == before["tf_data"]
