@@ -63,6 +63,19 @@ class Launches:
         """Return for each span the first launch in it and the first one after it, shape (n_spans,) each."""
         return np.searchsorted(self.start_ns, spans[:, 0]), np.searchsorted(self.start_ns, spans[:, 1])
 
+    def begun_within(self, spans: IntArray) -> IntArray:
+        """Return when devices began with each span's launches; :data:`UNSEEN` where none was recorded."""
+        first, after = self.within(spans)
+        begun = np.full(len(spans), UNSEEN, np.int64)
+        some = after > first
+        edges = np.stack((first[some], after[some]), axis=1).ravel()
+        if len(edges):
+            earliest = np.minimum.reduceat(np.append(np.where(self.is_seen, self.begun_ns, -UNSEEN), -UNSEEN), edges)[
+                ::2
+            ]
+            begun[some] = np.where(earliest < -UNSEEN, earliest, UNSEEN)
+        return begun
+
     def done_within(self, spans: IntArray) -> IntArray:
         """Return when the last of each span's launches was done; :data:`UNSEEN` where none was recorded."""
         first, after = self.within(spans)

@@ -73,8 +73,9 @@ none. Launches take microseconds, and clocks of host and device are up to 0.14 m
 LOST_SHARE = 0.05
 """Part of a step's launches without an event on the device; with more of them its end is not known."""
 LEAST_AFTER_FIRST = 3
-"""Steps that have to remain for the first one to be left out where devices work on after each: it alone begins on an idle
-device, so that its batch and its launches take time which they do not take in the running loop."""
+LEAD_IN_SHARE = 0.05
+"""Steps that have to remain for the first one to be left out, and the part of a step that its device has to begin later than
+in the others: then it alone begins on an idle device, and its batch and launches take time that they do not take later."""
 HALF = 0.5
 """Part of the steps after which the device works on while the next one is over on the host, from which its cadence holds;
 part of the launches of a capture's only step that have to be seen for its times to be shown."""
@@ -108,8 +109,8 @@ def end_steps(rule: StepRule, host: IntArray, follows: BoolArray, launches: Laun
         rule = StepRule.DEVICE_CADENCE if is_behind.sum() > HALF * len(is_behind) else StepRule.DEVICE_WORK
     spans = join_spans(begin, end, follows[:count])
     kept = np.flatnonzero(spans[:, 1] > spans[:, 0])
-    is_ahead = rule in (StepRule.DEVICE_WORK, StepRule.DEVICE_CADENCE)
-    if is_ahead and known_from is None and len(kept) > LEAST_AFTER_FIRST:
+    is_ahead = known_from is None and rule in (StepRule.DEVICE_WORK, StepRule.DEVICE_CADENCE)
+    if is_ahead and len(kept) > LEAST_AFTER_FIRST and _leads_in(spans, launches.begun_within(host[:count])):
         kept, known_from = kept[1:], int(spans[kept[1], 0])
     spans, cut_off = spans[kept], len(host) - whole
     known: tuple[int | None, int | None] = (known_from, None)
@@ -122,6 +123,13 @@ def join_spans(start: IntArray, end: IntArray, follows: BoolArray) -> IntArray:
     """Return each step from the end of the one before it; from its own start where none came right before."""
     before = np.concatenate((start[:1], end[:-1]))
     return np.stack((np.where(follows, before, np.maximum(before, start)), end), axis=1)
+
+
+def _leads_in(spans: IntArray, begun: IntArray) -> bool:
+    """Say whether the device begins with the first step later after its start than with any other after its."""
+    lead = np.maximum(begun - spans[:, 0], 0)
+    usual = float(np.median(spans[1:, 1] - spans[1:, 0]))
+    return bool(lead[0] - lead[1:].max() > LEAD_IN_SHARE * usual)
 
 
 def _count_whole(host: IntArray, launches: Launches) -> int:

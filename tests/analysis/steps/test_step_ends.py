@@ -88,8 +88,8 @@ def test_a_loop_that_never_waits_has_the_cadence_of_the_device():
     seen = ahead(done=4)
     found = find_steps(seen)
     assert found.rule is StepRule.DEVICE_CADENCE
-    assert spans_us(found) == [(1_005, 2_005), (2_005, 3_005), (3_005, 4_005)]
-    assert seen.extent == (1_005_000, 4_005_000)  # what comes after the last step is the profiler's end, not idle time
+    assert spans_us(found) == [(0, 1_005), (1_005, 2_005), (2_005, 3_005), (3_005, 4_005)]
+    assert seen.extent == (0, 4_005_000)  # what comes after the last step is the profiler's end, not idle time
     assert found.cut_off == 0
 
 
@@ -160,11 +160,7 @@ def test_an_evaluation_between_steps_belongs_to_none():
         ),
         work=tuple(kernel(at + 1, at + 10, 80) for at in (0, 100, 1_000, 1_100)),
     )
-    assert spans_us(find_steps(seen)) == [
-        (90, 190),
-        (1_000, 1_090),
-        (1_090, 1_190),
-    ]  # the first begins on an idle device
+    assert spans_us(find_steps(seen)) == [(0, 90), (90, 190), (1_000, 1_090), (1_090, 1_190)]
 
 
 def read(name: str) -> tuple[Diagnosis, Steps]:
