@@ -4,6 +4,7 @@
 (pytest-dev/pytest-xdist#1386), so that every process would start a server, a browser and a TensorFlow of its own.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 BROWSER = "tests/browser/"
 WORKERS = {"ask_tensorflow": "tensorflow", "ask_gpu": "gpu"}
-"""Fixtures that start a process with TensorFlow, and the group of the files that name them."""
+"""Fixtures that start a process with TensorFlow, and the group of the files that ask for them."""
 
 
 class FileGroups(LoadScopeScheduling):
@@ -28,4 +29,4 @@ def find_group(root: Path, file: str) -> str | None:
     if file.startswith(BROWSER):
         return "app"
     text = (root / file).read_text(encoding="utf-8")
-    return next((group for fixture, group in WORKERS.items() if fixture in text), None)
+    return next((group for fixture, group in WORKERS.items() if re.search(rf"def \w+\([^)]*\b{fixture}\b", text)), None)
