@@ -92,7 +92,7 @@ def measure_copies() -> Found:
 
 def measure_overlap() -> Found:
     """Time steps that Python spends time between, with the results never read, and each read at once."""
-    step, step_ms = _make_step()
+    step, step_ms = make_step()
 
     def train(*, reads: bool) -> None:
         for _ in range(STEPS):
@@ -150,20 +150,27 @@ def reduce_over_gpus() -> Found:
     return {"gpus": len(gpus), "sum": float(total()), "bytes": COPIED_BYTES, "reduce_ms": _best_ms(total)}
 
 
-def _make_step() -> tuple[Callable[[], Any], float]:
+FEW = 4
+"""Products that are timed to know how many fill a step."""
+
+
+def make_step() -> tuple[Callable[[], Any], float]:
     """Return a step that keeps the device busy for about a set time, and the time that it takes, ms."""
     matrix = tf.eye(SIDE)
 
-    def multiply_in_turn(times: Any) -> Any:
-        product = matrix
-        for _ in tf.range(times):
-            product = tf.linalg.matmul(product, matrix)
-        return product[0, 0]
+    def multiply(times: int) -> Callable[[], Any]:
+        def compute() -> Any:
+            product = matrix
+            for _ in tf.range(times):  # of a number that the graph holds: one that is handed in makes each call wait
+                product = tf.linalg.matmul(product, matrix)
+            return product[0, 0]
 
-    multiply, few = tf.function(multiply_in_turn), tf.constant(10)
-    multiply(few)
-    times = tf.constant(max(1, round(10 * STEP_MS / _best_ms(lambda: multiply(few)))))
-    return lambda: multiply(times), _best_ms(lambda: multiply(times))
+        compiled: Callable[[], Any] = tf.function(compute)
+        compiled()
+        return compiled
+
+    step = multiply(max(1, round(FEW * STEP_MS / _best_ms(multiply(FEW)))))
+    return step, _best_ms(step)
 
 
 def _best_ms(work: Callable[[], object]) -> float:

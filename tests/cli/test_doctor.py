@@ -181,3 +181,8 @@ def test_the_probe_measures_on_a_gpu(ask_gpu: AskGpu) -> None:
     assert found["precision"]["found"]["weight_after_scaled_step"] == 0.5
     assert found["xla"]["error"].startswith("UnimplementedError: Could not find compiler")
     assert found["gpus"]["found"] == {"gpus": 1}
+
+
+def test_the_probes_step_does_not_wait_for_the_device(ask_gpu: AskGpu) -> None:
+    took_s = ask_gpu("tests.worker.gpu_tasks:time_step_of_probe", gpu=PretendGpu(op_us={"MatMul": 1e6}))
+    assert took_s["called"] < 1 <= took_s["read"]

@@ -1,5 +1,6 @@
 """What tests ask of a process with pretend GPUs (fixture ``ask_gpu``)."""
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from pipeline_lab.capture.sampler import GpuInUse, find_used
 from pipeline_lab.runs.nvidia import find_gpu, find_gpus
 from pipeline_lab.worker.note.failures import explain_failure
 from pipeline_lab.worker.prepare.device import choose_device
-from pipeline_lab.worker.probe import ON_GPU, measure
+from pipeline_lab.worker.probe import ON_GPU, make_step, measure
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from tests.support.presets import SYNTHETIC
@@ -85,3 +86,13 @@ def explain_error(kind: Literal["label", "memory"]) -> str:
 def probe(names: list[str]) -> list[dict[str, Any]]:
     """Take some of the doctor's measurements."""
     return list(measure({name: ON_GPU[name] for name in names}))
+
+
+def time_step_of_probe() -> dict[str, float]:
+    """Say when the call of the doctor's step returned and when its result was on the host, s."""
+    step, _ = make_step()
+    begun_s = time.perf_counter()
+    result = step()
+    called_s = time.perf_counter() - begun_s
+    float(result)
+    return {"called": called_s, "read": time.perf_counter() - begun_s}
