@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _limit_memory()
     with _report_errors(saved) as failed, saved.lock() as is_ours:
         if is_ours and options.follow and is_run(options.path):
-            from pipeline_lab.analysis.diagnosis.follow import follow, yield_to_training
+            from pipeline_lab.analysis.follow import follow, yield_to_training
 
             yield_to_training()
             follow(RunFolder(options.path), saved)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.analysis import __main__ as command
-from pipeline_lab.analysis.diagnosis import follow as follow_module
-from pipeline_lab.analysis.diagnosis.follow import follow
+from pipeline_lab.analysis import follow as follow_module
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
+from pipeline_lab.analysis.follow import follow
 from pipeline_lab.analysis.timeline.index import open_index
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import RunState
