@@ -437,7 +437,7 @@ class Busy(StrEnum):
         return member
 
     DEVICE = ("the device", "device busy")
-    COPYING = ("the device, mostly with copies of its own,", "device busy, mostly copying")
+    COPYING = ("the device, mostly with copies,", "device busy, mostly copying")
     EMULATED = ("the emulated accelerator", "emulated accelerator busy")
     HOST_COMPUTE = ("the training computation", "compute busy")
     UNTRACED = ("the training step", "compute busy")

@@ -278,7 +278,7 @@ class StepLog:
         if len(side.held) < MOST_HELD:
             side.held.append(note)
         if self._training and note.of.role is Role.LOOP and side.batches > max(OUTGROWS * self._longest_pass, 50):
-            self._begin_training(note.of.stream)  # it outgrows what trains: a later phase that traces nothing anew
+            self._begin_training(note.of.stream)  # it outgrows what trains: a later phase that retraces nothing
 
     def _adopt_if_due(self, now_ns: int) -> None:
         if self._training:

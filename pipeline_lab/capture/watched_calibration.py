@@ -1,6 +1,6 @@
 """Time the step alone and the pipeline alone of a watched script, after its last line and without touching its training.
 
-The step is that of a copy of the model that Keras' ``fit`` trained last, made anew from its configuration, on one batch that
+The step is that of a copy of the model that Keras' ``fit`` trained last, rebuilt from its configuration, on one batch that
 is held. The pipeline is a second iterator over the same dataset, asked for batches as fast as it gives them. A model that
 cannot be copied, and the step of a loop of the script's own, cannot be timed alone; the run says so.
 """
@@ -22,7 +22,7 @@ LEAST_CALLS = 5
 MOST_NS = 3 * NS_PER_S
 """Time for each of the two; a slow one takes at least :data:`LEAST_CALLS`."""
 NO_FIT = (
-    "The step alone was not timed: the script trains in a loop of its own, whose step cannot be called without training "
+    "The step alone was not timed: the script trains in a custom loop, whose step cannot be called without training "
     "further."
 )
 

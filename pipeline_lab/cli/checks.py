@@ -144,7 +144,7 @@ def _check_cupti(trace: dict[str, Any]) -> Check:
     found = (
         f"a test recording contains {events} GPU events"
         if events
-        else "a test recording contains no GPU events, so idle gaps are inferred from the host"
+        else "a test recording contains no GPU events, so nothing is known of the device's work"
     )
     advice = list(dict.fromkeys(filter(None, map(find_remedy, complaints))))
     if not events and not advice:

@@ -20,7 +20,7 @@ REASONS = {
 }
 """NVML's reasons for lower clocks that cost speed, by their bit."""
 POWER_LIMIT = 0x04
-"""The usual one: a GPU at work draws what it may. It holds evenly, unlike the others."""
+"""The usual one: a busy GPU draws what it may. It holds evenly, unlike the others."""
 
 
 @dataclass(frozen=True)

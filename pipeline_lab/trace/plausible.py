@@ -15,6 +15,8 @@ from pipeline_lab.units import NS_PER_S, format_count
 MARGIN_NS = 60 * NS_PER_S
 MARGIN_SPANS = 10
 """An event lies at most a minute from most of the others, or this many times the span in which these lie."""
+LONGEST_SESSION_NS = 86_400 * NS_PER_S
+"""Nobody profiles for a day; a session that claims more is damaged."""
 _OUTER_PERCENT = 1
 """Of the events, which may lie outside of that span at either side."""
 _SAMPLED = 1 << 20
@@ -52,7 +54,7 @@ def leave_out_impossible(trace: Trace) -> Trace:
     sample = np.concatenate([line.start_ns[::step] for line in lines])
     first, last = map(int, np.percentile(sample, [_OUTER_PERCENT, 100 - _OUTER_PERCENT], method="nearest"))
     margin = max(MARGIN_NS, MARGIN_SPANS * (last - first))
-    earliest, latest = first - margin, last + margin
+    earliest, latest = _with_session(first - margin, last + margin, trace.start_ns, trace.stop_ns)
     kept = replace(trace, planes=tuple(_cut(plane, earliest, latest) for plane in trace.planes))
     if any(moment is not None and not earliest <= moment <= latest for moment in (trace.start_ns, trace.stop_ns)):
         kept = replace(kept, start_ns=None, stop_ns=None)
@@ -63,6 +65,15 @@ def leave_out_impossible(trace: Trace) -> Trace:
     outside = f"{format_count(lost)} of its events lie outside the time of the recording and were left out."
     bytes_lost = 0 if trace.salvage is None else trace.salvage.bytes_lost
     return replace(kept, salvage=Salvage(bytes_lost, kept.event_count, " ".join([*before, outside])))
+
+
+def _with_session(earliest: int, latest: int, start_ns: int | None, stop_ns: int | None) -> tuple[int, int]:
+    """Extend a span by that of the session, where the file says when that was, the two meet, and it is not damaged itself."""
+    if start_ns is None or stop_ns is None or not 0 <= stop_ns - start_ns <= LONGEST_SESSION_NS:
+        return earliest, latest
+    if stop_ns < earliest or start_ns > latest:
+        return earliest, latest
+    return min(earliest, start_ns), max(latest, stop_ns)
 
 
 def _lie_close_together(lines: list[Line], *session: int | None) -> bool:

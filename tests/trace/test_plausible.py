@@ -72,3 +72,10 @@ def test_what_is_left_has_no_negative_length_and_no_sum_that_overflows(strays: l
     first, last = min(int(one.start_ns.min()) for one in lines), max(int(one.end_ns.max()) for one in lines)
     assert last - first <= 3 * MARGIN_NS
     assert found.planes[0].lines[0].count == len(STEPS)
+
+
+def test_what_happens_late_in_a_long_session_is_kept() -> None:
+    late = ("train", 600e6, 120e6, {"step_num": 1000})  # nearly all events come first, as those of a compilation
+    long = replace(trace(host(line("python", *STEPS, late))), start_ns=0, stop_ns=730_000_000_000)
+    assert leave_out_impossible(long).salvage is None
+    assert leave_out_impossible(replace(long, start_ns=None, stop_ns=None)).salvage is not None

@@ -120,7 +120,7 @@ class FileSampling:
         predicted: The mixing of the order that the options predict, without having read anything; None where the
             options are not known or the simulation would be too long.
         visible_percent: Records that the stages of the pipeline ever let through, as the options predict, percent; None
-            where they leave out none for good, or the options are not known.
+            where they leave out none permanently, or the options are not known.
         reachable_percent: Most of the data that a pipeline that is rebuilt again and again can reach, percent; None
             where it is built once, reaches all, or begins with other records each time.
         labels: Which labels the examples had; None where they have none.

@@ -104,7 +104,7 @@ def epoch_boundaries(results: Results) -> Finding | None:
     return Finding(
         "epoch-boundaries",
         f"Each epoch begins with a wait of {each}, together {format_percent(100.0 * found.share)} of the time: buffers are "
-        "filled and files opened anew. Repeat the data inside the pipeline (repeat before batch, and steps_per_epoch), or "
+        "filled and files opened again. Repeat the data inside the pipeline (repeat before batch, and steps_per_epoch), or "
         "use a smaller shuffle buffer.",
         (
             Evidence("beginnings of epochs", format_count(found.count)),

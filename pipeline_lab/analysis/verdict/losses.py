@@ -25,7 +25,7 @@ CONTENTION_PERCENT = 10.0
 _NEEDED_PERCENT = {VerdictClass.INPUT_BOUND: MODERATE_PERCENT, VerdictClass.HOST_CONTENTION: CONTENTION_PERCENT}
 
 UNFAIR_PERCENT, FEWEST_STEPS = 10.0, 10
-"""Points by which the wait of all steps, at least so many, differs from that in the windows where all steps decide.
+"""Points by which the wait of all steps differs from that in the windows where all steps decide.
 
 The profiler alone moves it: recorded steps of short calls take up to a tenth longer.
 """
@@ -126,7 +126,7 @@ def measure_losses(results: Results) -> Losses | None:
 
 
 def _without_device(results: Results) -> Losses | None:
-    """Return what is known where nothing was recorded of the device at work: only how long the job waited for input."""
+    """Return what is known where nothing was recorded of the device: only how long the job waited for input."""
     steps, stalls = results.steps, results.input_stalls
     if isinstance(steps, Unavailable) or isinstance(stalls, Unavailable) or stalls.wait_percent < MODERATE_PERCENT:
         return None
@@ -138,7 +138,7 @@ def _waiting_of_all(results: Results, in_windows: float) -> float | None:
     """Return the share of all steps that is lost to input where the windows are no fair sample of them, else None.
 
     Windows are few, and rarely hold the beginning of an epoch. All steps give the number; the windows tell its cause, and
-    how much of a wait the device spends at work.
+    how much of a wait the device is busy.
 
     Args:
         results: Of the job.

@@ -2,7 +2,7 @@
 
 A short run is judged by what it could have seen: distances count beyond what an even sample of the same size shows by
 chance, and a run that did not see a whole epoch is not blamed for the files that it has not reached yet. Where the stages
-of the pipeline leave data out for good (take, skip, shards), that is said, and the rest is not held against the run.
+of the pipeline leave data out permanently (take, skip, shards), that is said, and the rest is not held against the run.
 """
 
 from dataclasses import dataclass
@@ -217,7 +217,7 @@ class _Distance:
 
 
 def _distance(sampling: FileSampling | Unavailable) -> _Distance | None:
-    """Return the distance of samples; None where it was not measured, or a part of the data is left out for good."""
+    """Return the distance of samples; None where it was not measured, or a part of the data is left out permanently."""
     if isinstance(sampling, Unavailable) or sampling.basis != "samples" or _sees_a_part(sampling):
         return None
     measured, ideal = sampling.total_variation, sampling.total_variation_ideal
@@ -227,7 +227,7 @@ def _distance(sampling: FileSampling | Unavailable) -> _Distance | None:
 
 
 def _sees_a_part(sampling: FileSampling) -> bool:
-    """Say whether the pipeline leaves out a part of the data for good: it is that which is worth saying, not what follows."""
+    """Say whether the pipeline leaves out a part of the data permanently: it is that which is worth saying, not what follows."""
     return sampling.visible_percent is not None or sampling.reachable_percent is not None
 
 

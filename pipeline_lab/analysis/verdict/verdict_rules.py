@@ -67,7 +67,7 @@ def name_first_epoch(sentence: str, first: PhaseTimes | None) -> str:
     judged = (
         "the later epochs; in the first"
         if first.phase is Phase.FIRST_EPOCH
-        else "the job after its steps changed for good, as when a cache is complete; before"
+        else "the job after its steps changed permanently, as when a cache is complete; before"
     )
     return f"{sentence} This describes {judged}, a step takes {format_duration(first.mean_ns)}{waits}."
 
