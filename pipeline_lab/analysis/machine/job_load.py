@@ -59,10 +59,10 @@ def measure_load(
         TraceIncompleteError: There is no such sample, or the record does not tell the cores.
     """
     plain = plain_steps(steps)
-    start_ns = tables.ints(steps, "start_ns")[plain]
+    rows = divide_time(steps)
+    start_ns, length_ns = rows.start_ns[plain], rows.step_ns[plain]
     time_ns = tables.ints(resources, "time_ns")
     step = np.searchsorted(start_ns, time_ns, side="right") - 1
-    length_ns = divide_time(steps).step_ns[plain]
     inside = (step >= 0) & ~tables.bools(resources, "flushing")
     inside[inside] = time_ns[inside] < (start_ns + length_ns)[step[inside]]
     return _average(environment, None if written is None else written.pool_threads, resources, inside, length_ns)

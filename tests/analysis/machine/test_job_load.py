@@ -48,6 +48,19 @@ def test_processor_time_per_step_leaves_out_warm_up_windows_and_flushes():
     assert (found.cores, found.pool_threads) == (2.0, 7)
 
 
+def test_samples_count_between_the_same_boundaries_as_the_steps_times():
+    """The host requests step 1 at 100 ms; the device is done with step 0 at 180 ms, and with step 1 at 300 ms."""
+    ready = {0: 180, 1: 300, 2: 400}
+    rows = [{**step(number), "ready_ns": at * MS} for number, at in ready.items()]
+    table = pa.Table.from_pylist([{**rows[0], "warmup": True}, rows[1], {**rows[2], "window": 0}], schema=STEPS.schema)
+    resources = pa.Table.from_pylist(
+        [sample(150, 900, 0), sample(250, 100, 0), sample(290, 100, 0)],  # the first one lies in step 0
+        schema=RESOURCES.schema,
+    )
+    found = job_load.measure_load({"cores": 2.0}, None, table, resources)
+    assert (found.cores_used, found.cpu_ns_per_step) == pytest.approx((1.0, 120 * MS))
+
+
 def test_a_job_that_times_no_steps_is_sampled_from_its_first_recorded_step_to_the_last():
     # two recorded steps of 100 ms at 0.1 and 0.4 s; before them the job starts up
     rows = [{"start_ns": at * MS, "end_ns": (at + 100) * MS} for at in (100, 400)]
