@@ -236,7 +236,10 @@ def idle_ns(cost: StageCost, options: RunOptions) -> float:
 
 @dataclass(frozen=True)
 class _Steps:
-    """The steps that no profile window touched, ns: a step, its wait for a batch, and the time between two."""
+    """The steps that no profile window touched, ns: a step, its wait for a batch, and the time between two.
+
+    The last one is 0 where it is not known; what the model does not explain of the step is added to it anyway.
+    """
 
     step_ns: float
     waited_ns: float
@@ -254,10 +257,12 @@ def _plain_steps(job: JobSteps) -> _Steps:
         plain = ~tables.bools(job.table, "warmup")
     plain &= tables.valid(job.table, "wait_ns") | ~tables.valid(job.table, "wait_ns").any()
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
+    is_divided = tables.valid(job.table, "compute_ns")[plain]
+    between = (step - wait - compute)[is_divided]
     return _Steps(
         _median_of_blocks(step),
         _median_of_blocks(wait),
-        max(0.0, float(np.median(step - wait - compute))),
+        max(0.0, float(np.median(between))) if len(between) else 0.0,
     )
 
 

@@ -15,6 +15,10 @@ from pipeline_lab.units import NS_PER_MS
 MOST_TIMES = 1000
 """Steps that are repeated, the first ones after the warm-up; all of them are written into the options."""
 DIGITS = 3
+NO_COMPUTE = (
+    "How long each step computed is not known, and no profile window shows the device; name a run whose windows do, or one "
+    "that was launched with `pipeline-lab run`."
+)
 
 
 def read_step_times(path: Path) -> tuple[float, ...]:
@@ -36,7 +40,10 @@ def step_times(diagnosis: Diagnosis) -> "np.ndarray[tuple[int], np.dtype[np.int6
     gaps, steps, job = diagnosis.idle_gaps, diagnosis.steps, diagnosis.job_steps
     has_device = isinstance(gaps, IdleGaps) and gaps.device != HOST_COMPUTE
     if not has_device and not isinstance(job, Unavailable):
-        return tables.ints(job.table, "compute_ns")[~tables.bools(job.table, "warmup")]
+        known = ~tables.bools(job.table, "warmup") & tables.valid(job.table, "compute_ns")
+        if not known.any():
+            raise TraceIncompleteError(NO_COMPUTE)
+        return tables.ints(job.table, "compute_ns")[known]
     if isinstance(steps, Unavailable):
         raise TraceIncompleteError(steps.reason)
     return np.rint(tables.ints(steps.table, "busy_ns") / (steps.steps_per_marker or 1.0)).astype(np.int64)

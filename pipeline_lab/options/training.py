@@ -117,6 +117,11 @@ class TrainingOptions(Options):
         return sum(self.step_times_ms) / len(self.step_times_ms) if self.step_times_ms else self.step_ms
 
     @property
+    def times_vary(self) -> bool:
+        """Say whether steps on the emulated accelerator differ in how long they take."""
+        return self.step_variation_percent > 0 or len(set(self.step_times_ms)) > 1
+
+    @property
     def set_times(self) -> tuple[object, ...]:
         """What decides how long each step on the emulated accelerator takes."""
         varies = self.step_variation_percent

@@ -8,6 +8,8 @@ import pytest
 from pipeline_lab.advice.measured_run import Measured, take
 from pipeline_lab.advice.recorded_options import options_of
 from pipeline_lab.advice.what_if import measure_run, predict
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.store import RunFolder, RunStore
@@ -34,6 +36,17 @@ def test_a_run_tells_step_stages_and_machine(tmp_path: Path):
     assert costs["map"].bytes_per_example == EXAMPLE_BYTES
     assert costs["batch"].examples_per_call == BATCH
     assert (found.records, found.pipeline_factor) == (1000, pytest.approx(1.0))
+
+
+def test_time_between_steps_that_nobody_knows_is_left_to_the_model(tmp_path: Path):
+    folder = make_measured_run(RunStore(tmp_path))
+    diagnosis = diagnose_saved(folder.path)
+    job = diagnosis.job_steps
+    assert not isinstance(job, Unavailable)
+    unknown = replace(job, table=tables.replace_column(job.table, "compute_ns", None))
+    found = take(replace(diagnosis, job_steps=unknown), options())
+    assert isinstance(found, Measured)
+    assert (found.between_ns, found.waited_ns / MS) == (0.0, 15.0)
 
 
 def test_what_sleeps_costs_no_processor_time_and_the_rest_is_the_steps(tmp_path: Path):

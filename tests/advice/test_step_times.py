@@ -19,6 +19,15 @@ def test_a_job_on_the_host_gives_what_its_steps_took_after_their_batches_came() 
     )
 
 
+def test_a_job_whose_compute_is_not_known_gives_none() -> None:
+    found = replace(results.diagnosis(), idle_gaps=Unavailable("No device was recorded."))
+    job = found.job_steps
+    assert not isinstance(job, Unavailable)
+    unknown = replace(job, table=tables.replace_column(job.table, "compute_ns", None))
+    with pytest.raises(TraceIncompleteError, match="computed is not known"):
+        step_times(replace(found, job_steps=unknown))
+
+
 def test_a_capture_with_a_device_gives_the_device_time_of_each_step(tmp_path: Path) -> None:
     space = XSpace()
     host = space.plane("/host:CPU").line("python", timestamp_ns=0)

@@ -45,3 +45,16 @@ def test_step_times_are_numbers_or_a_short_text() -> None:
         assert TrainingOptions.model_validate({"device": "emulated", "step_times_ms": times}).mean_step_ms == 75.5 / 3
     assert TrainingOptions.model_validate({"device": "emulated", "step_times_ms": 7}).step_times_ms == (7.0,)
     assert TrainingOptions.model_validate({"step_times_ms": ""}).step_times_ms == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "varies"),
+    [
+        ({"step_ms": 20}, False),
+        ({"step_ms": 20, "step_variation_percent": 50}, True),
+        ({"step_times_ms": [5, 5]}, False),
+        ({"step_times_ms": [5, 60]}, True),
+    ],
+)
+def test_set_times_vary_where_steps_differ(settings: dict[str, object], varies: bool) -> None:
+    assert TrainingOptions.model_validate({"device": "emulated", **settings}).times_vary is varies

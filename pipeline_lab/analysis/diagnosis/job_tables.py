@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.sampling.file_sampling import Predict
 from pipeline_lab.errors import OptionsError, StoreError, TraceIncompleteError
 from pipeline_lab.options.run_options import RunOptions, read_options
@@ -108,6 +109,19 @@ class JobTables:
         """The tables that it reads beside them."""
         self._check(FILES)
         return self.listed[1]
+
+    @property
+    def launches_ahead(self) -> bool:
+        """Whether a step's call may return before its result is there: in a script on a GPU. Launched jobs note their results.
+
+        `watch` does not list devices, which would affect the script, but samples the GPU that it uses.
+        """
+        if self.is_launched:
+            return False
+        if device := self.environment.get("device"):
+            return "GPU" in str(device)
+        sampled = self.read[RESOURCES.name]
+        return any(bool(tables.valid(sampled, name).any()) for name in ("gpu_memory_bytes", "gpu_percent"))
 
     def with_steps(self, steps: pa.Table) -> "JobTables":
         """Return what was noted with other steps."""

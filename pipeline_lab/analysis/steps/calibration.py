@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.declaration import Analysis, Document, JobView, LaterView, PerJob, to_ms
-from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, divide_time, plain_steps
+from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, StepRows, divide_time, plain_steps
 from pipeline_lab.analysis.steps.step_phases import PhaseTimes
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.runs.run_events import CalibrationEvent, Event
@@ -37,14 +37,15 @@ class Calibration:
     """What the worker timed before the steps.
 
     Attributes:
-        device_only_ns: The compute-only step; no more than a step took in training once its batch was there, unless its time is
-            set, as on the emulated accelerator.
+        device_only_ns: The compute-only step; no more than a step took in training once its batch was there, or in all where that
+            is not known, unless its time is set, as on the emulated accelerator.
         pipeline_only_ns: The input-only time per batch; None if it could not be timed.
         step_ns: The end-to-end step: the median step with input, unprofiled.
         device_only_cpu_ns, pipeline_only_cpu_ns: Processor time of the whole job for each of the two; None if it was
             not noted.
         page_cache: ``cold`` if the input-only time was taken on files read from disk, ``warm`` if from the page cache; None where
             that is not known.
+        mean_step_ns: The mean step with input, unprofiled, where the compute-only step is the mean of set times; else None.
     """
 
     device_only_ns: float
@@ -53,19 +54,24 @@ class Calibration:
     device_only_cpu_ns: float | None = None
     pipeline_only_cpu_ns: float | None = None
     page_cache: str | None = None
+    mean_step_ns: float | None = None
 
     @property
     def utilisation_percent(self) -> float:
         """Compute-only over end-to-end step: how much of the step the device would need if its input were free."""
-        return min(100.0, 100.0 * self.device_only_ns / self.step_ns)
+        return min(100.0, 100.0 * self.device_only_ns / (self.mean_step_ns or self.step_ns))
 
 
-def read_calibration(events: Sequence[Event], steps: pa.Table) -> Calibration:
+def read_calibration(
+    events: Sequence[Event], steps: pa.Table, *, launches_ahead: bool = False, times_vary: bool = False
+) -> Calibration:
     """Read the last calibration of a run.
 
     Args:
         events: The worker's events.
         steps: Of schema ``runs.run_tables.STEPS``.
+        launches_ahead: As for :func:`divide_time`.
+        times_vary: The steps take set times that differ, of which the compute-only step is the mean.
 
     Raises:
         TraceIncompleteError: The job was not calibrated, the calibration was disturbed, or there is no step after the
@@ -79,28 +85,32 @@ def read_calibration(events: Sequence[Event], steps: pa.Table) -> Calibration:
         raise TraceIncompleteError(NOT_CALIBRATED)
     device_only_ns = found[-1].device_only_ns
     assert device_only_ns is not None
-    step_ns = float(np.median(divide_time(steps).step_ns[plain]))
-    if device_only_ns > TOLERANCE * step_ns:
+    rows = divide_time(steps, launches_ahead=launches_ahead)
+    step_ns = float(np.median(rows.step_ns[plain]))
+    is_set = not found[-1].device_only_steps
+    if not is_set and device_only_ns > TOLERANCE * step_ns:
         raise TraceIncompleteError(
             DISTURBED.format(alone=format_duration(device_only_ns), training=format_duration(step_ns))
         )
-    is_set = not found[-1].device_only_steps
     return Calibration(
-        device_only_ns if is_set else min(device_only_ns, _with_batch_ns(steps, plain)),
+        device_only_ns if is_set else min(device_only_ns, _with_batch_ns(rows, plain)),
         found[-1].pipeline_only_ns,
         step_ns,
         device_only_cpu_ns=found[-1].device_only_cpu_ns,
         pipeline_only_cpu_ns=found[-1].pipeline_only_cpu_ns,
         page_cache=found[-1].page_cache,
+        mean_step_ns=float(rows.step_ns[plain].mean()) if is_set and times_vary else None,
     )
 
 
-def _with_batch_ns(steps: pa.Table, plain: NDArray[np.bool_]) -> float:
+def _with_batch_ns(rows: StepRows, plain: NDArray[np.bool_]) -> float:
     """Return what a step took from the arrival of its batch to its result, the median over the plain ones, ns.
 
     The step alone cannot take longer than that. The few steps of a calibration do where the process was not warm yet.
+    Where nobody knows when the results were there, it is the whole step.
     """
-    return float(np.median(divide_time(steps).compute_ns[plain]))
+    known = plain & rows.is_divided
+    return float(np.median(rows.compute_ns[known] if known.any() else rows.step_ns[plain]))
 
 
 def without_first_pace(calibration: Calibration, first: PhaseTimes, later: PhaseTimes) -> Calibration:
@@ -117,7 +127,10 @@ def without_first_pace(calibration: Calibration, first: PhaseTimes, later: Phase
 
 
 def _measure(job: JobView) -> Calibration:
-    return read_calibration(job.tables.events, job.tables.steps)
+    found = job.tables
+    return read_calibration(
+        found.events, found.steps, launches_ahead=found.launches_ahead, times_vary=found.training.times_vary
+    )
 
 
 def _of_later(calibration: Calibration, view: LaterView) -> Calibration:

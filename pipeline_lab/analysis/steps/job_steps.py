@@ -21,7 +21,7 @@ JOB_STEP_TABLE = pa.schema(
         ("warmup", pa.bool_()),
         ("start_ns", pa.int64()),  # on the diagnosis' axis
         ("wait_ns", pa.int64()),  # these three as in StepRows
-        ("compute_ns", pa.int64()),
+        ("compute_ns", pa.int64()),  # null where the row is not divided, or the wait is not known
         ("step_ns", pa.int64()),
         ("loss", pa.float64()),
         ("accuracy", pa.float64()),
@@ -88,13 +88,14 @@ class JobSteps:
         return int(waits[0]) if len(waits) else None
 
 
-def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> JobSteps:
+def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int, *, launches_ahead: bool = False) -> JobSteps:
     """Summarize the steps of a run.
 
     Args:
         steps: Of schema ``runs.run_tables.STEPS``, in order.
         samples: Of schema ``runs.run_tables.SAMPLES``; no rows without the probe.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        launches_ahead: See :func:`divide_time`.
 
     Raises:
         TraceIncompleteError: No step has ended after the warm-up.
@@ -102,7 +103,7 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
     warmup = tables.bools(steps, "warmup")
     if warmup.all():
         raise TraceIncompleteError(NOT_YET)
-    rows = divide_time(steps)
+    rows = divide_time(steps, launches_ahead=launches_ahead)
     measured = rows.step_ns[~warmup]
     wait = np.ma.masked_array(rows.wait_ns, ~tables.valid(steps, "wait_ns"))
     calls = np.ma.masked_array(tables.ints(steps, "wait_ns"), np.ma.getmaskarray(wait))
@@ -113,7 +114,7 @@ def measure_job_steps(steps: pa.Table, samples: pa.Table, origin_ns: int) -> Job
         warmup=warmup,
         start_ns=rows.start_ns - origin_ns,
         wait_ns=wait,
-        compute_ns=np.ma.masked_array(rows.compute_ns, np.ma.getmaskarray(wait)),
+        compute_ns=np.ma.masked_array(rows.compute_ns, np.ma.getmaskarray(wait) | ~rows.is_divided),
         step_ns=rows.step_ns,
         loss=tables.floats(steps, "loss"),
         accuracy=tables.floats(steps, "accuracy"),
@@ -164,12 +165,15 @@ class StepRows:
     Attributes:
         start_ns: Since the epoch.
         wait_ns, compute_ns, between_ns: The parts of a row.
+        is_divided: Whether it is known what of the row after the wait is compute and what lies between; only their sum is, where
+            nobody waited for the result of a device that works beside the host.
     """
 
     start_ns: IntArray
     wait_ns: IntArray
     compute_ns: IntArray
     between_ns: IntArray
+    is_divided: NDArray[np.bool_]
 
     @property
     def step_ns(self) -> IntArray:
@@ -177,22 +181,25 @@ class StepRows:
         return self.wait_ns + self.compute_ns + self.between_ns
 
 
-def divide_time(steps: pa.Table) -> StepRows:
+def divide_time(steps: pa.Table, *, launches_ahead: bool = False) -> StepRows:
     """Divide the time of a job among its steps.
 
     Args:
         steps: Of table ``runs.run_tables.STEPS``, in order. Without ``ready_ns``, as in older runs, a step is done when its
             call returns, but no later than the next step's request.
+        launches_ahead: The call may return before the device is done, so that without ``ready_ns`` nobody knows when it was.
     """
     request, end = tables.ints(steps, "start_ns"), tables.ints(steps, "end_ns")
     away = np.where(tables.valid(steps, "away_ns"), tables.ints(steps, "away_ns"), 0)
     unknown = np.minimum(end, np.append(request[1:] - away[1:], end[-1:]))
-    ready = np.where(tables.valid(steps, "ready_ns"), tables.ints(steps, "ready_ns"), unknown)
+    has_result = tables.valid(steps, "ready_ns")
+    ready = np.where(has_result, tables.ints(steps, "ready_ns"), unknown)
     start = np.maximum(request, np.append(request[:1], ready[:-1]))
     wait = np.where(tables.valid(steps, "wait_ns"), tables.ints(steps, "wait_ns"), 0)
     arrived = np.clip(request + wait, start, np.maximum(start, ready))
     following = np.append(start[1:] - away[1:], ready[-1:])
-    return StepRows(start, arrived - start, ready - arrived, following - ready)
+    is_divided = has_result if launches_ahead else np.ones_like(has_result)
+    return StepRows(start, arrived - start, ready - arrived, following - ready, is_divided)
 
 
 def plain_steps(steps: pa.Table) -> NDArray[np.bool_]:
@@ -220,7 +227,8 @@ def flushes(events: Sequence[Event]) -> IntArray:
 def _measure(job: JobView) -> JobSteps:
     if not job.tables.times_steps:
         raise TraceIncompleteError(NO_JOB_STEPS)
-    return measure_job_steps(job.tables.steps, job.tables.samples, job.origin_ns)
+    found = job.tables
+    return measure_job_steps(found.steps, found.samples, job.origin_ns, launches_ahead=found.launches_ahead)
 
 
 def _to_json(job: JobSteps) -> Document:

@@ -50,7 +50,10 @@ OUTLIER_TABLE = pa.schema(
         ("start_ns", pa.int64()),
         ("length_ns", pa.int64()),
         ("level_ns", pa.int64()),  # the median of the steps around it
-        ("cause", pa.string()),  # a part of the step without its unit, ``flush`` or ``other_programs``
+        (
+            "cause",
+            pa.string(),
+        ),  # a part of the step without its unit, ``compute_or_python``, ``flush`` or ``other_programs``
         ("excess_ns", pa.int64()),  # what the cause explains
     ]
 )
@@ -85,7 +88,9 @@ class OutlierSteps:
         return int((tables.ints(self.table, "length_ns") - tables.ints(self.table, "level_ns")).sum())
 
 
-def find_in_job(steps: pa.Table, resources: pa.Table, writing: IntArray, origin_ns: int) -> OutlierSteps:
+def find_in_job(
+    steps: pa.Table, resources: pa.Table, writing: IntArray, origin_ns: int, *, launches_ahead: bool = False
+) -> OutlierSteps:
     """Look at every step of a run.
 
     Args:
@@ -93,13 +98,18 @@ def find_in_job(steps: pa.Table, resources: pa.Table, writing: IntArray, origin_
         resources: Of schema ``runs.run_tables.RESOURCES``.
         writing: When windows were written, a set, ns since the epoch.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        launches_ahead: As for :func:`divide_time`.
 
     Raises:
         TraceIncompleteError: There are too few steps.
     """
-    time = divide_time(steps)
+    time = divide_time(steps, launches_ahead=launches_ahead)
     start, length = time.start_ns, time.step_ns
-    parts = {"input_wait": time.wait_ns, "compute": time.compute_ns, "python": time.between_ns}
+    parts = {"input_wait": time.wait_ns}
+    if time.is_divided.all():
+        parts |= {"compute": time.compute_ns, "python": time.between_ns}
+    else:
+        parts["compute_or_python"] = time.compute_ns + time.between_ns
     found = _find(length, parts, ~tables.bools(steps, "warmup"), host="", step=tables.ints(steps, "step"), start=start)
     rows = np.searchsorted(start, tables.ints(found.table, "start_ns"))
     spans = np.stack((start, start + length), axis=1)[rows]
@@ -203,7 +213,10 @@ def _busier(resources: pa.Table, spans: IntArray) -> BoolArray:
 
 
 def _measure(job: JobView) -> OutlierSteps:
-    return find_in_job(job.tables.steps, job.tables.resources, flushes(job.tables.events), job.origin_ns)
+    found = job.tables
+    return find_in_job(
+        found.steps, found.resources, flushes(found.events), job.origin_ns, launches_ahead=found.launches_ahead
+    )
 
 
 def _among_recorded(found: Found) -> OutlierSteps:

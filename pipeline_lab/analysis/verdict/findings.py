@@ -43,6 +43,7 @@ MAX_NAMES = 5
 PART_NAMES = {
     **{part.value: part.activity for part in StepPart},
     "compute": "the training computation",
+    "compute_or_python": "the training computation or Python, which cannot be told apart",
     "flush": "the profiler writing its window",
     "other_programs": "other programs on the machine",
 }

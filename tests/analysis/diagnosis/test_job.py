@@ -148,6 +148,44 @@ def test_a_step_that_took_longer_alone_than_in_training_is_not_believed():
         calibration.read_calibration([CalibrationEvent(99e6, 4, 6e6, 5, None)], RUN)
 
 
+LAUNCHED = steps(
+    (True, 0, 1, 40, -1),
+    *((False, start, 1, start + 4, -1) for start in range(60, 360, 60)),
+    (False, 360, 1, 420, -1),
+)
+"""Steps of 60 ms whose call returns after 4, of a script that waits for no result."""
+
+
+def test_where_calls_return_before_the_result_only_compute_and_between_together_are_known():
+    rows = job_steps.divide_time(LAUNCHED, launches_ahead=True)
+    assert not rows.is_divided.any()
+    found = job_steps.measure_job_steps(LAUNCHED, SAMPLES.schema.empty_table(), EPOCH, launches_ahead=True)
+    assert found.table.column("compute_ns").null_count == LAUNCHED.num_rows
+    assert (found.table.column("step_ns").to_pylist()[1:], found.table.column("wait_ns").null_count) == ([60e6] * 6, 0)
+    assert job_steps.divide_time(LAUNCHED).is_divided.all()
+
+
+def test_results_that_were_waited_for_divide_a_step_wherever_it_ran():
+    rows = job_steps.divide_time(_on_a_device((0, 1, 2, 21), (4, 1, 6, 41)), launches_ahead=True)
+    assert rows.is_divided.all()
+
+
+def test_a_step_alone_is_not_taken_for_the_time_of_its_launch():
+    event = CalibrationEvent(55e6, 5, 9e6, 5, None)
+    assert calibration.read_calibration([event], LAUNCHED).device_only_ns == 3e6
+    found = calibration.read_calibration([event], LAUNCHED, launches_ahead=True)
+    assert (found.device_only_ns, found.step_ns) == (55e6, 60e6)
+    slower = CalibrationEvent(63e6, 5, 9e6, 5, None)
+    assert calibration.read_calibration([slower], LAUNCHED, launches_ahead=True).device_only_ns == 60e6
+
+
+def test_set_times_that_vary_are_compared_by_their_means():
+    """Steps of 10, 10, 10 and 70 ms without a wait: their mean is 25 ms, 2.5 times the median."""
+    table = steps((False, 0, 0, 10, -1), (False, 10, 0, 20, -1), (False, 20, 0, 30, -1), (False, 30, 0, 100, -1))
+    found = calibration.read_calibration([CalibrationEvent(20e6, 0, 9e6, 5, None)], table, times_vary=True)
+    assert (found.device_only_ns, found.step_ns, found.utilisation_percent) == (20e6, 10e6, 80.0)
+
+
 def test_without_calibration_it_is_said_how_to_get_it():
     with pytest.raises(TraceIncompleteError, match=r"training\.calibrate"):
         calibration.read_calibration([CalibrationEvent(None, 0, 6e6, 5, None)], RUN)

@@ -92,6 +92,20 @@ def test_a_step_while_other_programs_took_the_processor_is_blamed_on_them():
     assert rows(job([0] * 20 + [40] + [0] * 20, resources=load))[0][2] == "other_programs"
 
 
+def test_compute_and_python_of_steps_without_a_result_are_not_told_apart():
+    """Steps of 60 ms whose call returns after 3 ms; one takes 200 ms. Nobody waits for results."""
+    length = np.array([60] * 20 + [200] + [60] * 20) * MS
+    start = SECOND + np.cumsum(length) - length
+    table = [
+        {"step": n, "warmup": False, "start_ns": at, "wait_ns": 0, "end_ns": at + 3 * MS, "window": -1, "away_ns": 0}
+        for n, at in enumerate(start.tolist())
+    ]
+    made = pa.Table.from_pylist(table, schema=STEPS.schema)
+    samples = RESOURCES.schema.empty_table()
+    assert rows(find_in_job(made, samples, EMPTY, SECOND))[0][2] == "python"
+    assert rows(find_in_job(made, samples, EMPTY, SECOND, launches_ahead=True)) == [(20, 60, "compute_or_python", 140)]
+
+
 def test_too_few_steps_are_said():
     with pytest.raises(TraceIncompleteError, match="at least 10 steps"):
         job([0] * 9)
