@@ -72,19 +72,26 @@ class SharedProfiler:
     """Starts and stops sessions of ``tf.profiler.experimental`` that yield to the job's own.
 
     Args:
-        patience_s: Longest wait for the devices, s. None on the training thread, which gives them no work meanwhile.
+        patience_s: Longest wait for the devices, s. None where only the training thread settles, which gives them no work
+            meanwhile.
     """
 
     def __init__(self, patience_s: float | None = None) -> None:
         self._patience_s = patience_s
 
+    def load(self) -> None:
+        from pipeline_lab.capture.device_use import are_devices_in_use
+        from pipeline_lab.worker.record.profiler import load_profiler  # loads TensorFlow
+
+        if are_devices_in_use():
+            load_profiler(self)
+
     def settle(self) -> None:
         from pipeline_lab.capture.device_use import are_devices_in_use
-        from pipeline_lab.worker.record.profiler import load_profiler, wait_for_devices  # loads TensorFlow
+        from pipeline_lab.worker.record.profiler import wait_for_devices  # loads TensorFlow
 
         if not are_devices_in_use():
             return
-        load_profiler(self)
         if self._patience_s is None:
             wait_for_devices()
             return

@@ -102,8 +102,9 @@ class WindowEvent(Event):
     """One profile window is on disk.
 
     Times are ns since the epoch. ``start_cost_ns`` and ``stop_cost_ns`` say how long opening and closing the window held
-    the training thread; the flush (``stopped_ns`` to ``flushed_ns``) runs beside the training. Steps are None where they
-    were not counted, costs and memory where the window was requested from outside the job.
+    the training thread, including its wait for the devices; the flush (``stopped_ns`` to ``flushed_ns``) runs beside the
+    training. Steps are None where they were not counted, costs and memory where the window was requested from outside the
+    job.
     """
 
     kind = "window"

@@ -31,6 +31,9 @@ class FakeProfiler:
         self.settled_before: list[str] = []
         self._settled = False
 
+    def load(self) -> None:
+        pass
+
     def settle(self) -> None:
         self._settled = True
 

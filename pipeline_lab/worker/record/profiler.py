@@ -14,8 +14,10 @@ from pipeline_lab.worker.record.window_recorder import Profiler
 class TensorFlowProfiler:
     """Starts and stops ``tf.profiler.experimental`` sessions."""
 
-    def settle(self) -> None:
+    def load(self) -> None:
         load_profiler(self)
+
+    def settle(self) -> None:
         wait_for_devices()
 
     def start(self, logdir: Path) -> None:

@@ -76,13 +76,16 @@ class StepWindows:
                     self._close(window)
 
     def watch_memory(self, rss_bytes: int) -> bool:
-        """Close the window if it fills the memory during a step; return whether one is being flushed."""
+        """Close the window if it fills the memory during a step; return whether one is being flushed.
+
+        The memory is more urgent than the device's work on that step, which the window then lacks.
+        """
         with self._recorder.lock:
             self._recorder.note_memory(rss_bytes)
             window = self._recorder.recorded
             if window is not None and window.growth_bytes > self._ceiling_bytes:
                 window.last_step = self._step
-                self._close(window)
+                self._close(window, settles=False)
         return self.is_flushing
 
     def interrupt(self) -> None:
@@ -126,12 +129,12 @@ class StepWindows:
             self._log.write(NoteEvent(f"The profiler did not start ({error}); the run continues without it."))
             self._next_step = None
 
-    def _close(self, window: Window) -> None:
+    def _close(self, window: Window, *, settles: bool = True) -> None:
         steps = _steps(window)
         if self._is_next_step_too_much(window):
             self._steps_limit = max(1, min(self._steps_limit, steps))
         window.is_shortened = self._steps_limit < self._options.steps_per_window
-        self._recorder.close()
+        self._recorder.close(settles=settles)
 
 
 def _steps(window: Window) -> int:

@@ -34,6 +34,9 @@ BUSY = (
 class Profiler(Protocol):
     """The part of ``tf.profiler.experimental`` that windows use."""
 
+    def load(self) -> None:
+        """Load what the first session of a process needs; later calls do nothing."""
+
     def settle(self) -> None:
         """Wait until the devices have finished their work.
 
@@ -50,7 +53,7 @@ class Profiler(Protocol):
 class Window:
     """A window that is being recorded or flushed; memory in bytes.
 
-    ``first_step`` and ``last_step`` are None where steps are not counted.
+    ``first_step`` and ``last_step`` are None where steps are not counted. The costs include waiting for the devices.
     """
 
     number: int
@@ -149,8 +152,10 @@ class WindowRecorder:
         Raises:
             Exception: From the profiler, when it does not start.
         """
+        self._profiler.load()
+        begun_ns = self._clock.now_ns()
         self._profiler.settle()
-        rss_bytes, begun_ns = self._memory.read_bytes(), self._clock.now_ns()
+        rss_bytes = self._memory.read_bytes()
         number = self._count + 1 if number is None else number
         scratch = self._scratch(number)
         scratch.mkdir(parents=True, exist_ok=True)
@@ -172,19 +177,26 @@ class WindowRecorder:
             reading = self._memory.read_bytes() if rss_bytes is None else rss_bytes
             window.rss_peak_bytes = max(window.rss_peak_bytes, reading)
 
-    def close(self) -> None:
-        """Hand the open window, if any, to the flush thread, which drops an empty one."""
+    def close(self, *, settles: bool = True) -> None:
+        """Hand the open window, if any, to the flush thread, which drops an empty one.
+
+        Args:
+            settles: Wait for the devices first, so that the window holds the work of its last steps. False while another
+                thread trains: it would have to wait for :attr:`lock` meanwhile.
+        """
         with self.lock:
             window = self.recorded
             if window is None:
                 return
-            self._profiler.settle()
+            begun_ns = self._clock.now_ns()
+            if settles:
+                self._profiler.settle()
             window.stopped_ns = self._clock.now_ns()
             try:
                 self._flush = self._flusher.submit(self._write, window)
             except RuntimeError:  # the interpreter is exiting and starts no threads
                 self._write(window)
-            window.stop_cost_ns = self._clock.now_ns() - window.stopped_ns
+            window.stop_cost_ns = self._clock.now_ns() - begun_ns
 
     def pause(self) -> None:
         """Release the profiler: the open window is written, and none opens until :meth:`resume`."""

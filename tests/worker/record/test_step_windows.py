@@ -154,6 +154,47 @@ def test_the_watcher_closes_a_window_in_the_middle_of_a_step(job: Job, memory: F
     assert _spans(job) == [("window-0001", 0, 0)]
 
 
+def test_the_watcher_does_not_wait_for_the_devices(job: Job, memory: FakeMemory) -> None:
+    """The training thread, which may go on giving them work, would wait for the lock."""
+    profiler = FakeProfiler()
+    windows = _windows(job, profiler)
+    windows.before_step(0)
+    windows.watch_memory(memory.rss_bytes + 101 * MB)
+    windows.finish()
+    assert profiler.saves == [True]
+    assert profiler.settled_before == ["start"]
+
+
+LOADING_NS, SETTLING_NS = 5_000, 30
+
+
+class TimedProfiler(FakeProfiler):
+    """Takes time to load and to wait for the devices, none for the rest."""
+
+    now_ns = 0
+
+    def load(self) -> None:
+        self.now_ns += LOADING_NS
+
+    def settle(self) -> None:
+        super().settle()
+        self.now_ns += SETTLING_NS
+
+
+def test_waiting_for_the_devices_is_a_cost_of_the_window_and_loading_the_profiler_is_not(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiler = TimedProfiler()
+    monkeypatch.setattr(job.clock, "now_ns", lambda: profiler.now_ns)
+    recorder = WindowRecorder(job.folder, profiler, job.log, job.clock)
+    window = recorder.open()
+    recorder.close()
+    recorder.finish()
+    assert (window.start_cost_ns, window.stop_cost_ns) == (SETTLING_NS, SETTLING_NS)
+    assert (window.started_ns, window.stopped_ns) == (LOADING_NS + SETTLING_NS, LOADING_NS + 2 * SETTLING_NS)
+    assert window.cost_ns >= 2 * SETTLING_NS
+
+
 def test_a_full_disk_in_a_flush_ends_the_job(job: Job) -> None:
     windows = _windows(job, FakeProfiler(error=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(OSError, match="No space left"):
