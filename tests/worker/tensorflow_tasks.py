@@ -44,13 +44,14 @@ from pipeline_lab.worker.record.pipeline_model import ModelProbe, period_s, samp
 from pipeline_lab.worker.record.step_recorder import measure_padding
 from pipeline_lab.worker.train.course import EvaluationPasses
 from pipeline_lab.worker.training_session import Checkpoints, run_session
-from pipeline_lab.worker.workloads import data_and_step
+from pipeline_lab.worker.workloads import data_and_step, synthetic
 from pipeline_lab.worker.workloads import images as workload_images
 from pipeline_lab.worker.workloads.data_and_step import make_trainer
 from pipeline_lab.worker.workloads.images import build_network, cifar_images, digit_images, random_images
 from tests.support.patience import PATIENCE_S
 from tests.support.warm_worker import serve
 from tests.worker.fakes import make_job
+from tests.worker.record.plane_tasks import times_in_plane, times_of_session, what_became_of_an_empty_trace
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -588,6 +589,22 @@ def note_made_datasets() -> dict[str, Any]:
     return recipe_tasks.note_made_datasets()
 
 
+def describe_gpu_step(products: int, widths: list[int]) -> dict[str, int]:
+    """Take steps of the synthetic workload on payloads of these widths, with products of single numbers on the CPU."""
+    factor = 0.999
+    with unittest.mock.patch.object(synthetic, "MATRIX_SIZE", 1):
+        timer = synthetic.GpuTimer(synthetic.StepTimes(compute_ms=1))
+    timer._products, timer._matrix = products, tf.constant([[factor]])
+    results = [float(timer.step({"payload": tf.zeros([2, width], tf.uint8)})[0]) for width in widths]
+    traced = [function.graph.as_graph_def() for function in timer._compute._list_all_concrete_functions()]
+    nodes = [len(graph.node) + sum(len(each.node_def) for each in graph.library.function) for graph in traced]
+    return {
+        "products": round(np.log(results[-1]) / np.log(factor)) - 1,
+        "graphs": timer._compute.experimental_get_tracing_count(),
+        "nodes": max(nodes),
+    }
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -631,6 +648,10 @@ TASKS = {
         train_again,
         start_beside_another,
         record_by_address,
+        describe_gpu_step,
+        times_in_plane,
+        times_of_session,
+        what_became_of_an_empty_trace,
     )
 }
 
