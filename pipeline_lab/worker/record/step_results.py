@@ -102,6 +102,10 @@ class ResultsAhead:
         else:
             self._arrived.append(self._trainer.read(result))
 
+    def beside(self, read: Callable[..., Read], *arguments: Any) -> "Future[Read]":
+        """Read something else from the device on another thread; wait for it before :meth:`finish`."""
+        return self._reader.beside(read, *arguments)
+
     def finish(self) -> list[tuple[float, float]]:
         """Wait for all results and return them."""
         self._take(0)

@@ -1,8 +1,9 @@
 """The course of a training: everything around each call of its steps, evaluation passes, and the plain loop that makes the calls."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from pipeline_lab.runs.run_tables import TableWriter
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory, clear_on_thread
-from pipeline_lab.worker.record.step_recorder import StepPlace, StepRecorder, read_names, read_parts
-from pipeline_lab.worker.record.step_results import ResultsAhead
+from pipeline_lab.worker.record.step_recorder import IntArray, StepPlace, StepRecorder, read_names, read_parts
+from pipeline_lab.worker.record.step_results import ResultsAhead, is_on_device
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.train.training_steps import Batch, StepCalls, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
@@ -222,6 +223,10 @@ class PlainLoop:
                 return
 
 
+Examples: TypeAlias = tuple[IntArray, list[str]]
+"""File and record of each example of a batch, shape (examples,), and their names, none where they have none."""
+
+
 class EvaluationPasses:
     """Evaluates the model on request, each time from the beginning of the evaluation data.
 
@@ -260,14 +265,17 @@ class EvaluationPasses:
         started_ns = clock.now_ns()
         batches = [iter(self._trainer.distribute(self._make_dataset()))]
         ahead, first_batch_ns = ResultsAhead(self._trainer, is_asynchronous=self._is_asynchronous), 0
+        pending: list[Future[Examples]] = []
         for _ in range(self._job.options.training.evaluate_steps):
             batch = None if self._job.stop.is_set else next(batches[0], None)
             if batch is None:
                 break
             first_batch_ns = first_batch_ns or clock.now_ns() - started_ns
             ahead.add(self._trainer.evaluate(batch))
-            self._note_examples(batch)
+            pending += self._note_examples(batch, ahead)
         clear_on_thread(batches)
+        for examples in pending:
+            self._write_examples(examples.result())
         results = ahead.finish()
         if not results and not self._job.stop.is_set:
             raise DataError(
@@ -291,10 +299,24 @@ class EvaluationPasses:
             self._passes += 1
         log.write(PhaseEvent("training"))
 
-    def _note_examples(self, batch: Batch) -> None:
+    def _note_examples(self, batch: Batch, ahead: ResultsAhead) -> list[Future[Examples]]:
+        """Write the examples of a batch; return what is still to come where a device holds them.
+
+        The copy waits for the step on the batch, so it is made beside the launch of the next ones.
+        """
         if self._table is None:
-            return
-        ids = np.concatenate(read_parts(self._trainer, batch["id"]))
-        files = (ids >> FILE_SHIFT) + self._first_file
-        names: Sequence[str | None] = read_names(self._trainer, batch) or [None] * len(ids)
-        self._table.extend([self._passes] * len(ids), files.tolist(), (ids & RECORD_MASK).tolist(), names)
+            return []
+        if self._is_asynchronous and any(is_on_device(batch[name]) for name in ("id", "name") if name in batch):
+            return [ahead.beside(self._read_examples, batch)]
+        self._write_examples(self._read_examples(batch))
+        return []
+
+    def _read_examples(self, batch: Batch) -> Examples:
+        return np.concatenate(read_parts(self._trainer, batch["id"])), read_names(self._trainer, batch)
+
+    def _write_examples(self, examples: Examples) -> None:
+        ids, names = examples
+        if self._table is not None:
+            files = (ids >> FILE_SHIFT) + self._first_file
+            named: Sequence[str | None] = names or [None] * len(ids)
+            self._table.extend([self._passes] * len(ids), files.tolist(), (ids & RECORD_MASK).tolist(), named)

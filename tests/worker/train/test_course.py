@@ -1,3 +1,4 @@
+import contextlib
 import itertools
 import json
 import math
@@ -13,7 +14,7 @@ import pytest
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions, set_option, set_options
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent, ProgressEvent, WindowEvent, read_events
-from pipeline_lab.runs.run_tables import LABELS, SAMPLES, STEPS, read_table
+from pipeline_lab.runs.run_tables import EVALUATED, LABELS, SAMPLES, STEPS, TableWriter, read_table
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.step_recorder import StepRecorder
 from pipeline_lab.worker.record.step_results import STEPS_AHEAD
@@ -118,19 +119,38 @@ def test_the_training_goes_on_while_a_device_is_a_few_steps_behind(tmp_path: Pat
     assert ready[1] > table["start_ns"].to_pylist()[STEPS_AHEAD]
 
 
+class OnDevice(Ids):
+    """Ids in the memory of a device; ``readers`` are the threads that copied them."""
+
+    backing_device = "/job:localhost/replica:0/task:0/device:GPU:0"
+
+    def __init__(self, readers: set[int], *ids: int) -> None:
+        super().__init__(*ids)
+        self._readers = readers
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        self._readers.add(threading.get_ident())
+        return super().__array__()
+
+
 def test_what_a_batch_holds_on_a_device_is_read_beside_the_training(tmp_path: Path) -> None:
     readers: set[int] = set()
-
-    class OnDevice(Ids):
-        backing_device = "/job:localhost/replica:0/task:0/device:GPU:0"
-
-        def __array__(self, *_: Any, **__: Any) -> Any:
-            readers.add(threading.get_ident())
-            return super().__array__()
-
     job = make_job(tmp_path, _options(1))
-    _train(job, ({"id": OnDevice(record_id(3, step))} for step in itertools.count()), is_gpu=True)
+    _train(job, ({"id": OnDevice(readers, record_id(3, step))} for step in itertools.count()), is_gpu=True)
     assert read_table(job.folder.samples, SAMPLES)["record"].to_pylist() == [0, 1, 2]
+    assert readers
+    assert threading.get_ident() not in readers
+
+
+def test_a_pass_reads_what_a_batch_holds_on_a_device_beside_its_steps_and_in_order(tmp_path: Path) -> None:
+    readers: set[int] = set()
+    job = make_job(tmp_path, set_option(_options(1), "training.evaluate_steps", "6"))
+    batches = [{"id": OnDevice(readers, record_id(3, step), record_id(4, step))} for step in range(6)]
+    with contextlib.closing(TableWriter(job.folder.evaluated, EVALUATED)) as table:
+        EvaluationPasses(job, FakeTrainer(), lambda: batches, table, 10, is_asynchronous=True).run(3)
+    rows = read_table(job.folder.evaluated, EVALUATED)
+    assert rows["file"].to_pylist() == [13, 14] * 6
+    assert rows["record"].to_pylist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert readers
     assert threading.get_ident() not in readers
 
