@@ -74,7 +74,13 @@ def ask_tensorflow(*, on_gpu: bool = False) -> Answers:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as process,
     ):
         assert process.stdout is not None
-        timer = threading.Timer(timeout_s, process.kill)
+        timed_out = threading.Event()
+
+        def give_up() -> None:
+            timed_out.set()  # before the process ends, which is noticed at once
+            process.kill()
+
+        timer = threading.Timer(timeout_s, give_up)
         timer.start()
         answers: Answers = {}
         for line in process.stdout:
@@ -82,11 +88,10 @@ def ask_tensorflow(*, on_gpu: bool = False) -> Answers:
                 answer = json.loads(line)
                 answers[answer["name"]] = answer.get("found") or answer["error"]
         code = process.wait()
-        is_late = timer.finished.is_set()
         timer.cancel()
         errors.seek(0)
         last = (errors.read().strip().splitlines() or ["without a message"])[-1]
-    if is_late:
+    if timed_out.is_set():
         answers["end"] = f"it did not end within {timeout_s:g} s"
     elif code:
         answers["end"] = f"it ended with exit code {code}: {last[:300]}"

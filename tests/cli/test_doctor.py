@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.conftest import AskGpu
 from tests.pretend_gpu import PretendGpu, read_ledger
+from tests.support.patience import PATIENCE_S
 
 TRACE = {"planes": ["/host:CPU"], "gpu_events": 0, "errors": [], "warnings": [], "start_ms": 1.0}
 CPU: Answers = {"devices": {"devices": ["CPU:0"], "names": [], "cuda": True}, "profile": TRACE}
@@ -123,6 +125,22 @@ def test_a_probe_that_hangs_is_given_up_and_what_it_answered_is_kept(monkeypatch
     monkeypatch.setattr(checks, "BRIEF_TIMEOUT_S", 2)
     found = ask_tensorflow()
     assert found["end"] == "it did not end within 2 s"
+
+
+def test_a_probe_that_hangs_is_no_crash_however_soon_its_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, kill = threading.Event(), subprocess.Popen.kill
+
+    def kill_and_linger(process: "subprocess.Popen[str]") -> None:
+        kill(process)
+        told.wait(PATIENCE_S)
+
+    monkeypatch.setattr(subprocess.Popen, "kill", kill_and_linger)
+    monkeypatch.setattr(checks, "PROBE", answering(end="time.sleep(600)"))
+    monkeypatch.setattr(checks, "BRIEF_TIMEOUT_S", 0.1)
+    try:
+        assert ask_tensorflow()["end"] == "it did not end within 0.1 s"
+    finally:
+        told.set()
 
 
 MEASURED: Answers = {
