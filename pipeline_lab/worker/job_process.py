@@ -50,18 +50,22 @@ def leave(exit_code: int) -> None:
     All files of the run are closed by now. An orderly exit would wait for tf.data's threads, which may be in a long read, and would
     tear down the interpreter under those that run Python.
     """
-    for child in multiprocessing.active_children():
-        child.kill()
-    _delete_generated_code()
-    os._exit(exit_code)
+    try:
+        for child in multiprocessing.active_children():
+            child.kill()
+        _delete_generated_code()
+    finally:
+        os._exit(exit_code)
 
 
 def _delete_generated_code() -> None:
     """Delete what AutoGraph wrote for its functions into the temporary folder, as it would in an orderly exit."""
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("__autograph_generated_file"):
-            for file in filter(None, (module.__file__, module.__cached__)):
-                Path(file).unlink(missing_ok=True)
+            for attribute in ("__file__", "__cached__"):
+                if file := getattr(module, attribute, None):
+                    with contextlib.suppress(OSError):
+                        Path(file).unlink()
 
 
 def _run(folder: RunFolder, log: EventLog) -> None:

@@ -1,6 +1,10 @@
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from pipeline_lab.worker.job_process import _delete_generated_code
 
@@ -24,3 +28,34 @@ def test_what_autograph_wrote_is_deleted_and_nothing_else(tmp_path: Path) -> Non
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert {name for name in left if name.startswith("__autograph")} == set()
     assert "own.py" in left
+
+
+def test_generated_code_that_cannot_be_deleted_does_not_keep_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, last = tmp_path / "folder", tmp_path / "last.py"
+    folder.mkdir()
+    last.write_text("")
+    for number, file in enumerate((None, folder, last)):
+        module = ModuleType(f"__autograph_generated_file{number}")
+        if file is not None:
+            module.__file__ = str(file)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    _delete_generated_code()
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+FAILING_END = """
+from pipeline_lab.worker import job_process
+
+def fail():
+    raise ValueError
+
+job_process._delete_generated_code = fail
+job_process.leave(3)
+"""
+
+
+def test_the_process_ends_with_its_code_whatever_fails_before() -> None:
+    root = Path(__file__).resolve().parents[2]
+    assert subprocess.run([sys.executable, "-c", FAILING_END], cwd=root, check=False).returncode == 3
