@@ -57,6 +57,9 @@ def _filler_lengths(workload: SyntheticWorkload, file_index: int, count: int) ->
 HASHED_BYTES = 100_000
 MATRIX_SIZE = 2048
 MATRIX_TRIALS = 20
+MOST_PRODUCTS, LOOPED_PRODUCTS = 500, 100
+"""Products that stand in the graph one after another; further ones come first, in a loop of that many a round, because a
+step of minutes would need a million nodes."""
 FLOATS_PER_MB = 250_000
 
 
@@ -127,7 +130,8 @@ class HostTimer(_Timer):
 class GpuTimer(_Timer):
     """The step on a GPU: as many matrix products as fill the set time.
 
-    They stand one after another in the graph, because TensorFlow waits for the device at the end of a loop in a graph.
+    The last ones stand one after another in the graph, because TensorFlow waits for the device at the end of a loop in a
+    graph.
     """
 
     def __init__(self, times: StepTimes) -> None:
@@ -135,7 +139,7 @@ class GpuTimer(_Timer):
         self._matrix = tf.constant(np.eye(MATRIX_SIZE, dtype=np.float32))
         self._products = MATRIX_TRIALS
         self._products = self._count_products(times.compute_ms * NS_PER_MS)
-        self._compute = tf.function(self._compute_on)
+        self._compute = tf.function(self._compute_on, reduce_retracing=True)  # the length of a payload may vary
 
     def step(self, batch: Batch) -> Any:
         return self._compute(batch["payload"], self._run_tiny_ops())
@@ -156,11 +160,26 @@ class GpuTimer(_Timer):
         return max(1, round(duration_ns / product_ns))
 
     def _compute_on(self, payload: Any, number: Any) -> Any:
-        product, first = self._matrix, tf.cast(payload[0, 0], tf.float32)
+        first = tf.cast(payload[0, 0], tf.float32)
+        rounds = max(0, self._products - MOST_PRODUCTS) // LOOPED_PRODUCTS
         with tf.control_dependencies([first]):  # in a loop in the graph, the products would begin before their batch
-            for _ in range(self._products):
-                product = tf.matmul(product, self._matrix)
+            product = self._repeat_products(rounds) if rounds else self._matrix
+            product = self._multiply(product, self._products - rounds * LOOPED_PRODUCTS)
         return product[0, 0] + first, number
+
+    def _repeat_products(self, rounds: int) -> Any:
+        """Compute that many rounds of products in a loop in the graph, shape (MATRIX_SIZE, MATRIX_SIZE)."""
+        _, product = tf.while_loop(
+            lambda done, _: done < rounds,
+            lambda done, product: (done + 1, self._multiply(product, LOOPED_PRODUCTS)),
+            (tf.constant(0), self._matrix),
+        )
+        return product
+
+    def _multiply(self, product: Any, times: int) -> Any:
+        for _ in range(times):
+            product = tf.matmul(product, self._matrix)
+        return product
 
 
 def _hash(seconds: float) -> None:
