@@ -208,7 +208,7 @@ BLOCKS = RunTable(
         ("wait_ns", "int64"),  # for batches while the device had nothing to do, summed over the measured steps
         ("cpu_ns", "int64"),  # CPU time of this process
         ("other_load_percent", "float32"),  # share of the cores that other programs used, 0 to 100
-        ("throttled", "bool"),  # clocks lowered by heat or power
+        ("throttled", "bool"),  # clocks lowered by heat or missing power, not by the power limit
         ("drained_batches", "int32"),  # buffered while the other arms ran, dropped before the block
     ),
     is_diagnosed=False,

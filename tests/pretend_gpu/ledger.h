@@ -33,7 +33,7 @@ inline std::string Uuid(int device) {
 
 namespace ledger {
 
-// A context: a process on a GPU. ledger.py reads these rows too.
+// A context: a process on a GPU. _ROW in __init__.py describes these rows too.
 struct Row {
   std::atomic<int32_t> pid;  // 0 while the row is free
   int32_t device;            // place on the bus

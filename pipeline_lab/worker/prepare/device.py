@@ -33,7 +33,7 @@ class JobDevice:
 
     @property
     def is_asynchronous(self) -> bool:
-        """Say whether it works in parallel to the host, so that results are read one step later."""
+        """Say whether it works in parallel to the host, which may be a few steps ahead: results are read on other threads."""
         return self.is_gpu or self.name == EMULATED_ACCELERATOR
 
     def hold(self, batch: Batch) -> Batch:
