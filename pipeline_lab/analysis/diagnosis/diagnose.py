@@ -144,7 +144,7 @@ class RunFold:
             axis,
             tuple(self._unreadable.values()),
             is_emulated=tables.training.is_emulated,
-            uses_device=":GPU:" in tables.environment.get("device", ""),
+            uses_device=tables.trains_on_gpu,
             damaged_tables=tuple(tables.damage.values()),
         )
         job = JobView(tables, axis.origin_epoch_ns or tables.origin_epoch_ns or 0, axis.reads, axis.steps)

@@ -111,6 +111,11 @@ class JobTables:
         return self.listed[1]
 
     @property
+    def trains_on_gpu(self) -> bool:
+        """Whether the job named a GPU as its device, such as ``GPU 0: NVIDIA H200``."""
+        return "GPU" in str(self.environment.get("device", ""))
+
+    @property
     def launches_ahead(self) -> bool:
         """Whether a step's call may return before its result is there: in a script on a GPU. Launched jobs note their results.
 
@@ -118,8 +123,8 @@ class JobTables:
         """
         if self.is_launched:
             return False
-        if device := self.environment.get("device"):
-            return "GPU" in str(device)
+        if "device" in self.environment:
+            return self.trains_on_gpu
         sampled = self.read[RESOURCES.name]
         return any(bool(tables.valid(sampled, name).any()) for name in ("gpu_memory_bytes", "gpu_percent"))
 
