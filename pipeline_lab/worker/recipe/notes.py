@@ -26,7 +26,7 @@ from pipeline_lab.pipeline.recipe import (
 from pipeline_lab.worker.recipe.places import CallSite, source_of, write_site
 
 MAX_USES = 100
-"""Places that datasets are read at; later ones are left out, so that a loop that writes code cannot fill the memory."""
+"""Places that datasets are read at; those not read for longest are forgotten, so that a loop that writes code cannot fill the memory."""
 NOTE = "_pipeline_lab_note"
 """Attribute of a dataset that holds its note."""
 
@@ -95,6 +95,8 @@ class _Use:
     note: Note
     pool_threads: int | None
     iterators: int = 0
+    read: int = 0
+    """When it was read last, in iterators of all uses."""
 
 
 class Ledger:
@@ -103,6 +105,7 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._uses: dict[tuple[object, ...], _Use] = {}
+        self._reads = 0
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
@@ -111,13 +114,15 @@ class Ledger:
         key = (role, None if site is None else site.key, None if note.site is None else note.site.key, note.method)
         with self._lock:
             use = self._uses.get(key)
-            if use is None and len(self._uses) >= MAX_USES:
-                return
             if use is None:
+                if len(self._uses) >= MAX_USES:
+                    del self._uses[min(self._uses, key=lambda each: self._uses[each].read)]
                 use = self._uses[key] = _Use(role, site, note, threads())
                 self.version += 1
             use.note = note  # the latest one, which the latest trace names
             use.iterators += 1
+            self._reads += 1
+            use.read = self._reads
 
     def recipe(self) -> Recipe:
         """Write all of it down, with places and texts read from the source."""

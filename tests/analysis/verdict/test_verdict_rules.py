@@ -78,7 +78,7 @@ def test_the_largest_loss_names_the_run(breakdown: StepBreakdown, expected: Verd
 def test_a_device_that_is_filled_with_copies_is_told_from_one_that_computes():
     verdict = judged(divided(device_copy=70, device_compute=30))
     assert verdict.verdict_class is VerdictClass.DEVICE_BOUND
-    assert "the device, mostly with copies of its own, is busy for 100 %" in verdict.sentence
+    assert "the device, mostly with copies, is busy for 100 %" in verdict.sentence
     assert "copies" not in judged(divided(device_copy=30, device_compute=70)).sentence
 
 
