@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from pipeline_lab.runs.run_tables import LABELS, NAMES, OUTPUTS, PADDING, SAMPLES, STEPS, TableWriter
 from pipeline_lab.worker.job_context import Job
-from pipeline_lab.worker.record.step_results import STEPS_AHEAD, ResultReader, StepResult, is_on_device
+from pipeline_lab.worker.record.step_results import LENGTH, STEPS_AHEAD, ResultReader, StepResult, has_entries_on_device
 from pipeline_lab.worker.train.training_steps import Batch, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
 
-PADDED, LENGTH, ELEMENTS = "spectrum", "length", "elements"
-"""Entries of a batch: what is padded, the lengths of the examples, and the number of elements, where counted."""
+PADDED, ELEMENTS = "spectrum", "elements"
+"""Entries of a batch: what is padded, and the number of elements, where counted."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,6 @@ def measure_padding(batch: Batch) -> BatchPadding | None:
 
 
 IntArray: TypeAlias = NDArray[np.int64]
-READ_ENTRIES = ("id", "label", "name", LENGTH)
-"""Entries of a batch that are recorded."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ class StepRecorder:
         """
         if self._samples is None:
             return
-        if self._is_asynchronous and any(is_on_device(batch[name]) for name in READ_ENTRIES if name in batch):
+        if self._is_asynchronous and has_entries_on_device(batch):
             self._pending_samples.append((step, self._results.beside(self._read_batch, batch)))
         else:
             self._write_samples(step, self._read_batch(batch))

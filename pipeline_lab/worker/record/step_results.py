@@ -15,10 +15,14 @@ from typing import Any, TypeVar
 
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock
-from pipeline_lab.worker.train.training_steps import Trainer
+from pipeline_lab.worker.train.training_steps import Batch, Trainer
 
 STEPS_AHEAD = 4
 """Most steps that are launched and not done. It bounds the memory that they hold; two would suffice for a steady host."""
+LENGTH = "length"
+"""Entry of a batch: the lengths of its examples."""
+READ_ENTRIES = ("id", "label", "name", LENGTH)
+"""Entries of a batch that are recorded."""
 Read = TypeVar("Read")
 
 
@@ -62,11 +66,11 @@ class ResultReader:
 
     def request(self, result: Any) -> "Future[StepResult]":
         """Read a result on another thread."""
-        return self.beside(self.read, result)
+        return self._threads.submit(self.read, result)
 
-    def beside(self, read: Callable[..., Read], *arguments: Any) -> "Future[Read]":
-        """Read something else from the device on another thread."""
-        return self._threads.submit(read, *arguments)
+    def beside(self, read: Callable[[Batch], Read], batch: Batch) -> "Future[Read]":
+        """Read a batch on another thread, with its :data:`READ_ENTRIES` on the host."""
+        return self._threads.submit(lambda: read(_read_entries_on_host(batch)))
 
     def close(self) -> None:
         """End the threads."""
@@ -74,11 +78,11 @@ class ResultReader:
 
     def _copy(self, numbers: Sequence[Any], on_device: list[Any]) -> tuple[list[Any], int]:
         """Return the numbers on the host, and when they were there."""
-        copies, seconds = _copy_to_host()(on_device)
+        *copies, seconds = _numbers_on_host()(on_device).numpy().tolist()
         copied = iter(copies)
         on_host = [next(copied) if is_on_device(value) else value for value in numbers]
         shift_ns = self._clock.now_ns() - time.time_ns()
-        return on_host, round(float(seconds) * NS_PER_S) + shift_ns
+        return on_host, round(seconds * NS_PER_S) + shift_ns
 
 
 class ResultsAhead:
@@ -102,9 +106,9 @@ class ResultsAhead:
         else:
             self._arrived.append(self._trainer.read(result))
 
-    def beside(self, read: Callable[..., Read], *arguments: Any) -> "Future[Read]":
-        """Read something else from the device on another thread; wait for it before :meth:`finish`."""
-        return self._reader.beside(read, *arguments)
+    def beside(self, read: Callable[[Batch], Read], batch: Batch) -> "Future[Read]":
+        """Read a batch on another thread, as :meth:`ResultReader.beside` does; wait for it before :meth:`finish`."""
+        return self._reader.beside(read, batch)
 
     def finish(self) -> list[tuple[float, float]]:
         """Wait for all results and return them."""
@@ -125,6 +129,20 @@ def is_on_device(value: Any) -> bool:
     return any(is_on_device(part) for part in parts) or "CPU" not in getattr(value, "backing_device", "CPU")
 
 
+def has_entries_on_device(batch: Batch) -> bool:
+    """Say whether any of a batch's :data:`READ_ENTRIES` is in the memory of an accelerator."""
+    return any(is_on_device(batch[name]) for name in READ_ENTRIES if name in batch)
+
+
+def _read_entries_on_host(batch: Batch) -> Batch:
+    """Return the batch with its :data:`READ_ENTRIES` on the host; ``numpy()`` would hold Python's lock while it waits."""
+    import tensorflow as tf  # loaded where there is a device
+
+    entries = {name: batch[name] for name in READ_ENTRIES if name in batch}
+    copies = _tensors_on_host()(tf.nest.flatten(entries, expand_composites=True))
+    return {**batch, **tf.nest.pack_sequence_as(entries, copies, expand_composites=True)}
+
+
 def _numbers(result: Any) -> Sequence[Any]:
     """Return loss and accuracy of what a step returned."""
     if isinstance(result, Mapping):
@@ -133,14 +151,30 @@ def _numbers(result: Any) -> Sequence[Any]:
 
 
 @functools.cache
-def _copy_to_host() -> Any:
-    """Return a function that copies tensors together and reads the clock, all without Python's lock."""
+def _numbers_on_host() -> Any:
+    """Return a function that copies numbers, or their means, and then reads the clock: float64, the clock last, in s.
+
+    It waits without Python's lock. All come in one tensor: copies that are returned beside a clock which waits for them arrive
+    only once the device has done all that it was given meanwhile (TensorFlow 2.21).
+    """
     import tensorflow as tf  # loaded where there is a device
 
     def copy(values: Any) -> Any:
         with tf.device("/CPU:0"):
-            copies = [tf.identity(value) for value in values]
+            copies = [tf.reduce_mean(tf.cast(value, tf.float64)) for value in values]
             with tf.control_dependencies(copies):
-                return copies, tf.timestamp()
+                return tf.stack([*copies, tf.timestamp()])
+
+    return tf.function(copy, reduce_retracing=True)
+
+
+@functools.cache
+def _tensors_on_host() -> Any:
+    """Return a function that copies tensors, all without Python's lock."""
+    import tensorflow as tf  # loaded where there is a device
+
+    def copy(values: Any) -> Any:
+        with tf.device("/CPU:0"):
+            return [tf.identity(value) for value in values]
 
     return tf.function(copy, reduce_retracing=True)

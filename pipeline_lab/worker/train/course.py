@@ -15,7 +15,7 @@ from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.record.own_process import ResidentMemory, clear_on_thread
 from pipeline_lab.worker.record.step_recorder import IntArray, StepPlace, StepRecorder, read_names, read_parts
-from pipeline_lab.worker.record.step_results import ResultsAhead, is_on_device
+from pipeline_lab.worker.record.step_results import ResultsAhead, has_entries_on_device
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.train.training_steps import Batch, StepCalls, TakenStep, Trainer
 from pipeline_lab.worker.workloads.data_files import FILE_SHIFT, RECORD_MASK
@@ -306,7 +306,7 @@ class EvaluationPasses:
         """
         if self._table is None:
             return []
-        if self._is_asynchronous and any(is_on_device(batch[name]) for name in ("id", "name") if name in batch):
+        if self._is_asynchronous and has_entries_on_device(batch):
             return [ahead.beside(self._read_examples, batch)]
         self._write_examples(self._read_examples(batch))
         return []

@@ -12,7 +12,8 @@ import tensorflow as tf
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.job_context import Job
 from pipeline_lab.worker.note.event_log import Clock
-from pipeline_lab.worker.record.step_recorder import ELEMENTS, LENGTH, count_elements
+from pipeline_lab.worker.record.step_recorder import ELEMENTS, count_elements
+from pipeline_lab.worker.record.step_results import LENGTH
 from pipeline_lab.worker.train.course import Course, Follow, Loop, PlainLoop
 from pipeline_lab.worker.train.training_steps import Batch, PythonSteps, StepCalls, TakenStep, Trainer
 

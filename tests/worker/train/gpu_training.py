@@ -1,6 +1,7 @@
 """What the tests of training do on the pretend GPU."""
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline_lab.worker.calibrate import time_step
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.record.profiler import TensorFlowProfiler, mark_step
 from pipeline_lab.worker.record.step_recorder import StepRecorder
+from pipeline_lab.worker.record.step_results import ResultReader
 from pipeline_lab.worker.record.step_windows import StepWindows
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
 from pipeline_lab.worker.train.course import Course
@@ -72,6 +74,28 @@ def time_steps() -> float:
     trainer = OneProduct()
     batch = next(iter(_batches(on_device=False)))
     return time_step(trainer, PythonSteps(trainer, Clock()), batch, is_asynchronous=True).step_ns
+
+
+def read_while_working() -> dict[str, list[bool]]:
+    """Launch four steps and say, when the first one's result or batch is read, whether the last one's is."""
+    trainer, reader, read = OneProduct(), ResultReader(OneProduct(), Clock()), {}
+    batch = next(iter(_batches(on_device=True)))
+    for part in ("result", "batch", "result", "batch"):  # the first of each traces the copy
+        pending = []
+        for _ in range(4):
+            result = trainer.step(batch)
+            pending.append(
+                reader.request(result)
+                if part == "result"
+                else reader.beside(lambda each: each["id"].numpy(), {"id": tf.cast(result[0], tf.int64)})
+            )
+        pending[0].result()
+        time.sleep(0.1)  # for the others, if they have arrived too
+        read[part] = [pending[0].done(), pending[-1].done()]
+        for each in pending:
+            each.result()
+    reader.close()
+    return read
 
 
 def products_in_windows(store: str) -> list[int]:

@@ -35,6 +35,10 @@ def test_steps_are_launched_while_the_device_has_earlier_ones_to_do(ask_gpu: Ask
     assert np.mean(rows.compute_ns[1:]) == pytest.approx(STEP_NS, rel=0.5)
 
 
+def test_what_a_step_left_on_the_device_is_read_before_later_steps_are_done(ask_gpu: AskGpu) -> None:
+    assert ask_gpu(f"{TASKS}:read_while_working", gpu=SLOW) == {"result": [True, False], "batch": [True, False]}
+
+
 def test_a_batch_that_comes_with_the_end_of_the_step_before_is_no_wait_for_input(
     ask_gpu: AskGpu, tmp_path: Path
 ) -> None:
