@@ -30,8 +30,9 @@ from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions, set_options
 from pipeline_lab.runs.launch.launcher import launch, wait
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_folder import RunFolder, update_record
 from pipeline_lab.runs.run_tables import STEPS, read_table
-from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import NS_PER_MS, format_bytes
 
 SAMPLES = Path(__file__).resolve().parents[1] / "profiles" / "samples"

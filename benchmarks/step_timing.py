@@ -21,7 +21,7 @@ import tensorflow as tf
 from pipeline_lab.capture import step_hooks
 from pipeline_lab.capture.step_log import StepLog
 from pipeline_lab.capture.timed_steps import PERIOD_S
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 
 WIDTH = 256

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
     from pipeline_lab.options.run_options import RunOptions
     from pipeline_lab.runs.record import Run, RunRecord
-    from pipeline_lab.runs.store import RunFolder, RunStore
+    from pipeline_lab.runs.run_folder import RunFolder
+    from pipeline_lab.runs.store import RunStore
     from pipeline_lab.trace.schema import Trace
     from pipeline_lab.tuning.search_result import Tuning
 
@@ -367,7 +368,8 @@ def _open_store(store: AnyStore) -> "RunStore":
 def _find_recorded(run: AnyRun, store: AnyStore) -> "Path | Diagnosis | RecordedRun":
     """Return where a run is, or what is already known about it."""
     from pipeline_lab.runs.record import Run, RunRecord
-    from pipeline_lab.runs.store import RunFolder, RunStore, find_path
+    from pipeline_lab.runs.run_folder import RunFolder
+    from pipeline_lab.runs.store import RunStore, find_path
 
     if isinstance(run, Run | RunFolder):
         return run.path

@@ -17,7 +17,8 @@ from pipeline_lab.errors import ArgumentError, ComparisonError, OptionsError, Pi
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.record import Run, RunState
-from pipeline_lab.runs.store import RunStore, read_record
+from pipeline_lab.runs.run_folder import read_record
+from pipeline_lab.runs.store import RunStore
 from tests.support.lab import Lab, lab
 from tests.support.presets import SYNTHETIC
 from tests.support.recorded import recorded

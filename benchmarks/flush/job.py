@@ -13,8 +13,9 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.run_events import WindowEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RESOURCES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.units import NS_PER_S
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]

@@ -22,7 +22,8 @@ from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.watch_script import Watcher
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import WindowEvent, read_events
-from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import open_store
 from pipeline_lab.statistics.schedule import draw_order
 
 BATCH, EXAMPLES = 64, 4096

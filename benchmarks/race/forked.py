@@ -11,7 +11,8 @@ from dataclasses import replace
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.launch.launcher import create_run
 from pipeline_lab.runs.record import RunRecord, RunState, this_process
-from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.run_folder import RunFolder, update_record
+from pipeline_lab.runs.store import RunStore
 
 
 def run_forked(store: RunStore, options: RaceOptions) -> RunFolder:

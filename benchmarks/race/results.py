@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from pipeline_lab.comparison.race_result import read_race
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.statistics.outcome import Outcome
 
 

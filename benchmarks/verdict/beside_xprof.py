@@ -6,7 +6,7 @@ from benchmarks.verdict.plan import Planted
 from benchmarks.verdict.record import Answer
 from pipeline_lab.analysis.xprof.xprof import ask_xprof
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 
 def print_beside_xprof(answers: list[tuple[Planted, Answer]]) -> None:

@@ -14,7 +14,8 @@ from pipeline_lab import analyze
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 
 
 @dataclass(frozen=True)

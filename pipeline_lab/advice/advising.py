@@ -19,7 +19,8 @@ from pipeline_lab.analysis.verdict.input_causes import GENERATOR
 from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, NO_GAIN, Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_documents import WrittenCall
-from pipeline_lab.runs.store import RunFolder, check_is_one
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import check_is_one
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.fold import TraceExecutor

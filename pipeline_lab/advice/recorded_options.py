@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline_lab.errors import OptionsError, StoreError, Unavailable
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 
 if TYPE_CHECKING:
     from pipeline_lab.options.run_options import RunOptions

@@ -13,7 +13,7 @@ from pipeline_lab.analysis.diagnosis.inputs import is_run
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.errors import PipelineLabError
 from pipeline_lab.runs import opened_logs
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 from pipeline_lab.analysis.diagnosis.diagnose import RunFold
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.analysis.timeline.build import build_index
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 
 LOOK_EVERY_S = 0.5
 SAVE_EVERY_S = 3.0

@@ -38,7 +38,8 @@ from pipeline_lab.options.explaining import explain as explain_options
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent
-from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import open_store
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.failures import explain_user_error
 from pipeline_lab.worker.prepare.device import present_device

@@ -15,7 +15,8 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import FailureEvent
-from pipeline_lab.runs.store import RunFolder, RunStore, end_run
+from pipeline_lab.runs.run_folder import RunFolder, end_run
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.event_log import Clock, EventLog

@@ -10,7 +10,8 @@ from typing import Any
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
-from pipeline_lab.runs.store import RunStore, add_environment, end_run, read_record
+from pipeline_lab.runs.run_folder import add_environment, end_run, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.record.window_recorder import Profiler, WindowRecorder
 

@@ -18,7 +18,7 @@ from types import FrameType
 from pipeline_lab.errors import CaptureError, PipelineLabError
 from pipeline_lab.runs.record import RunState, this_process
 from pipeline_lab.runs.run_events import CaptureProgressEvent, FailureEvent, NoteEvent, PhaseEvent, WindowEvent
-from pipeline_lab.runs.store import RunFolder, end_run, update_record
+from pipeline_lab.runs.run_folder import RunFolder, end_run, update_record
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.record.window_recorder import publish

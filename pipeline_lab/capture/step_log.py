@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from pipeline_lab.runs.run_events import EvaluationEvent, ProgressEvent
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, TableWriter
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.record.own_process import ResidentMemory

@@ -84,7 +84,8 @@ def _options_of(source: Path, store: Path | None) -> "RunOptions":
     from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run_options import read_options_file
-    from pipeline_lab.runs.store import RunFolder, find_path
+    from pipeline_lab.runs.run_folder import RunFolder
+    from pipeline_lab.runs.store import find_path
 
     with contextlib.suppress(TraceReadError):  # no such run, so it must be a file
         found = find_path(source, store)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pipeline_lab.cli.output import reading, say
 from pipeline_lab.errors import PipelineLabError
-from pipeline_lab.runs.store import RunFolder, open_store, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import open_store
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.verdict.verdict import Verdict

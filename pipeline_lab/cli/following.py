@@ -29,7 +29,7 @@ from pipeline_lab.units import NS_PER_S, format_duration
 if TYPE_CHECKING:
     from pipeline_lab.runs.launch.launcher import Update
     from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
     from pipeline_lab.tuning.search_result import Tuning
 
 

@@ -9,7 +9,8 @@ from pipeline_lab.comparison.race_result import Race, read_race
 from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun, compare_runs, describe_run
 from pipeline_lab.errors import ComparisonError
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.store import RunFolder, check_is_one, find_path, read_record, refuse_race
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import check_is_one, find_path, refuse_race
 
 Recorded: TypeAlias = str | Path | Diagnosis | RecordedRun
 

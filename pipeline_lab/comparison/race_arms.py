@@ -22,8 +22,8 @@ from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailabl
 from pipeline_lab.options.race_options import RaceOptions, arm_name
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_documents import read_files
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
 
 MOST_DIFFERENCES = 2

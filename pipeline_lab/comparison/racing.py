@@ -8,8 +8,9 @@ from pipeline_lab.errors import OptionsError, did_you_mean
 from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options, read_options_file, with_preset
 from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.saved_presets import all_presets
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.store import RunStore
 
 ArmSource: TypeAlias = RunOptions | str | PathLike[str]
 

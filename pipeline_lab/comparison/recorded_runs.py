@@ -19,7 +19,7 @@ from pipeline_lab.errors import ComparisonError, OptionsError, Unavailable
 from pipeline_lab.hooks import Displayed
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import EMULATED_NOTE, RunRecord
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.statistics.outcome import Outcome
 from pipeline_lab.units import NS_PER_S, format_percent
 

@@ -6,7 +6,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.pipeline.recipe import DatasetCall, read_recipe
 from pipeline_lab.report.content import CodeBlock, Table
 from pipeline_lab.runs.run_documents import WrittenCall
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import excerpts
 
 

@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from pipeline_lab.errors import StoreError
 from pipeline_lab.folders import files_below
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
+from pipeline_lab.runs.store import RunStore
 
 TAG = "log"
 UNKEPT_S = 24 * 3600.0

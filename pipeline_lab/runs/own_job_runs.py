@@ -17,7 +17,8 @@ from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_process
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 
 JOIN_S = 60.0
 """How long a process waits for the first process of its job to begin the run."""

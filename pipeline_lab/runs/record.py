@@ -18,7 +18,7 @@ from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Displayed
 
 if TYPE_CHECKING:
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
 SCHEMA_VERSION = 1
 _MAX_PID = 1 << 31

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

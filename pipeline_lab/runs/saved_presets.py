@@ -6,7 +6,8 @@ import re
 from pipeline_lab.errors import OptionsError, StoreError
 from pipeline_lab.options.presets import PRESET_GROUPS, PRESETS, Preset, PresetGroup, find_by_name
 from pipeline_lab.options.run_options import RunOptions, read_options_file
-from pipeline_lab.runs.store import RunStore, write_whole
+from pipeline_lab.runs.run_folder import write_whole
+from pipeline_lab.runs.store import RunStore
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 BUNDLED = frozenset(preset.name for preset in PRESETS)

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from pipeline_lab.errors import StoreError
 from pipeline_lab.pipeline.recipe import read_recipe
 from pipeline_lab.runs.run_documents import WrittenCall
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 AROUND = 5
 """Lines shown before and after the marked ones."""

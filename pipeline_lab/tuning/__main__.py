@@ -13,7 +13,8 @@ from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.runs.launch.supervisor import Ending, claim
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import PhaseEvent, format_event
-from pipeline_lab.runs.store import RunFolder, RunStore, end_run, read_record, update_record
+from pipeline_lab.runs.run_folder import RunFolder, end_run, read_record, update_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import SearchStoppedError
 from pipeline_lab.tuning.executors.local import open_executor
 from pipeline_lab.tuning.search import search

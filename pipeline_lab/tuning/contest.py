@@ -15,7 +15,8 @@ from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.run_documents import read_files
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.statistics.streams import IntArray
 from pipeline_lab.tuning.halving import RUNGS, ArmVerdict, Fate, Ratio, halve
 from pipeline_lab.tuning.history import Ended, History, Raced, RacedArm, has_raced

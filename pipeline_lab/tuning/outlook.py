@@ -11,7 +11,7 @@ from pipeline_lab.advice.what_if import Prediction, measure_run, predict
 from pipeline_lab.errors import TraceIncompleteError, TraceReadError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.predicted_order import order_steps, predict_order
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.statistics.mixing import Mixing, measure_mixing
 from pipeline_lab.statistics.reading_steps import Step

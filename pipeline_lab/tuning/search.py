@@ -12,7 +12,8 @@ from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import PipelineLabError, RunFailedError, Unavailable
 from pipeline_lab.options.tune_options import TuneOptions
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Executor, SearchStoppedError
 from pipeline_lab.tuning.history import History, Pick, Profiled, Proposed, Raced

@@ -18,7 +18,8 @@ from pipeline_lab.runs.launch.launchable import check_launchable
 from pipeline_lab.runs.launch.launcher import wait_for_end
 from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, open_store, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore, open_store
 from pipeline_lab.tuning.search_result import Tuning, read_tuning
 from pipeline_lab.tuning.space import make_space, write_argument
 from pipeline_lab.tuning.trials import TrialLedger

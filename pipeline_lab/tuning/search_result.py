@@ -18,7 +18,8 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.options.tune_options import TuneOptions, read_tune_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import EMULATED_NOTE, RunKind, RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, find_path, name_of, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import find_path, name_of
 from pipeline_lab.tuning.halving import Fate, Ratio
 from pipeline_lab.tuning.history import (
     Ended,

@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, read_events
-from pipeline_lab.runs.store import RunFolder, read_record, write_whole
+from pipeline_lab.runs.run_folder import RunFolder, read_record, write_whole
 from pipeline_lab.tuning.executors.executor import Executor, Finished, Trial
 from pipeline_lab.units import NS_PER_S
 

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import analyses, cache, contents, links, reports
 from pipeline_lab.ui.shared.choices import can_be_compared, labels_of
 from pipeline_lab.ui.shared.reports import MAX_RUNS, folders_of

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pipeline_lab.runs.run_events import PhaseEvent
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.units import NS_PER_S
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 

@@ -14,7 +14,7 @@ from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs.record import RunKind
 from pipeline_lab.runs.run_events import PhaseEvent
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.worker.job_context import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import report_failure

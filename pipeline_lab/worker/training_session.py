@@ -15,8 +15,8 @@ from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
 from pipeline_lab.runs.run_events import NoteEvent
+from pipeline_lab.runs.run_folder import RunFolder, add_environment, update_record
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
-from pipeline_lab.runs.store import RunFolder, add_environment, update_record
 from pipeline_lab.worker.calibrate import calibrate, set_page_cache
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment

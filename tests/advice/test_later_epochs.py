@@ -19,7 +19,8 @@ from pipeline_lab.analysis.input.live_model import sampled_after
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
 from pipeline_lab.options.run_options import RunOptions
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from tests.support import results
 from tests.support.measured import BATCH, MAP_MS, MS, STEP_MS, mapped, options
 from tests.support.measured_run import COLD_MS, make_measured_run

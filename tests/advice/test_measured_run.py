@@ -12,7 +12,8 @@ from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from tests.advice.test_stage_costs import chain
 from tests.support import results
 from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, MS, STEP_MS, options, with_workload

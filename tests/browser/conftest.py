@@ -31,7 +31,8 @@ from playwright.sync_api import (
 )
 
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from tests.needs import find_chromium
 from tests.support.patience import PATIENCE_S, until
 from tests.support.run_folders import make_run

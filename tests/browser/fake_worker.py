@@ -18,8 +18,8 @@ from pipeline_lab.options.race_options import RaceOptions, read_race_options
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import Event, FailureEvent, PhaseEvent, ProgressEvent, format_event
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, TableWriter
-from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from tests.support.races import PlantedArm, fill_race
 from tests.support.saved_runs import race_event
 

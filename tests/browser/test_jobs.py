@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import read_record
+from pipeline_lab.runs.run_folder import read_record
 from tests.browser.conftest import FAKE_WORKER, end_all, free_port, open_tab, serve, settle, shoot_view, tab_to, visit
 from tests.browser.fake_worker import FINISH
 from tests.support.patience import until

@@ -7,7 +7,8 @@ import pytest
 from pipeline_lab.capture.recording import JobProcess, Recording, find_process
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState, this_process
-from pipeline_lab.runs.store import RunStore, update_record
+from pipeline_lab.runs.run_folder import update_record
+from pipeline_lab.runs.store import RunStore
 from tests.worker.fakes import FakeProfiler
 
 

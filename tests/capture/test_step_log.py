@@ -7,8 +7,8 @@ import pytest
 
 from pipeline_lab.capture.step_log import ADOPT_NS, Called, Ended, Evaluated, Gaps, Pass, Role, Seen, StepLog, Took
 from pipeline_lab.runs.run_events import EvaluationEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.units import NS_PER_MS as MS
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.record.window_recorder import Window

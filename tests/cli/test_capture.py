@@ -6,7 +6,8 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.own_job_runs import RemoteCapture
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, end_run
+from pipeline_lab.runs.run_folder import RunFolder, end_run
+from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.support import results
 from tests.support.lab import Lab

@@ -8,7 +8,8 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.cli.closing import close, main
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunStore, end_run
+from pipeline_lab.runs.run_folder import end_run
+from pipeline_lab.runs.store import RunStore
 from tests.support import results
 
 

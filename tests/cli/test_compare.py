@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.support import run_folders
 from tests.support.run_folders import MS, make_run

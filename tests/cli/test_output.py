@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline_lab.runs.launch.launcher import wait
-from pipeline_lab.runs.store import update_record
+from pipeline_lab.runs.run_folder import update_record
 from tests.cli.support import call
 from tests.support.lab import Lab
 

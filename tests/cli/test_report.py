@@ -9,7 +9,8 @@ from pipeline_lab.report.comparison_report import ComparisonReport
 from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.report.renderers import chart_images
 from pipeline_lab.report.report_on import report_on
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.support.images import draw_letters
 from tests.support.run_folders import make_run

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from tests.cli.support import call
 from tests.support.lab import Lab, notes, options_for
 from tests.support.patience import until

@@ -8,7 +8,7 @@ from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import end_run
+from pipeline_lab.runs.run_folder import end_run
 from tests.cli.support import call
 from tests.support import results
 from tests.support.lab import Lab

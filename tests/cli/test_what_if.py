@@ -8,7 +8,8 @@ from pipeline_lab.advice.forecasts import plan_race
 from pipeline_lab.cli.commands.what_if import NOT_PREDICTED
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.launch import launcher
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.support.lab import Lab
 from tests.support.measured import mapped, measured, options

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline_lab.pipeline.recipe import TRAINING, VALIDATION, DatasetCall, DatasetUse, Recipe, SourcePlace
 from pipeline_lab.report.user_source import datasets_read
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 
 def place(line: int) -> SourcePlace:

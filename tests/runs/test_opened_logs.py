@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.run_folder import RunFolder, update_record
+from pipeline_lab.runs.store import RunStore
 
 DAY_S = 24 * 3600
 

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline_lab.analysis.diagnosis.saved import fingerprint
 from pipeline_lab.runs import run_tables
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RESOURCES, RUN_TABLES, SAMPLES, STEPS, RunTable, TableWriter, read_table
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.ui.serving.routes import FILES
 
 ABOUT = (Path(__file__).parents[2] / "docs" / "run-folder.md").read_text(encoding="utf-8")

@@ -13,16 +13,8 @@ import pytest
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs.launch.queue import Turn
 from pipeline_lab.runs.record import GONE, SILENT_S, Process, RunRecord, RunState, is_alive, this_process
-from pipeline_lab.runs.store import (
-    RESERVE_BYTES,
-    RunFolder,
-    RunStore,
-    describe_unreadable,
-    open_store,
-    read_record,
-    update_record,
-    write_record,
-)
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record, write_record
+from pipeline_lab.runs.store import RESERVE_BYTES, RunStore, describe_unreadable, open_store
 from tests.support.presets import SYNTHETIC
 
 

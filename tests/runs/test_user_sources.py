@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline_lab.pipeline.recipe import DatasetCall, PythonPart, Recipe, SourcePlace, UserFunction
 from pipeline_lab.runs.run_documents import WrittenCall
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import excerpts, kept_files
 
 LINES = [f"line {number}" for number in range(1, 13)]

@@ -19,7 +19,7 @@ from pipeline_lab.runs.run_events import (
     RaceEvent,
     format_event,
 )
-from pipeline_lab.runs.store import RunFolder, read_record, update_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 
 
 def main() -> None:

@@ -15,7 +15,8 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import NoteEvent, read_events
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from tests.support.patience import PATIENCE_S, until
 from tests.support.presets import SYNTHETIC
 

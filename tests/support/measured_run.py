@@ -9,8 +9,9 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import DataFile, WrittenPipeline, write_files, write_written
 from pipeline_lab.runs.run_events import CalibrationEvent, format_event
+from pipeline_lab.runs.run_folder import RunFolder, update_record
 from pipeline_lab.runs.run_tables import MODEL, RESOURCES, SAMPLES, STEPS, TableWriter
-from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.store import RunStore
 from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, options
 from tests.support.models import ASYNC_KNOWN, KNOWN, MS, UNKNOWN, Node, model_table
 from tests.support.run_folders import set_state

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline_lab.options.race_options import read_race_options
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.record import RunKind, RunState
-from pipeline_lab.runs.store import RunFolder, read_record, update_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from tests.support.races import fill_race
 from tests.support.true_times import planted, true_ms
 

@@ -9,8 +9,9 @@ from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, TableWriter
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.store import RunStore
 from tests.support.presets import BASELINE, OPTIMISED
 from tests.support.run_folders import set_state
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from pipeline_lab.runs.record import RunRecord, RunState, RunStatus, this_process
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import CalibrationEvent, WindowEvent, format_event
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RESOURCES, SAMPLES, STEPS, TableWriter
-from pipeline_lab.runs.store import RunFolder
 from tests.support.xspace import XSpace
 
 EPOCH = 1_700_000_000_000_000_000

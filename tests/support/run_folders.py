@@ -16,8 +16,9 @@ from pipeline_lab.runs.run_events import (
     WindowEvent,
     format_event,
 )
+from pipeline_lab.runs.run_folder import RunFolder, update_record
 from pipeline_lab.runs.run_tables import NAMES, RESOURCES, SAMPLES, STEPS, TableWriter
-from pipeline_lab.runs.store import RunFolder, RunStore, update_record
+from pipeline_lab.runs.store import RunStore
 
 MS = 1_000_000
 START_NS = 1_767_268_800_000_000_000

@@ -8,8 +8,9 @@ import numpy as np
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.run_events import Event, PhaseEvent, RaceEvent, format_event
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.standings import Rounds, find_standings, max_rounds
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.store import RunStore
 from tests.support.races import WORDS, PlantedArm, make_race
 from tests.support.recorded import job_steps
 from tests.support.results import diagnosis

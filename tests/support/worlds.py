@@ -13,7 +13,8 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError, Trial, Watch
 from pipeline_lab.tuning.outlook import SearchModel

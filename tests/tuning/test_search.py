@@ -10,7 +10,8 @@ from pipeline_lab.options.run_options import RunOptions, set_option
 from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.run_documents import DataFile, write_files
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.functions import MapStage
 from pipeline_lab.tuning.contest import Contest
 from pipeline_lab.tuning.executors.executor import Finished, SearchStoppedError

@@ -11,7 +11,8 @@ from pipeline_lab.options.tune_options import TuneOptions
 from pipeline_lab.runs.launch import runtime
 from pipeline_lab.runs.launch.launcher import cancel
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning import search_launch
 from pipeline_lab.tuning.history import Profiled, Proposed
 from pipeline_lab.tuning.search_launch import (

@@ -13,7 +13,8 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_events import CalibrationEvent, PhaseEvent, format_event
-from pipeline_lab.runs.store import RunStore, read_record, update_record
+from pipeline_lab.runs.run_folder import read_record, update_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import Finished
 from pipeline_lab.tuning.history import Raced
 from pipeline_lab.tuning.search import search

@@ -9,7 +9,7 @@ from pipeline_lab.options.presets import PRESETS, find_preset
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import update_record
+from pipeline_lab.runs.run_folder import update_record
 from tests.support.run_folders import make_run, set_state
 from tests.ui.conftest import live_charts, texts
 

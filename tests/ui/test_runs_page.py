@@ -8,7 +8,8 @@ import pytest
 from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis, fingerprint
 from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.runs_page import COLUMNS, find_runs, runs_table
 from pipeline_lab.ui.shared import cache
 from pipeline_lab.ui.shared.cache import RunSummary, summary

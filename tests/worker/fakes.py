@@ -9,7 +9,8 @@ from typing import Any
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.train.training_steps import Batch, OneDeviceTrainer

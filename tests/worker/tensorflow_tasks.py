@@ -32,8 +32,9 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.run_documents import write_written
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import EVALUATED, MODEL, TableWriter, read_table
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import Job, StopRequest, StopRequestedError
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import explain_failure

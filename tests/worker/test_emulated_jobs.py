@@ -14,8 +14,9 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_NOTE, EMULATED_PLANE, RunState, this_process
+from pipeline_lab.runs.run_folder import read_record, update_record
 from pipeline_lab.runs.run_tables import STEPS, read_table
-from pipeline_lab.runs.store import RunStore, read_record, update_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.functions import MapStage

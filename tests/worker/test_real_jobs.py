@@ -27,8 +27,8 @@ from pipeline_lab.runs.run_events import (
     WindowEvent,
     read_events,
 )
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from pipeline_lab.runs.run_tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder, read_record, update_record
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.functions import ParseStage
 from pipeline_lab.stages.order import RepeatStage, ShuffleStage

@@ -26,8 +26,8 @@ from pipeline_lab.analysis.diagnosis.later_epochs import measure_later
 from pipeline_lab.analysis.machine.job_load import other_cpu_percent
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceReadError, Unavailable
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RESOURCES
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.trace.legacy.derived import read_session
 from pipeline_lab.trace.sources import SourceKind, TraceSource, find_traces, session_file
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 Progress = Callable[[int, int, str], None]
 """Told how many traces are done, how many there are, and the next one's name."""

@@ -24,6 +24,7 @@ from pipeline_lab.runs.run_documents import (
     written_by_recipe,
 )
 from pipeline_lab.runs.run_events import Event, read_events
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import (
     EVALUATED,
     LABELS,
@@ -37,7 +38,6 @@ from pipeline_lab.runs.run_tables import (
     find_damage,
     read_table,
 )
-from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.statistics.reading_steps import Epoch
 
 

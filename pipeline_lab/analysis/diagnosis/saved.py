@@ -26,8 +26,9 @@ from pipeline_lab.analysis.diagnosis.storage import read_result, write_json, wri
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import TraceReadError
 from pipeline_lab.folders import files_below
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RUN_TABLES
-from pipeline_lab.runs.store import RunFolder, samples_folder
+from pipeline_lab.runs.store import samples_folder
 
 if TYPE_CHECKING:
     from pipeline_lab.analysis.diagnosis.fold import TraceExecutor

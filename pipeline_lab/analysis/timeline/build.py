@@ -20,7 +20,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.timeline.lanes import CLASS_NUMBER, LaneKind, Thread, find_layers, find_threads
 from pipeline_lab.analysis.timeline.writing import IndexWriter, Lane
 from pipeline_lab.errors import TraceReadError, Unavailable
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.trace.sources import SourceKind, TraceFile, find_traces, session_file
 
 _LABELS = {LaneKind.STEPS: "Steps", LaneKind.WAITS: "Input waits"}

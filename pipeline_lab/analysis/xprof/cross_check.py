@@ -11,7 +11,7 @@ from pipeline_lab.analysis.xprof.xprof import XprofLimits, ask_xprof
 from pipeline_lab.analysis.xprof.xprof_comparison import CROSS_CHECK, CrossCheck, compare_with_xprof
 from pipeline_lab.analysis.xprof.xprof_facts import TraceFacts, find_facts
 from pipeline_lab.errors import TraceReadError, Unavailable
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.trace.schema import Trace
 from pipeline_lab.trace.sources import find_traces
 from pipeline_lab.trace.xplane.xspace import read_xplane

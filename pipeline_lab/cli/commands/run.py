@@ -19,7 +19,7 @@ from pipeline_lab.errors import RunFailedError
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
 
 def run(

@@ -15,7 +15,7 @@ from pipeline_lab.units import NS_PER_S, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from pipeline_lab.runs.record import RunRecord, RunStatus
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
 
 def run_document(folder: "RunFolder", record: "RunRecord") -> dict[str, Any]:

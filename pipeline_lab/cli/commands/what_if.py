@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline_lab.comparison.race_result import Race
     from pipeline_lab.errors import Unavailable
     from pipeline_lab.options.run_options import RunOptions
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
 NOT_PREDICTED = 5
 
@@ -31,7 +31,8 @@ def what_if(
 
     Exits with code 5 and a reason if nothing can be predicted; --race measures anyway if the run's options are known.
     """
-    from pipeline_lab.runs.store import RunFolder, find_path, name_of, open_store
+    from pipeline_lab.runs.run_folder import RunFolder
+    from pipeline_lab.runs.store import find_path, name_of, open_store
 
     folder = RunFolder(find_path(run, store))
     with reading(folder.id):

@@ -15,7 +15,8 @@ from pipeline_lab.runs.launch.runtime import module_command, start_process
 from pipeline_lab.runs.launch.spare import hand_over
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_events import Event, EventReader
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 
 if TYPE_CHECKING:
     from pipeline_lab.options.race_options import RaceOptions

@@ -14,7 +14,7 @@ from typing import IO
 from pipeline_lab.errors import StoreError
 from pipeline_lab.hooks import Program, module_of
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, end_run
+from pipeline_lab.runs.run_folder import RunFolder, end_run
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 _PR_SET_PDEATHSIG = 1

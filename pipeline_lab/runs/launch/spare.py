@@ -27,7 +27,7 @@ from pipeline_lab.runs.launch.queue import MeasurementLock, is_measuring
 from pipeline_lab.runs.launch.runtime import PACKAGE_ROOT, module_command, start_detached
 from pipeline_lab.runs.launch.supervisor import WorkerProcess, claim, supervise
 from pipeline_lab.runs.record import Process, is_alive
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 TIMEOUT_S = 2.0
 _RELEVANT = (

@@ -22,7 +22,7 @@ from pipeline_lab.runs.launch.queue import MeasurementLock, Turn
 from pipeline_lab.runs.launch.runtime import child_environment, die_with_parent, worker_command
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState, explain_loss, this_process
 from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent, RaceEvent, read_events
-from pipeline_lab.runs.store import RunFolder, end_run, update_record
+from pipeline_lab.runs.run_folder import RunFolder, end_run, update_record
 
 _LOG_TAIL_BYTES = 16 * 1024
 _FULL_BELOW_BYTES = 1_000_000

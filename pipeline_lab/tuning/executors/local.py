@@ -18,7 +18,8 @@ from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.runs.launch.launcher import cancel, launch
 from pipeline_lab.runs.machine import core_numbers
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.trace.parallel import keep_to_one_core
 from pipeline_lab.tuning.executors.executor import (
     LOST,

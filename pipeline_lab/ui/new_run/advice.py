@@ -113,7 +113,7 @@ def _recorded_options(path: Path, _changed_ns: int) -> RunOptions | None:
     """Return a run's options, cached by when its record last changed; None if they are no longer valid."""
     from pipeline_lab.advice.recorded_options import options_of
     from pipeline_lab.errors import Unavailable
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
     recorded = options_of(RunFolder(path))
     return None if isinstance(recorded, Unavailable) else recorded
@@ -126,7 +126,7 @@ def _measured(path: Path, _saved_ns: int) -> "Measured | None":
     from pipeline_lab.advice.what_if import measure
     from pipeline_lab.analysis.diagnosis.saved import SavedDiagnosis
     from pipeline_lab.errors import Unavailable
-    from pipeline_lab.runs.store import RunFolder
+    from pipeline_lab.runs.run_folder import RunFolder
 
     diagnosis, options = SavedDiagnosis(path).load_latest(), options_of(RunFolder(path))
     if diagnosis is None or isinstance(options, Unavailable):

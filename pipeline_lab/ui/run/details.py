@@ -11,7 +11,7 @@ from pipeline_lab.analysis.diagnosis.inputs import opened_files
 from pipeline_lab.report.content import Table
 from pipeline_lab.report.user_source import datasets_read
 from pipeline_lab.runs.record import RunRecord
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.user_sources import kept_files
 from pipeline_lab.ui.serving.routes import FILES, file_url, opened_url, window_url
 from pipeline_lab.ui.shared import contents

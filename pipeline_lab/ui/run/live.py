@@ -33,7 +33,7 @@ from pipeline_lab.runs.run_events import (
     describe_phase,
     read_events,
 )
-from pipeline_lab.runs.store import RunFolder, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.ui.run import verdict_view
 from pipeline_lab.ui.serving import server
 from pipeline_lab.ui.serving.routes import DRAWING_LIBRARY

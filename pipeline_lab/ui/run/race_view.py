@@ -12,7 +12,8 @@ from pipeline_lab.options.race_options import RaceOptions, read_recorded_race
 from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.run_events import RaceEvent, read_events
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live
 from pipeline_lab.ui.shared import analyses, contents, reports
 from pipeline_lab.ui.shared.text import escape

@@ -8,7 +8,8 @@ import streamlit as st
 from pipeline_lab.analysis.metrics import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.runs.record import RunKind, RunRecord
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live, race_view, sections, tune_view, verdict_view, what_if_tab
 from pipeline_lab.ui.shared import analyses, cache, focus, reports, run_actions
 from pipeline_lab.ui.timeline import component as timeline

@@ -8,7 +8,8 @@ from pipeline_lab.figures.tune_charts import search_places
 from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.report.content import Picture
 from pipeline_lab.runs.record import RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.search_launch import resume_tune
 from pipeline_lab.tuning.search_result import Tuning, describe, read_tuning
 from pipeline_lab.tuning.space import START

@@ -24,7 +24,8 @@ from pipeline_lab.errors import OptionsError, Unavailable
 from pipeline_lab.options.run_options import RunOptions, read_options, set_options
 from pipeline_lab.report.content import Table
 from pipeline_lab.runs.launch.launcher import launch
-from pipeline_lab.runs.store import RunFolder, RunStore, name_of
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore, name_of
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.order import ShuffleStage

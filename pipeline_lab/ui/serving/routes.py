@@ -14,8 +14,9 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from pipeline_lab.errors import StoreError
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import RUN_TABLES
-from pipeline_lab.runs.store import RunFolder, open_store
+from pipeline_lab.runs.store import open_store
 from pipeline_lab.ui.serving import uploads
 from pipeline_lab.ui.shared import reports
 from pipeline_lab.ui.timeline import timeline_routes as timeline

@@ -19,7 +19,8 @@ from starlette.routing import Route
 
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened_logs
-from pipeline_lab.runs.store import RunFolder, RunStore, open_store
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore, open_store
 from pipeline_lab.ui.serving import access
 from pipeline_lab.units import format_bytes
 

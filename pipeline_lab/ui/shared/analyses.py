@@ -18,8 +18,8 @@ from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.analysis.steps.job_steps import JobSteps
 from pipeline_lab.errors import TraceIncompleteError
 from pipeline_lab.runs.launch.runtime import child_environment, module_command
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
 from pipeline_lab.ui.shared.text import escape
 

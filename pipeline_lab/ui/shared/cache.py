@@ -15,8 +15,9 @@ from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, Sa
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder, RunStore, open_store
+from pipeline_lab.runs.store import RunStore, open_store
 from pipeline_lab.ui.serving import access
 from pipeline_lab.units import NS_PER_MS, NS_PER_S
 

@@ -19,7 +19,8 @@ from starlette.routing import Route
 from pipeline_lab.errors import OptionsError, PipelineLabError, StoreError, TraceIncompleteError
 from pipeline_lab.report.formats import FORMATS
 from pipeline_lab.runs.record import RunKind
-from pipeline_lab.runs.store import RunFolder, RunStore, open_store, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore, open_store
 from pipeline_lab.ui.shared.cache import Fingerprint, fingerprint
 from pipeline_lab.ui.shared.text import escape
 

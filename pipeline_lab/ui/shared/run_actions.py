@@ -7,7 +7,8 @@ import streamlit as st
 from pipeline_lab.options.run_options import read_options
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.record import RunKind, RunRecord, RunState
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import links, state
 from pipeline_lab.ui.shared.choices import can_be_compared
 from pipeline_lab.ui.shared.reports import MAX_RUNS

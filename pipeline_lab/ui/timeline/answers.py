@@ -13,7 +13,7 @@ from pipeline_lab.analysis.timeline.index import Index, open_index
 from pipeline_lab.analysis.timeline.look import at, neighbour, next_named, pick, search
 from pipeline_lab.analysis.timeline.view import MAX_PIXELS, MAX_ROWS, View, cut
 from pipeline_lab.errors import OptionsError
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.timeline.explain import explain
 from pipeline_lab.units import format_count, format_duration
 

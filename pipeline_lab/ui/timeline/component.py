@@ -8,7 +8,7 @@ from pipeline_lab.analysis.timeline.index import Index
 from pipeline_lab.analysis.timeline.lanes import CLASSES
 from pipeline_lab.analysis.timeline.view import arrange_lanes, opening_stretch, profile_windows
 from pipeline_lab.figures.theme import THEMES
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared import state
 from pipeline_lab.ui.shared.analyses import Attempts
 from pipeline_lab.ui.shared.text import escape

@@ -9,7 +9,8 @@ import streamlit as st
 from pipeline_lab.errors import StoreError
 from pipeline_lab.runs import opened_logs
 from pipeline_lab.runs.own_job_runs import RemoteCapture, launch_capture
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.serving import access, uploads
 from pipeline_lab.ui.shared import analyses, cache, links, run_actions, state
 from pipeline_lab.ui.shared.text import escape

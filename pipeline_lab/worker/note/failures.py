@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from pipeline_lab.errors import PipelineLabError, UserCodeError
 from pipeline_lab.runs.run_events import FailureEvent
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.units import NS_PER_S, format_duration
 from pipeline_lab.worker.job_context import StopRequestedError
 from pipeline_lab.worker.note.event_log import EventLog

@@ -29,7 +29,7 @@ from pipeline_lab.errors import UserCodeError
 from pipeline_lab.options.training import TrainingOptions
 from pipeline_lab.runs.launch.launchable import no_such_module
 from pipeline_lab.runs.run_documents import DataFile
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.failures import FirstBatch, Report, below, explaining_errors
 from pipeline_lab.worker.recipe.wrapping import note_datasets
 from pipeline_lab.workloads.module import ModuleWorkload

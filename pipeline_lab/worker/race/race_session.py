@@ -12,8 +12,8 @@ from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.run_documents import DataFile, write_files
 from pipeline_lab.runs.run_events import NoteEvent, PhaseEvent
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import BLOCKS, TableWriter
-from pipeline_lab.runs.store import RunFolder
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device

@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import replace
 from pathlib import PurePath
 
-from pipeline_lab.runs.store import RunFolder, write_whole
+from pipeline_lab.runs.run_folder import RunFolder, write_whole
 from pipeline_lab.worker.recipe.notes import Ledger, files_of
 
 MAX_FILES, MAX_FILE_BYTES = 30, 400_000

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline_lab.runs.run_events import NoteEvent, WindowEvent
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.note.failures import is_disk_full
 from pipeline_lab.worker.record.own_process import ResidentMemory, lower_own_priority, return_free_memory

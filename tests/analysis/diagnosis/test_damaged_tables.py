@@ -9,8 +9,9 @@ import pytest
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, find_damage, read_table
-from pipeline_lab.runs.store import RunFolder, samples_folder
+from pipeline_lab.runs.store import samples_folder
 from tests.support.run_folders import set_state
 
 

@@ -15,7 +15,7 @@ from pipeline_lab.analysis.diagnosis import saved as saved_module
 from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.diagnosis.saved import AnalysisProgress, SavedDiagnosis, bundle, fingerprint
 from pipeline_lab.analysis.results import Diagnosis
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from tests.support import results
 
 SAMPLES = Path(__file__).parents[3] / "profiles" / "samples"

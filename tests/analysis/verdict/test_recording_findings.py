@@ -10,7 +10,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_findings import find_remedy
 from pipeline_lab.analysis.verdict.verdict import Confidence
-from pipeline_lab.runs.store import RunFolder, add_environment
+from pipeline_lab.runs.run_folder import RunFolder, add_environment
 from tests.support import results
 from tests.support.recorded_run import write_run
 from tests.support.xspace import XSpace

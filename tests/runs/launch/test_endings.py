@@ -6,7 +6,7 @@ import pytest
 from pipeline_lab.runs.launch.supervisor import count_oom_kills, explain_exit, explain_stop
 from pipeline_lab.runs.record import RunKind, RunState
 from pipeline_lab.runs.run_events import FailureEvent, ProgressEvent, RaceEvent, format_event
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pipeline_lab.runs.launch.launcher import wait
 from pipeline_lab.runs.launch.queue import Turn
 from pipeline_lab.runs.launch.spare import Request, ensure_spare, fingerprint, hand_over, short_address, socket_path
 from pipeline_lab.runs.record import Process, RunState
-from pipeline_lab.runs.store import read_record
+from pipeline_lab.runs.run_folder import read_record
 from tests.support.lab import Lab, notes
 from tests.support.patience import until
 

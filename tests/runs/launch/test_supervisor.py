@@ -14,7 +14,8 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.launch.launcher import cancel, wait
 from pipeline_lab.runs.launch.supervisor import TimeLimit, claim, find_time_limit
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
+from pipeline_lab.runs.store import RunStore
 from tests.support.lab import Lab, notes, options_for
 from tests.support.patience import until
 

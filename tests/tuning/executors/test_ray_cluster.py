@@ -10,7 +10,8 @@ import pytest
 
 from pipeline_lab.errors import DataError, OptionsError
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunStore, read_record
+from pipeline_lab.runs.run_folder import read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.executor import MachinesDifferError, MachineSetup, check_machines, describe_machine
 from pipeline_lab.tuning.executors.ray_trial import pack, sweep, unpack
 from tests.support.lab import Lab

@@ -10,7 +10,8 @@ from pipeline_lab.errors import OptionsError
 from pipeline_lab.options.tune_options import read_tune_options
 from pipeline_lab.runs.launch.queue import MeasurementLock
 from pipeline_lab.runs.record import RunState
-from pipeline_lab.runs.store import RunStore, read_record
+from pipeline_lab.runs.run_folder import read_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.tuning.executors.ray_trial import Node, Slot, find_slots, measure, share_of, unpack
 from tests.support.true_times import NAIVE
 from tests.support.worlds import tune_options

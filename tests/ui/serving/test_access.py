@@ -13,8 +13,9 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import opened_logs, own_job_runs
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunState
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.saved_presets import remove_preset, save_preset
-from pipeline_lab.runs.store import RunFolder, RunStore
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.new_run.origin import pack
 from pipeline_lab.ui.serving import access, server, uploads
 from pipeline_lab.ui.shared.field_editors import write_arguments

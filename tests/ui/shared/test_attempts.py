@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.ui.shared import analyses
 from pipeline_lab.ui.shared.analyses import FOLLOW, MOST_AT_ONCE, Attempts
 from tests.support.patience import PATIENCE_S, until

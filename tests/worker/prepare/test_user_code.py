@@ -14,8 +14,8 @@ from pipeline_lab.errors import UserCodeError
 from pipeline_lab.options.run_options import RunOptions, own_options, read_options
 from pipeline_lab.runs.run_documents import read_files, read_written
 from pipeline_lab.runs.run_events import NoteEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import STEPS, read_table
-from pipeline_lab.runs.store import RunFolder, read_record
 from pipeline_lab.worker.note import failures
 from pipeline_lab.worker.note.failures import FirstBatch, explaining_errors, explaining_hard_exits
 

@@ -19,8 +19,9 @@ from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs.record import RunState, this_process
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_events import FailureEvent, PhaseEvent, RaceEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
 from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder, RunStore, read_record, update_record
+from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.delivery import PrefetchStage
 from pipeline_lab.stages.functions import MapStage, ParseStage

@@ -7,8 +7,8 @@ import pytest
 
 from pipeline_lab.analysis.steps.job_steps import divide_time
 from pipeline_lab.options.run_options import set_options
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder
 from tests.conftest import AskGpu
 from tests.pretend_gpu import PretendGpu
 from tests.support.presets import SYNTHETIC

@@ -21,8 +21,8 @@ from pipeline_lab.options.run_options import RunOptions, read_options, set_optio
 from pipeline_lab.pipeline.source import needs_probe, render_source
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_events import CalibrationEvent, NoteEvent, WindowEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import EVALUATED, NAMES, OUTPUTS, SAMPLES, STEPS, read_table
-from pipeline_lab.runs.store import RunFolder
 from tests.support.presets import SYNTHETIC
 from tests.worker import test_real_jobs
 from tests.worker.fakes import make_folder
