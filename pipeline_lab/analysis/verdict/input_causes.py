@@ -1,11 +1,4 @@
-"""Why the stage that an input-bound job waits for is slow: the facts, what each change would gain, one small rule per cause.
-
-Where we ran the job ourselves, tf.data's own model tells how long each stage takes for a batch, and the longest is to
-blame. Of other logs the trace tells what the job waited for.
-
-Where nothing works ahead, a step takes what its input takes and then the rest. Overlap leaves the longer of the two;
-``k`` times as many calls at once leave the rest and the input, of which the stage's part is divided by ``k``. Neither
-makes the job do with fewer cores than it keeps busy.
+"""Why the stage that an input-bound job waits for is slow: one small rule per cause.
 
 The rules follow from tf.data's own model: a parallel stage takes its work divided by the calls that really run at once;
 those are limited by what it is allowed, by the threads of its pool and by the cores. Thresholds are those that real jobs
@@ -13,256 +6,29 @@ with a planted cause were set on (``benchmarks/verdict``, set ``tune``), within 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from pipeline_lab.analysis.causes import InputCause
-from pipeline_lab.analysis.input.live_model import StageWork
-from pipeline_lab.analysis.input.model_nodes import SEPARATOR
-from pipeline_lab.analysis.input.pipeline_stages import join_stages, trace_path
 from pipeline_lab.analysis.results import Results
 from pipeline_lab.analysis.steps.calibration import Calibration
-from pipeline_lab.analysis.tf_data.kinds import is_asynchronous
-from pipeline_lab.analysis.tf_data.tf_data import TfData, TracedStage
-from pipeline_lab.analysis.tf_data.written_words import ROOTS, name_python, name_stage
+from pipeline_lab.analysis.tf_data.written_words import name_python
+from pipeline_lab.analysis.verdict.input_facts import (
+    LEAST_CORES,
+    Blamed,
+    InputFacts,
+    gather,
+    overlap_gain,
+    parallel_gain,
+    times_as_many,
+)
 from pipeline_lab.analysis.verdict.verdict import Blame, Evidence
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.units import format_count, format_duration, format_percent
-
-PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "ParallelInterleaveV3", "ParallelInterleaveV4"})
-"""Iterators that open one dataset for each file, shard or generator."""
-
-PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
-
-LEAST_CORES = 0.1
-"""What a job always gets of a machine that others fill."""
-
-MOSTLY_UNSEEN = 0.5
-"""A trace that does not show what this part of the wait was for cannot blame a stage by it, nor can a model of less work than
-that."""
-
-
-@dataclass(frozen=True)
-class Blamed:
-    """The stage to blame, as the model and the trace know it; one of the two may be missing.
-
-    Attributes:
-        path: Iterators from the root down to it.
-        share: Its part of the exposed wait, or of the time that all stages need for a batch, 0 to 1.
-        work: What the model says.
-        seen: What the trace says.
-        calls: What the user wrote for it; none where that is not known.
-        python_exposed_share: Part of the exposed wait that its Python fills, 0 to 1; None where no trace tells.
-    """
-
-    path: str
-    share: float
-    work: StageWork | None
-    seen: TracedStage | None
-    calls: tuple[WrittenCall, ...] = ()
-    python_exposed_share: float | None = None
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition(SEPARATOR)[2]
-
-    @property
-    def words(self) -> str:
-        """The stage as the user knows it: by the lines of a script, else by its iterator."""
-        return name_stage(self.calls, self.name)
-
-    @property
-    def parallelism(self) -> float | None:
-        """Calls that it may have under way; None for a serial stage."""
-        if self.work is not None and self.work.parallelism is not None:
-            return self.work.parallelism
-        return None if self.seen is None else self.seen.parallelism
-
-    @property
-    def is_reader(self) -> bool:
-        """Say whether the stage makes the records: it runs once for each file, or opens the files."""
-        return not PER_FILE.isdisjoint(self.path.split(SEPARATOR))
-
-    @property
-    def python_ns(self) -> int:
-        """Time of threads in Python functions, as far as the trace shows it."""
-        operations = () if self.seen is None else self.seen.operations
-        return sum(op.self_ns for op in operations if op.name in PYTHON_OPS)
-
-    @property
-    def python_share(self) -> float:
-        """Part of the time of all ops in the stage that is Python, 0 to 1."""
-        total_ns = 0 if self.seen is None else sum(op.self_ns for op in self.seen.operations)
-        return self.python_ns / total_ns if total_ns else 0.0
-
-
-@dataclass(frozen=True)
-class Processor:
-    """Processor time of the job.
-
-    Attributes:
-        cores_used: Cores that the job kept busy.
-        own_share: The same over all cores that it may use, 0 to 1.
-        left_share: The same over what others left of them; beyond 1 where others took more at times.
-        children_cores: Cores that processes kept busy which the job started, such as those of a Python generator.
-    """
-
-    cores_used: float
-    own_share: float
-    left_share: float
-    children_cores: float = 0.0
-
-    @property
-    def process_cores(self) -> float:
-        """Cores that the training process itself kept busy."""
-        return self.cores_used - self.children_cores
-
-
-@dataclass(frozen=True)
-class InputFacts:
-    """What is known of a job that waits for input.
-
-    Attributes:
-        blamed: The stage to blame.
-        waiting_share: Exposed wait over the step, 0 to 1.
-        works_ahead: Whether the last stage prepares elements while the step runs: what ran, not what was written.
-        processor: None if unknown.
-        pool_threads: Threads that run the pipeline's functions; None if unknown.
-        pool_busy_share: How busy they were, 0 to 1; None if unknown.
-        step_ns: Median step of the whole job; None for a log.
-    """
-
-    blamed: Blamed
-    waiting_share: float
-    works_ahead: bool
-    processor: Processor | None
-    pool_threads: int | None
-    pool_busy_share: float | None
-    step_ns: float | None
-
-
-def gather(results: Results, waiting_share: float) -> InputFacts | None:
-    """Collect the facts; None where nothing is known of the pipeline's stages."""
-    pipeline = None if isinstance(results.tf_data, Unavailable) else results.tf_data
-    works = () if isinstance(results.live_model, Unavailable) else results.live_model.stages
-    load = None if isinstance(results.job_load, Unavailable) else results.job_load
-    pool_threads = load.pool_threads if load is not None else None
-    if pool_threads is None and pipeline is not None:
-        pool_threads = pipeline.threadpool_size
-    step_ns = None if isinstance(results.job_steps, Unavailable) else results.job_steps.median_ns
-    blamed = _blame(pipeline, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
-    if blamed is None:
-        return None
-    blamed = replace(
-        blamed, calls=_calls(results, blamed.path), python_exposed_share=_python_exposed_share(pipeline, blamed.seen)
-    )
-    return InputFacts(
-        blamed=blamed,
-        waiting_share=waiting_share,
-        works_ahead=_works_ahead(pipeline, works),
-        processor=_processor(results),
-        pool_threads=pool_threads,
-        pool_busy_share=None if pipeline is None else pipeline.pool_busy_share,
-        step_ns=step_ns,
-    )
-
-
-def _blame(
-    pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None, wait_ns: float | None
-) -> Blamed | None:
-    if works and (wait_ns is None or sum(work.work_ns for work in works) >= MOSTLY_UNSEEN * wait_ns):
-        return _longest_work(pipeline, works, pool_threads)
-    if pipeline is None:
-        return None
-    path = pipeline.critical_path
-    if isinstance(path, Unavailable) or pipeline.bottleneck is None or path.unseen_ns > MOSTLY_UNSEEN * path.exposed_ns:
-        return None
-    seen = pipeline.stages[pipeline.bottleneck]
-    return Blamed(seen.path, path.exposed_by_stage()[seen.number] / path.exposed_ns, None, seen)
-
-
-def _calls(results: Results, path: str) -> tuple[WrittenCall, ...]:
-    stages = join_stages(results.tf_data, results.live_model, results.written)
-    found = () if isinstance(stages, Unavailable) else stages
-    return next((stage.written for stage in found if stage.path in (path, trace_path(path))), ())
-
-
-def _python_exposed_share(pipeline: TfData | None, seen: TracedStage | None) -> float | None:
-    if (
-        pipeline is None
-        or seen is None
-        or isinstance(path := pipeline.critical_path, Unavailable)
-        or not path.exposed_ns
-    ):
-        return None
-    mine = [share for share in path.shares if share.stage == seen.number and share.what in PYTHON_OPS]
-    return sum(share.exposed_ns for share in mine) / path.exposed_ns
-
-
-def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
-    """Find the stage that takes longest for a batch, considering the calls that really run at once."""
-    times = [work.work_ns / _calls_at_once(work, pool_threads) for work in works]
-    if not sum(times):
-        return None
-    work = works[max(range(len(times)), key=times.__getitem__)]
-    stages = () if pipeline is None else pipeline.stages
-    seen = next((stage for stage in stages if stage.path == work.path), None)
-    return Blamed(work.path, max(times) / sum(times), work, seen)
-
-
-def _calls_at_once(work: StageWork, pool_threads: int | None) -> float:
-    allowed = work.parallelism or 1.0
-    return max(1.0, allowed if pool_threads is None else min(allowed, float(pool_threads)))
-
-
-def _works_ahead(pipeline: TfData | None, works: tuple[StageWork, ...]) -> bool:
-    if works:
-        return any(work.is_asynchronous for work in works if work.parent is None or works[work.parent].name in ROOTS)
-    stages = () if pipeline is None else pipeline.stages
-    last = [stage for stage in stages if stage.parent is None or stages[stage.parent].name in ROOTS]
-    return any(is_asynchronous(stage.name) for stage in last)
-
-
-def _processor(results: Results) -> Processor | None:
-    load = results.job_load
-    if isinstance(load, Unavailable):
-        return None
-    left = max(LEAST_CORES, load.cores - load.other_cores)
-    return Processor(load.cores_used, load.cores_used / load.cores, load.cores_used / left, load.children_cores)
-
-
-LEAST_AT_ONCE = 2.0
-"""Times as many calls as now, where the pool's threads are not known or all taken: a pool can be made larger."""
-
-
-def overlap_gain(facts: InputFacts) -> float:
-    """Return the share of the step that working ahead would save at best, 0 to 1; 0 where a stage does so already."""
-    if facts.works_ahead:
-        return 0.0
-    return min(facts.waiting_share, 1.0 - facts.waiting_share, _idle_cores(facts))
-
-
-def parallel_gain(facts: InputFacts) -> float:
-    """Return the share of the step that more calls at once in the blamed stage would save at best, 0 to 1."""
-    saved = facts.waiting_share * facts.blamed.share * (1.0 - 1.0 / times_as_many(facts))
-    return min(saved, _idle_cores(facts))
-
-
-def times_as_many(facts: InputFacts) -> float:
-    """Return how many times as many calls of the blamed stage the pool's threads could run."""
-    return max(LEAST_AT_ONCE, (facts.pool_threads or 0) / max(1.0, facts.blamed.parallelism or 1.0))
-
-
-def _idle_cores(facts: InputFacts) -> float:
-    """Return the share of the cores that the job leaves idle, 1 where that is not known."""
-    return 1.0 if facts.processor is None else max(0.0, 1.0 - facts.processor.own_share)
-
 
 CLEAR_SHARE = 0.5
 """A stage that fills less of the wait than this is one of several."""
 
 OVERLAP_TOLERANCE = 0.15
-"""G + D within this share of the step, and both at least as large, means that they do not overlap."""
+"""Compute-only step plus input-only time within this share of the step, and both at least as large: they do not overlap."""
 
 HIDDEN_SHARE = 0.5
 """Part of the wait that overlap has to hide to be what is missing: with less, the input is too slow all the same."""
