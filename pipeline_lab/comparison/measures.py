@@ -5,8 +5,9 @@ A number that a run did not measure is ``Unavailable`` there and stays a number 
 
 from dataclasses import dataclass
 
+from pipeline_lab.analysis.metric import Metric, Topic, write_difference, write_value
 from pipeline_lab.analysis.metric_readers import Value
-from pipeline_lab.analysis.metrics import METRICS, Metric, Topic, write_difference, write_value
+from pipeline_lab.analysis.metrics import METRICS
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 

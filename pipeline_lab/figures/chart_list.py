@@ -6,7 +6,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
-from pipeline_lab.analysis.metrics import Topic
+from pipeline_lab.analysis.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling

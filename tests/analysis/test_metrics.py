@@ -7,17 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline_lab.analysis.causes import GapCause
-from pipeline_lab.analysis.metrics import (
-    HEADLINE,
-    METRICS,
-    Metric,
-    Topic,
-    Unit,
-    find_metric,
-    headline,
-    number_rows,
-    topic_rows,
-)
+from pipeline_lab.analysis.metric import Metric, Topic, Unit
+from pipeline_lab.analysis.metrics import HEADLINE, METRICS, find_metric, headline, number_rows, topic_rows
 from pipeline_lab.analysis.sampling.file_sampling import SameSource
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.statistics.mixing import Mixing

@@ -9,7 +9,8 @@ import streamlit as st
 from pipeline_lab.analysis import tables
 from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels
-from pipeline_lab.analysis.metrics import Topic, topic_rows
+from pipeline_lab.analysis.metric import Topic
+from pipeline_lab.analysis.metrics import topic_rows
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
