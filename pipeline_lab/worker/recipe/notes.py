@@ -3,9 +3,11 @@
 A note hangs on its dataset and goes with it; only notes of datasets that were read are kept.
 """
 
+import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
@@ -29,6 +31,8 @@ MAX_USES = 100
 """Places that datasets are read at; those not read for longest are forgotten, so that a loop that writes code cannot fill the memory."""
 NOTE = "_pipeline_lab_note"
 """Attribute of a dataset that holds its note."""
+MADE_BY = "_pipeline_lab_made_by"
+"""Attribute of a dataset that holds what makes it again."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,37 @@ class NotedPython:
     site: CallSite | None
 
 
+@dataclass(frozen=True, eq=False)
+class MadeBy:
+    """The call that made a dataset, as it was; it hangs on the dataset and goes with it.
+
+    Attributes:
+        function: A method without its wrapper, or a class.
+        signature: Of the function.
+        arguments, options: That it was given.
+    """
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+    def __deepcopy__(self, _memo: object) -> "MadeBy":
+        return self
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
+_keeps = False
+
+
+def keep_datasets() -> None:
+    """Keep each dataset that is read from now on as long as its note, so that it can be made again after the script dropped it."""
+    global _keeps
+    _keeps = True
+
+
 class Note:
     """One call that made a dataset, as it is noted while the script runs; fields as of ``DatasetCall``.
 
@@ -47,9 +82,22 @@ class Note:
         inputs: Notes of the datasets that it takes.
         graph: That was being built; None in eager code.
         made: Notes of datasets that its functions make.
+        is_again: The call is made again, by :mod:`pipeline_lab.worker.recipe.replaying`.
     """
 
-    __slots__ = ("arguments", "graph", "inputs", "is_understood", "made", "method", "nodes", "python", "site")
+    __slots__ = (
+        "_dataset",
+        "arguments",
+        "graph",
+        "inputs",
+        "is_again",
+        "is_understood",
+        "made",
+        "method",
+        "nodes",
+        "python",
+        "site",
+    )
 
     def __init__(self, method: str, site: CallSite | None, graph: object = None, *, is_understood: bool = True) -> None:
         self.method, self.site, self.graph, self.is_understood = method, site, graph, is_understood
@@ -58,6 +106,18 @@ class Note:
         self.made: list[Note] = []
         self.nodes: list[str] = []
         self.python: list[NotedPython] = []
+        self.is_again = False
+        self._dataset: Callable[[], Any] = lambda: None
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset; None once the script has dropped it, unless datasets are kept."""
+        return self._dataset()
+
+    def hang_on(self, dataset: Any) -> None:
+        """Make it the dataset's note."""
+        vars(dataset)[NOTE] = self
+        self._dataset = (lambda: dataset) if _keeps else weakref.ref(dataset)
 
     @property
     def inner(self) -> "Note | None":
@@ -85,6 +145,7 @@ def note_of(dataset: Any) -> Note:
         return found
     note = Note(type(dataset).__name__.strip("_"), None, is_understood=False)
     note.inputs = [note_of(each) for each in dataset._inputs()]
+    note.hang_on(dataset)
     return note
 
 
@@ -126,9 +187,14 @@ class Ledger:
 
     def recipe(self) -> Recipe:
         """Write all of it down, with places and texts read from the source."""
+        return self.noted()[0]
+
+    def noted(self) -> tuple[Recipe, dict[int, Note]]:
+        """Return the recipe, and the note of each of its calls by number."""
         with self._lock:
             uses = [replace(use) for use in self._uses.values()]
-        return _Writer(uses).write()
+        writer = _Writer(uses)
+        return writer.write(), writer.notes
 
 
 class _Writer:
@@ -136,6 +202,7 @@ class _Writer:
         self._uses = tuple(uses)
         self._numbers: dict[int, int] = {}
         self._calls: list[DatasetCall] = []
+        self.notes: dict[int, Note] = {}
 
     def write(self) -> Recipe:
         uses = tuple(self._write_use(use) for use in self._uses)
@@ -158,6 +225,7 @@ class _Writer:
         inputs = tuple(self._write(below) for below in note.inputs)
         inner = None if note.inner is None else self._write(note.inner)
         number = self._numbers[id(note)] = len(self._calls) + 1
+        self.notes[number] = note
         site = note.site
         written = None if site is None else write_site(site, note.method)
         self._calls.append(

@@ -73,18 +73,19 @@ class CallSite:
         return (self.file, self.line, self.instruction, self.scope)
 
 
-def find_site(frame: FrameType | None) -> CallSite | None:
+def find_site(frame: FrameType | None, until: CodeType | None = None) -> CallSite | None:
     """Find the user's call that led to a frame.
 
     Args:
         frame: Where to begin; frames of this package do not count.
+        until: Code whose callers do not count either.
 
     Returns:
         The innermost one outside of all packages; where there is none, outside of TensorFlow, Keras and this package.
     """
     is_direct = True
     second: CallSite | None = None
-    while frame is not None:
+    while frame is not None and frame.f_code is not until:
         file = frame.f_code.co_filename
         if _GENERATED in file:
             if (site := _site_before_rewriting(frame, is_direct)) is not None:

@@ -10,11 +10,21 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FunctionType
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType, FunctionType
 from typing import Any
 
-from pipeline_lab.worker.recipe.notes import NOTE, Ledger, Note, NotedPython, name_node, note_of, role_of
+from pipeline_lab.worker.recipe.notes import (
+    MADE_BY,
+    NOTE,
+    Ledger,
+    MadeBy,
+    Note,
+    NotedPython,
+    name_node,
+    note_of,
+    role_of,
+)
 from pipeline_lab.worker.recipe.places import CallSite, describe_frame_owner, find_site, is_users
 from pipeline_lab.worker.recipe.values import describe, function_of, method_of
 
@@ -26,6 +36,8 @@ _UNNOTED = frozenset({"_VariantDataset", "_OptionsDataset"})
 """Made by TensorFlow around others, again and again."""
 _STAND_INS = frozenset({"VariantDataset", "PerDeviceGenerator", "ReincarnatedPerDeviceGenerator"})
 """What stands for a dataset inside of a function and on a device; that dataset's own reading is noted."""
+_DATA = frozenset({"from_tensor_slices", "from_tensors"})
+"""What they are given is large; nobody changes it."""
 MAX_LOOKED_AT = 64
 """Items of a list that may be datasets; one of more, such as of file names, is told by its first."""
 _MARK = "notes_for_pipeline_lab"
@@ -37,14 +49,23 @@ ledger = Ledger()
 
 
 class _Stack(threading.local):
-    """Calls of a thread that have begun, and names that were given to a dataset before its call was known."""
+    """Where a thread is.
+
+    Attributes:
+        notes: Of calls that have begun.
+        nodes: Names that were given to a dataset before its call was known.
+        edits: By method and site, what to do instead of calls that functions make, while datasets are made again.
+        until: Code whose callers have no part in a call, while datasets are made again.
+    """
 
     def __init__(self) -> None:
         self.notes: list[Note] = []
         self.nodes: list[str] = []
+        self.edits: Mapping[object, Callable[[Note, MadeBy], Any]] = {}
+        self.until: CodeType | None = None
 
 
-_stack = _Stack()
+stack = _Stack()
 
 
 def note_datasets() -> None:
@@ -80,7 +101,7 @@ def note_use(dataset: Any) -> None:
 
 
 def _threads_of(dataset: Any) -> int | None:
-    threads: int | None = dataset.options().threading.private_threadpool_size if _graph() is None else None
+    threads: int | None = dataset.options().threading.private_threadpool_size if current_graph() is None else None
     return threads
 
 
@@ -108,24 +129,30 @@ def _public_name(kind: Any) -> str:
 
 
 def _method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    parameters = tuple(inspect.signature(function).parameters.values())
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         note = _begin(name)
+        if stack.edits and note is not None and note.graph is not None:
+            edit = stack.edits.get((name, key_of(note.site)))
+            if edit is not None:
+                leave(note)
+                return edit(note, MadeBy(function, signature, arguments, options))
         try:
             made = function(*arguments, **options)
         except BaseException:
-            _leave(note)
+            leave(note)
             raise
-        _finish(note, made, parameters, arguments, options)
+        finish(note, made, MadeBy(function, signature, arguments, options))
         return made
 
     return call
 
 
 def _constructor(function: Callable[..., None], name: str) -> Callable[..., None]:
-    parameters = tuple(inspect.signature(function).parameters.values())[1:]
+    given = inspect.signature(function)
+    signature = given.replace(parameters=tuple(given.parameters.values())[1:])
 
     @functools.wraps(function)
     def create(self: Any, *arguments: Any, **options: Any) -> None:
@@ -133,9 +160,9 @@ def _constructor(function: Callable[..., None], name: str) -> Callable[..., None
         try:
             function(self, *arguments, **options)
         except BaseException:
-            _leave(note)
+            leave(note)
             raise
-        _finish(note, self, parameters, arguments, options)
+        finish(note, self, MadeBy(type(self), signature, arguments, options))
 
     return create
 
@@ -146,12 +173,14 @@ def _creation(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def create(self: Any, *arguments: Any, **options: Any) -> None:
         function(self, *arguments, **options)
-        if not _stack.notes and type(self).__name__ not in _UNNOTED:
+        if not stack.notes and type(self).__name__ not in _UNNOTED:
             with contextlib.suppress(Exception):
-                note = Note(type(self).__name__.strip("_"), find_site(sys._getframe(1)), _graph(), is_understood=False)
+                note = Note(
+                    type(self).__name__.strip("_"), find_site(sys._getframe(1)), current_graph(), is_understood=False
+                )
                 note.inputs = [note_of(each) for each in self._inputs()]
-                note.nodes, _stack.nodes = _stack.nodes, []
-                vars(self)[NOTE] = note
+                note.nodes, stack.nodes = stack.nodes, []
+                note.hang_on(self)
 
     create.notes_for_pipeline_lab = True  # type: ignore[attr-defined]  # a mark on a function
     return create
@@ -166,9 +195,9 @@ def _naming(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def metadata(self: Any) -> Any:
         found = read(self)
         with contextlib.suppress(Exception):
-            if _graph() is None:
+            if current_graph() is None:
                 found.name = found.name or vars(self).setdefault(_NODE, name_node(self).encode())
-                nodes = (_stack.notes[-1] if _stack.notes else _stack).nodes
+                nodes = (stack.notes[-1] if stack.notes else stack).nodes
                 if (name := found.name.decode()) not in nodes:
                     nodes.append(name)
         return found
@@ -192,7 +221,7 @@ def _passing(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def to_components(self: Any, value: Any) -> Any:
-        if NOTE in getattr(value, "__dict__", ()) and not _stack.notes and _graph() is None:
+        if NOTE in getattr(value, "__dict__", ()) and not stack.notes and current_graph() is None:
             note_use(value)
         return function(self, value)
 
@@ -214,7 +243,7 @@ def _python_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def _internal_py_func(func: Any, *arguments: Any, **options: Any) -> Any:
-        if _stack.notes:
+        if stack.notes:
             with contextlib.suppress(Exception):
                 is_eager = options.get("use_eager_py_func", False)
                 _note_python(func, "py_function" if is_eager else "numpy_function", sys._getframe(1))
@@ -228,89 +257,89 @@ def _note_python(func: Any, kind: str, frame: Any) -> None:
     called = function_of(func)
     if called is None or not is_users(called.file):
         return
-    _stack.notes[-1].python.append(NotedPython(kind, called, site))
+    stack.notes[-1].python.append(NotedPython(kind, called, site))
 
 
 def _begin(name: str) -> Note | None:
     """Begin a call; None for one that is a part of the user's call around it."""
     try:
-        site, graph = find_site(sys._getframe(2)), _graph()
-        around = _stack.notes[-1] if _stack.notes else None
-        if around is not None and around.graph is graph and _key(around.site) == _key(site):
+        site, graph = find_site(sys._getframe(2), stack.until), current_graph()
+        around = stack.notes[-1] if stack.notes else None
+        if site is None and around is not None:
+            site = around.site
+        if around is not None and around.graph is graph and (around.is_again or key_of(around.site) == key_of(site)):
             return None
         note = Note(name, site, graph)
-        _stack.notes.append(note)
+        stack.notes.append(note)
     except Exception:  # must not affect the script
         return None
     return note
 
 
-def _key(site: CallSite | None) -> object:
+def key_of(site: CallSite | None) -> object:
+    """Return what tells a call's site from others; None without one."""
     return None if site is None else site.key
 
 
-def _leave(note: Note | None) -> None:
+def leave(note: Note | None) -> None:
+    """End a call that makes no dataset."""
     if note is not None:
-        while _stack.notes and _stack.notes.pop() is not note:
+        while stack.notes and stack.notes.pop() is not note:
             pass
-        _stack.nodes.clear()
+        stack.nodes.clear()
 
 
-def _finish(
-    note: Note | None,
-    made: Any,
-    parameters: Sequence[inspect.Parameter],
-    arguments: Sequence[Any],
-    options: Mapping[str, Any],
-) -> None:
+def finish(note: Note | None, made: Any, made_by: MadeBy) -> None:
     """End a call and hang its note on the dataset that it made."""
     if note is None:
         return
-    _leave(note)
+    leave(note)
     with contextlib.suppress(Exception):
         if not hasattr(made, "_variant_tensor"):
             return
-        for name, value in _named(parameters, arguments, options):
-            below = [*_datasets_in(value)]
+        for name, value in _named(made_by):
+            below = [*datasets_in(value)]
             note.inputs += [note_of(each) for each in below if type(each).__name__ != "_VariantDataset"]  # an element
             if not below and value is not None:
                 note.arguments[name] = describe(value)
         if note.method == "from_generator":
-            _note_generator(note, options.get("generator", arguments[0] if arguments else None))
-        vars(made)[NOTE] = note
-        if (
-            adapted := getattr(made, "_dataset", None)
-        ) is not None:  # the shell of TensorFlow 1 hands it on to iterators
+            given = made_by.options.get("generator", made_by.arguments[0] if made_by.arguments else None)
+            _note_generator(note, given)
+        note.hang_on(made)
+        adapted = getattr(made, "_dataset", None)  # the shell of TensorFlow 1 hands it on to iterators
+        if adapted is not None:
             vars(adapted)[NOTE] = note
-        if _stack.notes and note.graph is not _stack.notes[-1].graph:
-            _stack.notes[-1].made.append(note)
+        if note.graph is None and note.method not in _DATA:
+            for each in filter(None.__ne__, (made, adapted)):
+                vars(each)[MADE_BY] = made_by
+        if stack.notes and note.graph is not stack.notes[-1].graph:
+            stack.notes[-1].made.append(note)
         note.graph = None  # it is large
 
 
-def _named(
-    parameters: Sequence[inspect.Parameter], arguments: Sequence[Any], options: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
-    left = list(arguments)
-    for parameter in parameters:
+def _named(made_by: MadeBy) -> Iterator[tuple[str, Any]]:
+    left = list(made_by.arguments)
+    for parameter in made_by.signature.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             if left:
                 yield parameter.name, tuple(left)
             left = []
         elif left and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             yield parameter.name, left.pop(0)
-    yield from options.items()
+    yield from made_by.options.items()
 
 
-def _datasets_in(value: Any, depth: int = 0) -> Iterator[Any]:
+def datasets_in(value: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield the datasets in an argument."""
     if hasattr(type(value), "_variant_tensor"):
         yield value
     elif depth < 3 and isinstance(value, Mapping):
         for each in value.values():
-            yield from _datasets_in(each, depth + 1)
+            yield from datasets_in(each, depth + 1)
     elif depth < 3 and isinstance(value, (list, tuple)):
         is_data = len(value) > MAX_LOOKED_AT and not hasattr(type(value[0]), "_variant_tensor")
         for each in () if is_data else value:
-            yield from _datasets_in(each, depth + 1)
+            yield from datasets_in(each, depth + 1)
 
 
 def _note_generator(note: Note, generator: Any) -> None:
@@ -322,7 +351,7 @@ def _note_generator(note: Note, generator: Any) -> None:
         note.python.append(NotedPython("generator", called, None))
 
 
-def _graph() -> Any:
+def current_graph() -> Any:
     """Return the graph that is being built; None in eager code."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops

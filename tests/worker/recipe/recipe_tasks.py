@@ -19,7 +19,9 @@ from pipeline_lab.capture.live_iterators import note_new_iterators
 from pipeline_lab.capture.noted_datasets import note_new_datasets
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 from pipeline_lab.worker.recipe import wrapping
-from pipeline_lab.worker.recipe.notes import Ledger, note_of
+from pipeline_lab.worker.recipe.notes import Ledger, Note, note_of
+from pipeline_lab.worker.recipe.places import write_site
+from pipeline_lab.worker.recipe.replaying import Call, CannotReplayError, find_note, replay
 from tests.worker.recipe import made_datasets
 
 RANDOM = ("resampled", "images", "texts", "csv_files", "listed")
@@ -45,6 +47,8 @@ def note_made_datasets() -> dict[str, Any]:
         "copied": _copied(),
         "after_errors": _after_errors(),
         "freed": _freed(),
+        "replayed": {name: _replay(name) for name in made_datasets.MADE if name != "distributed"},
+        "edited": _edited(),
     }
 
 
@@ -138,7 +142,7 @@ def _after_errors() -> int:
     for wrong in (lambda: made_datasets.numbers().map(lambda _: 1 // 0), lambda: tf.data.TFRecordDataset(5)):
         with contextlib.suppress(Exception):
             wrong()
-    return len(wrapping._stack.notes)
+    return len(wrapping.stack.notes)
 
 
 def _freed() -> bool:
@@ -149,3 +153,74 @@ def _freed() -> bool:
     del dataset
     gc.collect()
     return kept() is None
+
+
+def _replay(name: str) -> dict[str, Any]:
+    """Make a dataset again without a change."""
+    dataset = made_datasets.MADE[name][0]()
+    try:
+        again = replay(dataset, {})
+    except CannotReplayError as error:
+        return {"error": str(error)}
+    notes = [[note.method for note in note_of(each).upstream()] for each in (dataset, again)]
+    sites = [[note.site and note.site.key for note in note_of(each).upstream()] for each in (dataset, again)]
+    elements = [str(element) for element in itertools.islice(again, 3)]
+    return {
+        "is_other": again is not dataset,
+        "has_notes": notes[0] == notes[1] and sites[0] == sites[1],
+        "elements": len(elements) if name in RANDOM or "Dataset" in str(elements) else elements,
+    }
+
+
+def _edited() -> dict[str, Any]:
+    """Make datasets again with changes, and look at what that does."""
+
+    def numbers_of(dataset: Any) -> list[int]:
+        return [int(each) for each in dataset]
+
+    tf.keras.utils.set_random_seed(3)
+    expected = int(tf.random.uniform([], maxval=10**6, dtype=tf.int32))
+    tf.keras.utils.set_random_seed(3)
+    mapped = made_datasets.numbers().map(made_datasets.add_one)
+    last = mapped.take(3)
+    note = note_of(mapped)
+    inner = (
+        made_datasets.numbers()
+        .take(2)
+        .flat_map(lambda number: tf.data.Dataset.from_tensors(number).repeat(2).map(made_datasets.add_one))
+    )
+    repeat = next(each for each in note_of(inner).made if each.method == "repeat")
+    site = write_site(note.site, "map") if note.site else None
+    both = tf.data.Dataset.zip({"a": last, "b": (mapped,)})
+    parallel = replay(last, {note: lambda call: call.again(num_parallel_calls=2)})
+    shuffled = replay(last, {note_of(last): lambda call: call.inputs[0].shuffle(8)})
+    return {
+        "kind": type(parallel._input_dataset).__name__,
+        "script's": type(last._input_dataset).__name__,
+        "given": note_of(parallel).inputs[0].arguments.get("num_parallel_calls"),
+        "left out": numbers_of(replay(last, {note: lambda call: call.inputs[0]})),
+        "appended": type(replay(last, {note_of(last): lambda call: call.again().prefetch(2)})).__name__,
+        "shuffled": sorted(numbers_of(shuffled)),
+        "inside": [numbers_of(inner), numbers_of(replay(inner, {repeat: lambda call: call.again(count=1)}))],
+        "in two places": [
+            [int(each["a"]), int(each["b"][0])] for each in replay(both, {note: lambda call: call.inputs[0]})
+        ],
+        "found": site is not None and find_note(both, site.place, "map") is note,
+        "seed": [int(tf.random.uniform([], maxval=10**6, dtype=tf.int32)), expected],
+        "refused": [_refused(last, edits) for edits in _wrong_edits(note)],
+        "unknown": _refused(unknown := made_datasets.experimental(), {note_of(unknown).inputs[0]: Call.again}),
+        "array": _refused(made_datasets.slices(), {}),
+        "changed array": _refused(slices := made_datasets.slices(), {note_of(slices): Call.again}),
+    }
+
+
+def _wrong_edits(note: Note) -> list[dict[Note, Any]]:
+    return [{Note("elsewhere", None): Call.again}, {note: lambda call: call.again(calls=2)}]
+
+
+def _refused(dataset: Any, edits: dict[Note, Any]) -> str:
+    try:
+        replay(dataset, edits)
+    except CannotReplayError as error:
+        return str(error)
+    return ""

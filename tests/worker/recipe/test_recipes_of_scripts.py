@@ -71,3 +71,31 @@ def test_threads_copies_and_errors_leave_everything_in_order(noted: dict[str, An
     assert noted["copied"] == [[0, 1], [0, 1]]
     assert noted["after_errors"] == 0
     assert noted["freed"], "a note must not keep the user's data alive"
+
+
+def test_a_dataset_of_any_kind_is_made_again_with_its_calls_and_elements(noted: dict[str, Any]) -> None:
+    for name, again in noted["replayed"].items():
+        shared = {"is_other": False} if name in ("slices", "tensors", "experimental") else {"is_other": True}
+        assert again == {**shared, "has_notes": True, "elements": noted["made"][name]["elements"]}, name
+
+
+def test_a_dataset_is_made_again_with_changes_that_leave_the_scripts_own_alone(noted: dict[str, Any]) -> None:
+    edited = noted["edited"]
+    assert (edited["script's"], edited["kind"], edited["given"]) == ("_MapDataset", "_ParallelMapDataset", 2)
+    assert edited["left out"] == [0, 1, 2]
+    assert edited["appended"] == "_PrefetchDataset"
+    assert edited["shuffled"] == list(range(1, 9))
+    assert edited["inside"] == [[1, 1, 2, 2], [1, 2]]
+    assert edited["in two places"] == [[0, 0], [1, 1], [2, 2]]
+    assert edited["found"]
+    assert edited["seed"][0] == edited["seed"][1], "the script's random numbers are those of a run without us"
+
+
+def test_what_cannot_be_made_again_is_refused_with_a_reason(noted: dict[str, Any]) -> None:
+    unmet, unfit = noted["edited"]["refused"]
+    assert "No call of elsewhere" in unmet
+    assert ".map(made_datasets.add_one)" in unfit
+    assert "calls" in unfit
+    assert "in a way that is not known" in noted["edited"]["unknown"]
+    assert noted["edited"]["array"] == ""
+    assert "what it was given is not kept" in noted["edited"]["changed array"]
