@@ -1,0 +1,252 @@
+"""Hold what `watch` said of a script against the truth that was measured before."""
+
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.scripts.entries import Entry
+
+SMALL_PERCENT, LARGE_PERCENT = 5.0, 20.0
+"""Below the first nothing is lost to input; from the second on it is the name of the job. Between them either is right."""
+LEAST_GAIN_PERCENT = 5.0
+"""A change that gains less, or less than two measurements of the same differ, is not worth suggesting."""
+NEAR_PERCENT = 10.0
+"""By how much a predicted gain may miss the measured one, beyond the measurement's own interval."""
+
+WORDS = {
+    "parallel": r"num_parallel_calls|in parallel|calls at once|as many calls",
+    "prefetch": r"prefetch|overlap|ahead",
+    "cache": r"\bcache\b",
+    "vectorize": r"batch before|before (the )?(map|batch)|whole batch|vectori|per batch|gather",
+    "tf-function": r"tf\.function",
+    "workers": r"workers",
+    "interleave": r"interleave|num_parallel_reads|several files",
+    "shuffle": r"shuffle",
+    "rewrite": r"TensorFlow ops|in TensorFlow|whole batch",
+    "xla": r"jit_compile|XLA",
+    "fewer-calls": r"steps_per_execution|several steps|fewer and larger|larger batch",
+    "callbacks": r"callback|logging|metrics|every few steps|print",
+    "repeat": r"repeat",
+}
+"""How a suggestion speaks of each kind of change."""
+
+DEVICE = frozenset({"device-bound"})
+INPUT = frozenset({"input-bound"})
+EITHER = frozenset({"device-bound", "input-bound", "host-contention"})
+SHARED = frozenset({"input-bound", "host-contention"})
+DISPATCH = frozenset({"dispatch-bound", "idle-other"})
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true of a script.
+
+    Attributes:
+        step_ms, compute_ms, input_ms: End to end, on a held batch, and the dataset alone, per step.
+        spread_percent: Difference of two measurements of the unchanged script.
+        gains_percent: Of each change: how much shorter a step becomes.
+        classes: Verdicts that are right.
+    """
+
+    step_ms: float
+    compute_ms: float
+    input_ms: float
+    spread_percent: float
+    gains_percent: dict[str, float]
+    classes: frozenset[str]
+
+    @property
+    def best(self) -> str | None:
+        """The change that helps most; None where none helps."""
+        found = max(self.gains_percent, key=self.gains_percent.__getitem__, default=None)
+        if found is None or self.gains_percent[found] < max(LEAST_GAIN_PERCENT, self.spread_percent):
+            return None
+        return found
+
+
+def find_truth(entry: Entry, measured: dict[str, Any]) -> Truth:
+    first, last = measured["as_written_ms"]
+    step_ms = (first + last) / 2
+    gains = {
+        name: 100.0 * (1.0 - found / step_ms) for name, found in measured["changes_ms"].items() if found is not None
+    }
+    kinds = {change.name: change.kind for change in entry.changes}
+    compute_ms, input_ms = measured["compute_ms"], measured["input_ms"]
+    return Truth(
+        step_ms,
+        compute_ms,
+        input_ms,
+        100.0 * abs(first - last) / step_ms,
+        gains,
+        _classes(
+            step_ms, compute_ms, input_ms, measured["wait_ms"], {kinds[name]: gain for name, gain in gains.items()}
+        ),
+    )
+
+
+def _classes(
+    step_ms: float, compute_ms: float, input_ms: float, wait_ms: float | None, gains: dict[str, float]
+) -> frozenset[str]:
+    """Return the verdicts that are right, from times alone.
+
+    What a step takes beyond the held batch is lost to input. It is waiting where the pipeline alone takes nearly as long as the
+    step as written, or the loop was seen to wait for most of it; else both may be true: input and compute take turns, or the
+    pipeline takes the processor from the step. A step whose own Python and dispatch is most of it is not the device's.
+    """
+    lost = 100.0 * (1.0 - compute_ms / step_ms)
+    if lost < LARGE_PERCENT and max(gains.get("tf-function", 0.0), gains.get("callbacks", 0.0)) >= LARGE_PERCENT:
+        return DISPATCH
+    if lost < SMALL_PERCENT:
+        return DEVICE
+    if lost < LARGE_PERCENT:
+        return EITHER
+    waits = input_ms >= 0.8 * step_ms or (wait_ms or 0.0) >= (step_ms - compute_ms) / 2
+    return INPUT if waits else SHARED
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `watch` said.
+
+    Attributes:
+        verdict, cause, confidence, sentence: Of the verdict.
+        places: Lines of the script that the verdict names.
+        suggestions: Change and predicted gain in percent, None where there is none, in their order.
+        run: Path of the run.
+    """
+
+    verdict: str
+    cause: str | None
+    confidence: str
+    sentence: str
+    places: list[str]
+    suggestions: list[tuple[str, float | None]]
+    run: str
+    step_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One script's marks; None where the question does not arise.
+
+    Attributes:
+        name, set: Of the script.
+        is_right: Its class.
+        is_named: The costly call, by its line; asked where input is lost.
+        is_best_first: The best change, or that there is none, among the first two suggestions.
+        is_near: The gain predicted for it.
+    """
+
+    name: str
+    set: str
+    truth: Truth
+    answer: Answer
+    is_right: bool
+    is_named: bool | None
+    is_best_first: bool
+    is_near: bool | None
+    rank: int | None = None
+    predicted_percent: float | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        found["truth"]["classes"] = sorted(self.truth.classes)
+        found["truth"]["best"] = self.truth.best
+        return found
+
+
+def mark(entry: Entry, truth: Truth, answer: Answer, text: str) -> Mark:
+    """Judge an answer.
+
+    Args:
+        entry: The script.
+        truth: About it.
+        answer: Of `watch`.
+        text: Of the script as it ran.
+    """
+    kinds = {change.name: change.kind for change in entry.changes}
+    best = truth.best
+    rank, predicted = None, None
+    if best is not None:
+        found = _find(answer, kinds[best])
+        rank, predicted = (None, None) if found is None else (found, answer.suggestions[found][1])
+        is_first = rank is not None and rank < 2
+    else:  # nothing helps: no promise may be made
+        promised = [gain for _, gain in answer.suggestions[:2] if gain is not None]
+        is_first = all(gain <= NEAR_PERCENT + truth.spread_percent for gain in promised)
+    needs_line = bool(entry.call) and not truth.classes & DEVICE
+    return Mark(
+        entry.name,
+        entry.set,
+        truth,
+        answer,
+        answer.verdict in truth.classes,
+        _is_named(entry, answer, text) if needs_line else None,
+        is_first,
+        None
+        if best is None
+        else predicted is not None
+        and abs(predicted - truth.gains_percent[best]) <= NEAR_PERCENT + truth.spread_percent,
+        rank,
+        predicted,
+    )
+
+
+def _find(answer: Answer, kind: str) -> int | None:
+    return next(
+        (
+            place
+            for place, (change, _) in enumerate(answer.suggestions)
+            if re.search(WORDS[kind], change, flags=re.IGNORECASE)
+        ),
+        None,
+    )
+
+
+def _is_named(entry: Entry, answer: Answer, text: str) -> bool:
+    lines = text.splitlines()
+    asked = {number for number, line in enumerate(lines, 1) if entry.call in line}
+    return any(_range(place) & asked for place in answer.places)
+
+
+def _range(place: str) -> set[int]:
+    found = re.search(r":(\d+)(?:-(\d+))?$", place)
+    return set() if found is None else set(range(int(found[1]), int(found[2] or found[1]) + 1))
+
+
+def print_table(marks: list[Mark]) -> None:
+    for one in marks:
+        truth, answer = one.truth, one.answer
+        sign = {True: "yes", False: "NO", None: "–"}
+        print(
+            f"\n{one.name} [{one.set}]  {truth.step_ms:.2f} ms a step (±{truth.spread_percent:.0f} %), "
+            f"compute {truth.compute_ms:.2f}, input {truth.input_ms:.2f}\n"
+            f"  true: {' or '.join(sorted(truth.classes))}; best: {truth.best or 'nothing'}  "
+            + ", ".join(f"{name} {gain:+.0f} %" for name, gain in truth.gains_percent.items())
+            + f"\n  said: {answer.verdict}/{answer.cause} ({answer.confidence}) {' '.join(answer.places)}: {answer.sentence}"
+        )
+        for change, gain in answer.suggestions[:3]:
+            print(f"    - {change} [{'no gain given' if gain is None else f'{gain:.0f} %'}]")
+        print(
+            f"  class {sign[one.is_right]}, line {sign[one.is_named]}, best among two {sign[one.is_best_first]}, "
+            f"gain near {sign[one.is_near]}"
+        )
+
+
+def print_shares(marks: list[Mark]) -> None:
+    for name in ("tune", "score"):
+        own = [one for one in marks if one.set == name]
+        if not own:
+            continue
+        bold = [one.name for one in own if not one.is_right and one.answer.confidence == "high"]
+        print(
+            f"{name}: {len(own)} scripts; class {_share([one.is_right for one in own])}, "
+            f"line {_share([one.is_named for one in own])}, best among two {_share([one.is_best_first for one in own])}, "
+            f"gain near {_share([one.is_near for one in own])}; wrong with high confidence: {', '.join(bold) or 'none'}"
+        )
+
+
+def _share(found: list[bool | None]) -> str:
+    asked = [one for one in found if one is not None]
+    return "–" if not asked else f"{sum(asked)} of {len(asked)} ({100 * sum(asked) / len(asked):.0f} %)"

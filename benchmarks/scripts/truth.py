@@ -1,0 +1,132 @@
+"""Measure the truth about one script: ``python -m benchmarks.scripts.truth NAME --sources FOLDER``, in its work folder.
+
+In one process: end to end, input alone, compute alone, and end to end again with each candidate change, then without any.
+"""
+
+import argparse
+import contextlib
+import gc
+import io
+import json
+import random
+import sys
+import time
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.scripts.entries import Change, Entry, read_entries
+
+UNLIKE = 0.08
+"""Share by which two runs of the unchanged script may differ before a third one stands for the first."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scripts.truth", description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--sources", type=Path, required=True)
+    parser.add_argument("--change", action="append", default=None, help="only these changes")
+    chosen = parser.parse_args()
+    entry = next(one for one in read_entries([chosen.name]) if one.name == chosen.name)
+    _write_data(entry)
+    truth = measure(entry, chosen.sources, chosen.change)
+    Path("truth.json").write_text(json.dumps(truth, indent=1), encoding="utf-8")
+
+
+def _write_data(entry: Entry) -> None:
+    done = Path("data.json")
+    if done.exists() and json.loads(done.read_text()) == list(entry.data):
+        return
+    import stand_ins
+
+    for call in entry.data:
+        eval(f"stand_ins.{call}", {"stand_ins": stand_ins})
+    done.write_text(json.dumps(entry.data))
+
+
+def measure(entry: Entry, sources: Path, only: list[str] | None = None) -> dict[str, Any]:
+    """Return all times of a script, ms."""
+    from benchmarks.scripts import meter as meters
+
+    first = _run(entry, sources, None)
+    if first.model is None and first.dataset is None:
+        raise SystemExit(f"{entry.name}: nothing trained at {entry.loop!r}")
+    steps = sum(len(one.arrived_s) for one in first.passes)
+    a_pass = max(1, steps // len(first.passes))
+    input_ms, input_passes = meters.time_input(first.dataset, len(first.passes))
+    step_ms = meters.step_ms(first.passes)
+    if entry.loop == "fit":
+        many = max(6, min(a_pass, round(meters.ALONE_S / 2 / max(1e-3, (step_ms or 1.0) / 1e3))))
+        compute_ms = meters.time_held_fit(first, many, type(first.model).fit)
+    else:
+        compute_ms = meters.step_ms(_run(entry, sources, None, hold=a_pass).passes)
+    truth: dict[str, Any] = {
+        "steps": steps,
+        "passes": len(first.passes),
+        "compute_ms": compute_ms,
+        "input_ms": input_ms,
+        "input_passes_ms": input_passes[:6],
+        "wait_ms": meters.wait_ms(first.passes),
+        "as_written_ms": [step_ms],
+        "changes_ms": {},
+    }
+    first.dataset = first.model = None
+    for change in entry.changes:
+        if only is not None and change.name not in only:
+            continue
+        try:
+            truth["changes_ms"][change.name] = meters.step_ms(_run(entry, sources, change).passes)
+        except Exception as error:  # a change that cannot be made is reported, and is not the best one
+            traceback.print_exc()
+            truth["changes_ms"][change.name] = None
+            truth.setdefault("failed", {})[change.name] = f"{type(error).__name__}: {error}"[:300]
+    again: list[float | None] = truth["as_written_ms"]
+    again.append(meters.step_ms(_run(entry, sources, None).passes))
+    if (
+        again[0] and again[1] and abs(again[0] - again[1]) > UNLIKE * again[1]
+    ):  # the first run of a process may be slower
+        again[:] = [again[1], meters.step_ms(_run(entry, sources, None).passes)]
+    return truth
+
+
+def _run(entry: Entry, sources: Path, change: Change | None, hold: int = 0) -> Any:
+    """Run the script once in this process; return what was metered."""
+    import keras
+    import tensorflow as tf
+
+    from benchmarks.scripts import meter as meters
+
+    keras.backend.clear_session()
+    gc.collect()
+    random.seed(1)
+    np.random.seed(1)
+    tf.random.set_seed(1)
+    text = entry.text(sources, change, epochs=entry.epochs[0])
+    path = Path(f"{'script' if change is None else change.name.replace(' ', '_')}_run.py").absolute()
+    path.write_text(text, encoding="utf-8")
+    meter = meters.Meter(str(path), entry.loop, hold=bool(hold), steps=hold)
+    module = types.ModuleType("__main__")
+    module.__file__ = str(path)
+    before, argv = sys.modules["__main__"], sys.argv
+    sys.modules["__main__"], sys.argv = module, [str(path)]
+    said, begun_s = io.StringIO(), time.perf_counter()
+    try:
+        with meters.measuring(meter), contextlib.redirect_stdout(said):
+            exec(compile(text, str(path), "exec"), module.__dict__)
+    except BaseException:
+        print(said.getvalue()[-2000:], file=sys.stderr)
+        raise
+    finally:
+        sys.modules["__main__"], sys.argv = before, argv
+    label = "held" if hold else "as written" if change is None else change.name
+    found = meters.step_ms(meter.passes)
+    shown = "–" if found is None else f"{found:.2f} ms"
+    print(f"{time.perf_counter() - begun_s:6.1f} s  {entry.name}: {label}: {shown}", file=sys.stderr, flush=True)
+    return meter
+
+
+if __name__ == "__main__":
+    main()
