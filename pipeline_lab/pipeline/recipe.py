@@ -13,7 +13,7 @@ from typing import Any
 from pipeline_lab.errors import StoreError
 
 SCHEMA_VERSION = 1
-"""1: calls, uses, files."""
+"""1: calls, uses, files; calls may say which operations of their functions keep a state (``stateful``)."""
 
 TRAINING, VALIDATION, EVALUATION, PREDICTION = "training", "validation", "evaluation", "prediction"
 ADAPTING, LOOP = "adapting", "loop"
@@ -100,6 +100,8 @@ class DatasetCall:
         is_understood: Whether its arguments are known; a dataset made in another way has its class alone.
         nodes: Names of its datasets in traces and graphs.
         python: Python that it runs.
+        stateful: Kinds of operations in its functions that give something else each time, or keep a state: ``RandomUniform``,
+            ``AssignAddVariableOp``; with ``(seeded)`` where the user or the script has set a seed.
     """
 
     number: int
@@ -113,6 +115,7 @@ class DatasetCall:
     is_understood: bool = True
     nodes: tuple[str, ...] = ()
     python: tuple[PythonPart, ...] = ()
+    stateful: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -204,6 +207,7 @@ def _call(document: dict[str, Any]) -> DatasetCall:
     read = {
         "inputs": tuple(document["inputs"]),
         "nodes": tuple(document["nodes"]),
+        "stateful": tuple(document.get("stateful", ())),
         "place": _place(document["place"]),
         "python": tuple(
             PythonPart(part["kind"], UserFunction(**part["function"]), _place(part["place"]))

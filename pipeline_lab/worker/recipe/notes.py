@@ -97,6 +97,7 @@ class Note:
         "nodes",
         "python",
         "site",
+        "stateful",
     )
 
     def __init__(self, method: str, site: CallSite | None, graph: object = None, *, is_understood: bool = True) -> None:
@@ -106,6 +107,7 @@ class Note:
         self.made: list[Note] = []
         self.nodes: list[str] = []
         self.python: list[NotedPython] = []
+        self.stateful: tuple[str, ...] = ()
         self.is_again = False
         self._dataset: Callable[[], Any] = lambda: None
 
@@ -170,8 +172,12 @@ class Ledger:
         self.version = 0
         """Raised whenever a dataset is read at a new place."""
 
-    def add_use(self, note: Note, role: str, site: CallSite | None, threads: Callable[[], int | None]) -> None:
-        """Note that a dataset is iterated over; its threads are asked for at the first time."""
+    def add_use(self, note: Note, role: str, site: CallSite | None, threads: Callable[[], int | None]) -> object:
+        """Note that a dataset is iterated over; its threads are asked for at the first time.
+
+        Returns:
+            What tells this use apart from others.
+        """
         key = (role, None if site is None else site.key, None if note.site is None else note.site.key, note.method)
         with self._lock:
             use = self._uses.get(key)
@@ -184,6 +190,7 @@ class Ledger:
             use.iterators += 1
             self._reads += 1
             use.read = self._reads
+        return key
 
     def recipe(self) -> Recipe:
         """Write all of it down, with places and texts read from the source."""
@@ -241,6 +248,7 @@ class _Writer:
                 is_understood=note.is_understood,
                 nodes=tuple(note.nodes),
                 python=tuple(_write_python(part) for part in note.python),
+                stateful=note.stateful,
             )
         )
         return number

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
@@ -97,3 +97,41 @@ def _inner(value: Any) -> Any:
 
 def _of_code(code: CodeType, name: str, module: str) -> UserFunction:
     return UserFunction(name, module, code.co_filename, code.co_firstlineno, end_of(code))
+
+
+_CALLING = frozenset(
+    {"If", "While", "Case", "PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient", "Placeholder"}
+)
+_READING = ("LookupTable", "HashTable", "MutableHashTable", "VarHandleOp", "ReadVariableOp", "VariableV2", "ReadFile", "Assert", "MatchingFiles")  # fmt: skip
+
+
+def stateful_operations(dataset: Any) -> tuple[str, ...]:
+    """Return the kinds of operations in a dataset's functions that are random or keep a state, seeded ones marked.
+
+    Operations that only read, and datasets, which TensorFlow calls stateful so that they are not folded, are left out.
+    """
+    found: dict[str, None] = {}
+    for wrapper in dataset._functions():
+        for operation in _operations(wrapper.function.graph):
+            kind = operation.type
+            is_read = kind in _CALLING or "Dataset" in kind or (kind.startswith(_READING) and "Insert" not in kind)
+            if operation._is_stateful and not is_read:
+                found[f"{kind} (seeded)" if _is_seeded(operation) else kind] = None
+    return tuple(found)
+
+
+def _operations(graph: Any) -> Iterator[Any]:
+    """Yield the operations of a graph and of the functions that it calls."""
+    left, seen = [graph], set()
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield from one.get_operations()
+        left += [getattr(function, "graph", None) for function in getattr(one, "_functions", {}).values()]
+
+
+def _is_seeded(operation: Any) -> bool:
+    given = operation.node_def.attr
+    return any(name in given and given[name].i for name in ("seed", "seed2"))

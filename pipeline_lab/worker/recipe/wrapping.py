@@ -26,7 +26,7 @@ from pipeline_lab.worker.recipe.notes import (
     role_of,
 )
 from pipeline_lab.worker.recipe.places import CallSite, describe_frame_owner, find_site, is_users
-from pipeline_lab.worker.recipe.values import describe, function_of, method_of
+from pipeline_lab.worker.recipe.values import describe, function_of, method_of, stateful_operations
 
 _OTHERS = frozenset(
     {"apply", "as_numpy_iterator", "cardinality", "fingerprint", "get_single_element", "options", "reduce", "save"}
@@ -46,6 +46,10 @@ _NODE = "_pipeline_lab_node"
 
 ledger = Ledger()
 """Of this process."""
+
+
+readers: list[Callable[[Any, object], None]] = []
+"""Called with each dataset that is about to be read, and what tells the places of reading apart."""
 
 
 class _Stack(threading.local):
@@ -97,7 +101,9 @@ def note_use(dataset: Any) -> None:
         if any(each.method in _STAND_INS for each in note.upstream()):
             return
         frame = sys._getframe(1)
-        ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_threads_of, dataset))
+        key = ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_threads_of, dataset))
+        for read in readers:
+            read(dataset, key)
 
 
 def _threads_of(dataset: Any) -> int | None:
@@ -306,6 +312,8 @@ def finish(note: Note | None, made: Any, made_by: MadeBy) -> None:
             given = made_by.options.get("generator", made_by.arguments[0] if made_by.arguments else None)
             _note_generator(note, given)
         note.hang_on(made)
+        with contextlib.suppress(Exception):
+            note.stateful = stateful_operations(made)
         adapted = getattr(made, "_dataset", None)  # the shell of TensorFlow 1 hands it on to iterators
         if adapted is not None:
             vars(adapted)[NOTE] = note

@@ -1,0 +1,175 @@
+"""Changes of a script's pipelines: what is done to which calls of its recipe, and what that does to the examples.
+
+A change is made of a few primitive edits, each of which can be written into the source
+(:mod:`pipeline_lab.pipeline.source_edits`) and replayed on the datasets of the running script. Edits name calls by their
+numbers in the recipe of the script as it is, also where several changes are made together.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeAlias
+
+from pipeline_lab.pipeline.recipe import DatasetCall, Recipe, SourcePlace
+
+AUTOTUNE = -1
+"""``tf.data.AUTOTUNE`` as an argument of a call."""
+
+Value: TypeAlias = bool | int | float | str | None
+
+
+class Effect(Enum):
+    """What a change does to the examples that the model sees; the value says it."""
+
+    NOTHING = "the same elements in the same order"
+    ORDER = "the same examples in another order"
+    CONTENT = "other examples"
+
+
+class Risk(Enum):
+    """How much has to be thought over before a change: nothing, memory or reproducibility, what the model learns from."""
+
+    LOW = "low risk"
+    SOME = "some risk"
+    HIGH = "high risk"
+
+
+@dataclass(frozen=True)
+class SetArgument:
+    """Give a call an argument, or another value for one that it has."""
+
+    call: int
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Call a method of the dataset that a call made, before anything else reads that dataset.
+
+    Where the call itself moves upstream, it is the dataset at the place that it leaves.
+    """
+
+    after: int
+    method: str
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def call(self) -> int:
+        return self.after
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Leave a call out."""
+
+    call: int
+
+
+@dataclass(frozen=True)
+class MoveBefore:
+    """Move a call upstream, directly before another one of the same chain."""
+
+    call: int
+    before: int
+
+
+@dataclass(frozen=True)
+class Rename:
+    """Call another method with the same arguments."""
+
+    call: int
+    method: str
+
+
+@dataclass(frozen=True)
+class SetTraining:
+    """Give the training an argument: ``steps_per_execution`` of ``compile``, or ``workers`` of a ``PyDataset``."""
+
+    name: str
+    value: Value
+
+
+CallEdit: TypeAlias = SetArgument | Insert | Remove | MoveBefore | Rename
+Edit: TypeAlias = CallEdit | SetTraining
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a rewrite does to one script.
+
+    Attributes:
+        rewrite: Key of the rewrite in the registry.
+        call: Number of the call that it is about; None where it is about the training.
+        edits: What is done.
+        effect: What it does to the examples, as declared; a proof tells whether that holds.
+        risk: See :class:`Risk`.
+        words: What is done, a sentence with its place.
+        also: What else it changes, a sentence each.
+        place: Where its call stands in the source, or what trains; None where nobody knows.
+    """
+
+    rewrite: str
+    call: int | None
+    edits: tuple[Edit, ...]
+    effect: Effect
+    risk: Risk
+    words: str
+    also: tuple[str, ...] = ()
+    place: SourcePlace | None = None
+
+
+def calls_of(edits: Iterable[Edit]) -> Iterator[int]:
+    """Yield the numbers of the calls that edits touch."""
+    for edit in edits:
+        if isinstance(edit, SetTraining):
+            continue
+        yield edit.call
+        if isinstance(edit, MoveBefore):
+            yield edit.before
+
+
+def are_compatible(changes: Iterable[Change]) -> bool:
+    """Say whether changes can be made together: nothing is set twice, and a call that moves or goes is moved once."""
+    edits = [edit for change in changes for edit in change.edits]
+    set_once = [_key(edit) for edit in edits]
+    moved = [number for edit in edits if isinstance(edit, (MoveBefore, Remove, Rename)) for number in calls_of([edit])]
+    torn = {edit.before for edit in edits if isinstance(edit, MoveBefore)}
+    torn |= {edit.call for edit in edits if isinstance(edit, Remove)}
+    is_torn = any(isinstance(edit, Insert) and edit.after in torn for edit in edits)
+    return len(set(set_once)) == len(set_once) and len(set(moved)) == len(moved) and not is_torn
+
+
+def _key(edit: Edit) -> tuple[object, ...]:
+    match edit:
+        case SetArgument(call, name, _):
+            return ("argument", call, name)
+        case Insert(after, method, _):
+            return ("insert", after, method)
+        case SetTraining(name, _):
+            return ("training", name)
+        case _:
+            return (type(edit).__name__, edit.call)
+
+
+def made_at_one_place(recipe: Recipe, number: int) -> tuple[DatasetCall, ...]:
+    """Return the calls that one expression of the source made, the given one among them."""
+    given = recipe.call(number)
+    if given.place is None:
+        return (given,)
+    return tuple(call for call in recipe.calls if call.place == given.place and call.method == given.method)
+
+
+def spread(recipe: Recipe, change: Change) -> Change:
+    """Return the change for all calls that the same expressions made, as the source can only have it for all of them.
+
+    A dataset that is inserted at one end of a chain stays where it is: see
+    :func:`~pipeline_lab.pipeline.source_edits.edit_sources`.
+    """
+    edits: list[Edit] = []
+    for edit in change.edits:
+        if isinstance(edit, (SetArgument, Remove, Rename)):
+            edits += [replace(edit, call=call.number) for call in made_at_one_place(recipe, edit.call)]
+        else:
+            edits.append(edit)
+    return replace(change, edits=tuple(edits))

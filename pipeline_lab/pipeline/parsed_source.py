@@ -1,0 +1,244 @@
+"""One of the user's files, parsed with LibCST: where calls, their arguments and the blanks around them are, in bytes.
+
+Only what is asked for is spliced; every other byte of the file stays as it is.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider
+
+from pipeline_lab.pipeline.changes import AUTOTUNE, Value
+from pipeline_lab.pipeline.recipe import SourcePlace
+
+TUNABLE = frozenset({"num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_length"})
+"""Arguments that may be ``tf.data.AUTOTUNE``."""
+
+
+class RefusedError(Exception):
+    """A change cannot be written; the text is the reason, a sentence."""
+
+
+@dataclass(frozen=True)
+class Splice:
+    """New bytes for a stretch of a file; an empty stretch is a place where something is added."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+class ParsedSource:
+    """A file.
+
+    Args:
+        path: Of the file.
+        text: What it holds.
+
+    Raises:
+        RefusedError: It is not Python.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path, self.raw = path, text.encode()
+        self.name = PurePath(path).name
+        try:
+            wrapper = MetadataWrapper(cst.parse_module(self.raw))
+        except cst.ParserSyntaxError as error:
+            raise RefusedError(f"{self.name} cannot be parsed ({error.message}).") from None
+        self.module = wrapper.module
+        self._spans = wrapper.resolve(ByteSpanPositionProvider)
+        self.parents: Mapping[cst.CSTNode, cst.CSTNode] = wrapper.resolve(ParentNodeProvider)
+
+    @cached_property
+    def _expressions(self) -> dict[tuple[int, int], cst.BaseExpression]:
+        """Expressions by their ranges, the outermost of several."""
+        found: dict[tuple[int, int], cst.BaseExpression] = {}
+        for node in self._spans:
+            if isinstance(node, cst.BaseExpression):
+                span = self.span(node)
+                if span not in found or isinstance(node, cst.Call):
+                    found[span] = node
+        return found
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        for line in self.raw.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        return starts
+
+    @property
+    def newline(self) -> bytes:
+        return self.module.default_newline.encode()
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return where a node begins and ends, without brackets around it."""
+        found = self._spans[node]
+        return found.start, found.start + found.length
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.module.code_for_node(node)
+
+    def calls(self) -> Iterator[cst.Call]:
+        return (node for node in self._spans if isinstance(node, cst.Call))
+
+    def node_at(self, place: SourcePlace) -> cst.BaseExpression:
+        """Return the expression of exactly a range.
+
+        Raises:
+            RefusedError: There is none, or only the line is known.
+        """
+        if place.column is None or place.end_column is None:
+            raise RefusedError(f"Only the line of {place} is known, because AutoGraph rewrote the function around it.")
+        span = self._offset(place.line, place.column), self._offset(place.end_line, place.end_column)
+        if span not in self._expressions:
+            raise RefusedError(f"{self.name} has changed since it was run: {place} holds something else.")
+        return self._expressions[span]
+
+    def _offset(self, line: int, column: int) -> int:
+        return self._line_starts[line - 1] + column if 1 <= line < len(self._line_starts) + 1 else -1
+
+    def statement_of(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """Return the simple statement around a node; None inside of a lambda or the head of a compound statement."""
+        found: cst.CSTNode | None = node
+        while found is not None and not isinstance(found, cst.BaseSmallStatement):
+            if isinstance(found, (cst.Lambda, cst.BaseComp)):
+                return None
+            found = self.parents.get(found)
+        return found
+
+    def rest_of_line(self, offset: int) -> tuple[int, bytes]:
+        """Return where the line of an offset ends, before its newline, and what stands between the two."""
+        end = next(
+            (at for at in range(offset, len(self.raw)) if self.raw[at : at + 1] in (b"\n", b"\r")), len(self.raw)
+        )
+        return end, self.raw[offset:end].strip()
+
+    def start_of_line(self, offset: int) -> tuple[bytes, bool]:
+        """Return the blanks that the line of an offset begins with, and whether nothing else is before the offset."""
+        start = max(self.raw.rfind(b"\n", 0, offset), self.raw.rfind(b"\r", 0, offset)) + 1
+        before = self.raw[start:offset]
+        return before[: len(before) - len(before.lstrip(b" \t"))], not before.strip()
+
+    def is_continued(self, offset: int) -> bool:
+        """Say whether the line of an offset continues the one before it by a backslash."""
+        start = max(self.raw.rfind(b"\n", 0, offset), self.raw.rfind(b"\r", 0, offset))
+        return self.raw[:start].rstrip(b"\r").endswith(b"\\") if start > 0 else False
+
+    def core(self, call: cst.Call) -> tuple[int, int]:
+        """Return the range of a method's call from its dot to its closing bracket.
+
+        Raises:
+            RefusedError: It is none, or something odd stands behind the dot.
+        """
+        if not isinstance(call.func, cst.Attribute):
+            raise RefusedError(f"{self.code(call.func)} in {self.name} is called without a dataset before it.")
+        name = self.span(call.func.attr)[0]
+        dot = self.raw.rfind(b".", 0, name)
+        if self.raw[dot + 1 : name].strip():
+            raise RefusedError(f"Something stands between the dot and {call.func.attr.value} in {self.name}.")
+        return dot, self.span(call)[1]
+
+    def write_value(self, name: str, value: Value) -> str:
+        """Write an argument's value as the file would: ``tf.data.AUTOTUNE`` by the name that TensorFlow has in it."""
+        if name in TUNABLE and value == AUTOTUNE and not isinstance(value, bool):
+            return self._autotune
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+    @cached_property
+    def _autotune(self) -> str:
+        lines = (line for line in self.module.body if isinstance(line, cst.SimpleStatementLine))
+        found = str(AUTOTUNE)
+        for part in (part for line in lines for part in line.body):
+            if isinstance(part, cst.Assign) and re.fullmatch(r"AUTOTUNE *=.*\.AUTOTUNE", self.code(part)):
+                return "AUTOTUNE"
+            if isinstance(part, cst.Import):
+                names = [alias for alias in part.names if self.code(alias.name) == "tensorflow"]
+                found = f"{names[0].evaluated_alias or 'tensorflow'}.data.AUTOTUNE" if names else found
+        return found
+
+    def set_arguments(self, call: cst.Call, given: Mapping[str, Value], order: tuple[str, ...]) -> list[Splice]:
+        """Return the splices that give a call arguments.
+
+        Args:
+            call: In this file.
+            given: By name.
+            order: Parameters that may be given by position.
+
+        Raises:
+            RefusedError: They may be given already by ``*arguments`` or ``**options``.
+        """
+        splices, new = [], []
+        for name, value in given.items():
+            written = self.write_value(name, value)
+            found = self._argument(call, name, order)
+            if found is None:
+                new.append(f"{name}={written}".encode())
+            elif self.code(found.value) != written:
+                start, end = self._with_brackets(found)
+                splices.append(Splice(start, end, written.encode()))
+        return [*splices, *self._added_arguments(call, new)]
+
+    def _argument(self, call: cst.Call, name: str, order: tuple[str, ...]) -> cst.Arg | None:
+        by_name = next((each for each in call.args if each.keyword and each.keyword.value == name), None)
+        if by_name is not None:
+            return by_name
+        if any(each.star for each in call.args):
+            raise RefusedError(f"{self._said(call)} may get {name} from *arguments or **options already.")
+        by_place = [each for each in call.args if each.keyword is None]
+        place = order.index(name) if name in order else len(by_place)
+        return by_place[place] if place < len(by_place) else None
+
+    def _said(self, call: cst.Call) -> str:
+        return " ".join(self.code(call.func).split()).rpartition(".")[2] + f"(…) in {self.name}"
+
+    def _with_brackets(self, argument: cst.Arg) -> tuple[int, int]:
+        """Return the range of an argument's value, brackets around it included."""
+        _, end = self.span(argument)
+        start = self.span(argument.value)[0]
+        if argument.value.lpar:  # what is replaced may have them, what it becomes needs none
+            equals = (
+                self.span(argument)[0]
+                if argument.keyword is None
+                else self.raw.index(b"=", self.span(argument.keyword)[1]) + 1
+            )
+            start = equals + len(self.raw[equals:start]) - len(self.raw[equals:start].lstrip())
+        return start, end
+
+    def _added_arguments(self, call: cst.Call, new: list[bytes]) -> Iterator[Splice]:
+        if not new:
+            return
+        if not call.args:
+            yield Splice(self.span(call)[1] - 1, self.span(call)[1] - 1, b", ".join(new))
+            return
+        last = call.args[-1]
+        start, end = self.span(last)
+        has_comma = isinstance(last.comma, cst.Comma)
+        indent, is_first = self.start_of_line(start)
+        behind_comma = self.raw.index(b",", end) + 1 if has_comma else end
+        line_end, rest = self.rest_of_line(behind_comma)
+        if not is_first or (rest and not rest.startswith(b"#")):
+            yield Splice(end, end, b"".join(b", " + each for each in new))
+            return
+        line = self.newline + indent
+        if not has_comma:
+            yield Splice(end, end, b",")
+        yield Splice(line_end, line_end, line + (b"," + line).join(new) + (b"," if has_comma else b""))
+
+
+def splice(raw: bytes, splices: Iterable[Splice], start: int, end: int) -> bytes:
+    """Return a stretch of a file with what changes inside of it; what is added at its very end is left out."""
+    inside = [each for each in splices if start <= each.start and each.end <= end and not each.start == each.end == end]
+    parts, at = [], start
+    for each in sorted(inside, key=lambda each: (each.start, each.end)):
+        if each.start < at:
+            raise RefusedError("Two changes want the same place in the source.")
+        parts += [raw[at : each.start], each.text]
+        at = each.end
+    return b"".join([*parts, raw[at:end]])

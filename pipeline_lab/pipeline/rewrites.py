@@ -1,0 +1,449 @@
+"""The rewrites of a script's pipelines: where each applies, which change it makes, what that does to the examples.
+
+Each is declared once, in :data:`REWRITES`. A rewrite looks at the chain of calls behind the trained dataset and yields
+changes (:mod:`pipeline_lab.pipeline.changes`); it never offers what is known to alter the content. What only a run can tell,
+such as whether a function also takes whole batches, is left to the proof.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    Change,
+    Edit,
+    Effect,
+    Insert,
+    MoveBefore,
+    Rename,
+    Risk,
+    SetArgument,
+    SetTraining,
+)
+from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, Recipe
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "map": ("map_func", "num_parallel_calls", "deterministic"),
+    "interleave": ("map_func", "cycle_length", "block_length", "num_parallel_calls", "deterministic"),
+    "flat_map": ("map_func",),
+    "batch": ("batch_size", "drop_remainder", "num_parallel_calls", "deterministic"),
+    "padded_batch": ("batch_size", "padded_shapes", "padding_values", "drop_remainder"),
+    "shuffle": ("buffer_size", "seed", "reshuffle_each_iteration"),
+    "prefetch": ("buffer_size",),
+    "cache": ("filename",),
+    "repeat": ("count",),
+    "snapshot": ("path",),
+    "TFRecordDataset": ("filenames", "compression_type", "buffer_size", "num_parallel_reads"),
+}
+"""Parameters of the calls that changes can be about, in their order; of a class without ``self``."""
+
+_SIZED = frozenset({"prefetch", "with_options", "prefetch_to_device", "copy_to_device"})
+"""Calls at the end of a chain that hand the same elements on."""
+_ENDLESS_OR_MIXED = frozenset(
+    {"repeat", "shuffle", "shuffle_and_repeat", "sample_from_datasets", "rejection_resample", "random"}
+)
+"""Calls that a cache of the whole data cannot stand behind."""
+_WORTH_KEEPING = frozenset({"map", "interleave", "flat_map", "filter", "TFRecordDataset"})
+"""Calls whose work a cache saves."""
+STEPS_AT_ONCE = 8
+"""Steps that one call runs: the Python between steps is then an eighth, and callbacks still come several times a second."""
+WORKERS = 4
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The calls behind a dataset that was read, first the source."""
+
+    recipe: Recipe
+    use: DatasetUse
+
+    @cached_property
+    def calls(self) -> tuple[DatasetCall, ...]:
+        """The calls, each of which takes the dataset of the one before it; a call of several datasets begins a chain."""
+        found, number = [], self.use.call
+        while True:
+            call = self.recipe.call(number)
+            found.append(call)
+            if len(call.inputs) != 1:
+                return tuple(reversed(found))
+            number = call.inputs[0]
+
+    @cached_property
+    def direct(self) -> tuple[DatasetCall, ...]:
+        """Those that the user wrote, whose arguments can be changed."""
+        return tuple(call for call in self.calls if call.is_direct and call.is_understood and call.place is not None)
+
+    def consumer(self, call: DatasetCall) -> DatasetCall | None:
+        """Return the call that takes a call's dataset; None at the end."""
+        return next((each for each in self.calls if call.number in each.inputs), None)
+
+    def upstream(self, call: DatasetCall) -> tuple[DatasetCall, ...]:
+        """Return all that a call's dataset is made of, itself and what functions return included."""
+        return tuple(self.recipe.upstream(call.number))
+
+    def is_pure(self, call: DatasetCall) -> bool:
+        """Say whether a call and all before it give the same elements each time, and those end."""
+        return not any(
+            each.stateful
+            or each.python
+            or not each.is_understood
+            or each.method in _ENDLESS_OR_MIXED
+            or each.method == "from_generator"
+            or (each.method == "list_files" and each.arguments.get("shuffle") is not False)
+            for each in self.upstream(call)
+        )
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One kind of change.
+
+    Attributes:
+        key: Its name on the command line.
+        title: For people.
+        why: What it is good for, a sentence.
+        effect: What it does to the examples.
+        risk: How much has to be thought over.
+        find: Yields where it applies: the call, or None for the training, the edits, the sentence, and what else changes.
+    """
+
+    key: str
+    title: str
+    why: str
+    effect: Effect
+    risk: Risk
+    find: Callable[[Chain], Iterator["Finding"]]
+
+    def changes(self, chain: Chain) -> Iterator[Change]:
+        for found in self.find(chain):
+            call = None if found.call is None else found.call.number
+            place = chain.use.place if found.call is None else found.call.place
+            yield Change(self.key, call, found.edits, self.effect, self.risk, found.words, found.also, place)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A place where a rewrite applies; see :class:`Rewrite`."""
+
+    call: DatasetCall | None
+    edits: tuple[Edit, ...]
+    words: str
+    also: tuple[str, ...] = ()
+
+
+def said_at(call: DatasetCall) -> str:
+    return f"{call.words} ({call.place})" if call.place else call.words
+
+
+def _prefetch(chain: Chain) -> Iterator[Finding]:
+    ends = list(reversed(chain.calls))
+    tail = next((call for call in ends if call.method not in ("with_options", "take", "repeat")), None)
+    if tail is None or tail.method in _SIZED or not ends[0].is_direct:
+        return
+    last = ends[0]
+    yield Finding(
+        last,
+        (Insert(last.number, "prefetch", {"buffer_size": AUTOTUNE}),),
+        f"Prefetch batches after {said_at(last)}, while the step runs.",
+        ("A few batches more are held in memory.",),
+    )
+
+
+def _parallel(method: str, verb: str) -> Callable[[Chain], Iterator[Finding]]:
+    def find(chain: Chain) -> Iterator[Finding]:
+        for call in chain.direct:
+            if call.method != method or call.arguments.get("num_parallel_calls") is not None:
+                continue
+            if any(not _is_random(each) or "(seeded)" in each for each in call.stateful):
+                continue  # what it keeps, or the example that a seeded draw belongs to, would depend on the calls' order
+            also: tuple[str, ...] = ()
+            if call.python:
+                also += ("The calls run in several Python threads; their function must not change what they share.",)
+            if call.stateful:
+                also += ("Random draws go to other examples than before; their distribution is the same.",)
+            yield Finding(
+                call,
+                (SetArgument(call.number, "num_parallel_calls", AUTOTUNE),),
+                f"{verb} {said_at(call)} in parallel.",
+                also,
+            )
+
+    return find
+
+
+def _is_random(operation: str) -> bool:
+    return operation.startswith(_RANDOM)
+
+
+_RANDOM = ("Random", "Multinomial", "TruncatedNormal", "ParameterizedTruncatedNormal", "StatefulRandom", "StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "SampleDistortedBoundingBox")  # fmt: skip
+
+
+def _batch_first(chain: Chain) -> Iterator[Finding]:
+    """Let a function see whole batches; whether it can is for the proof to tell."""
+    for mapped, batched in zip(chain.direct, chain.direct[1:], strict=False):
+        if (
+            mapped.method == "map"
+            and batched.method == "batch"
+            and batched.inputs == (mapped.number,)
+            and not mapped.stateful
+        ):
+            yield Finding(
+                batched,
+                (MoveBefore(batched.number, mapped.number),),
+                f"Batch before {said_at(mapped)}, so that its function is called once per batch.",
+                ("The function then sees batches: it has to treat each example as before, which the proof checks.",),
+            )
+
+
+def _cache_place(chain: Chain) -> DatasetCall | None:
+    """Return the last call behind which a cache may stand; None if there is none, or one is there already."""
+    if any(call.method in ("cache", "snapshot") for call in chain.calls):
+        return None
+    legal = [call for call in chain.direct if chain.is_pure(call) and call.method not in _SIZED]
+    if not any(call.method in _WORTH_KEEPING for call in legal):
+        return None
+    later = chain.calls[chain.calls.index(legal[-1]) :]
+    return None if any(call.method in ("take", "take_while") for call in later) else legal[-1]
+
+
+def _cache(chain: Chain) -> Iterator[Finding]:
+    place = _cache_place(chain)
+    if place is not None:
+        yield Finding(
+            place,
+            (Insert(place.number, "cache"),),
+            f"Cache the elements after {said_at(place)} in memory.",
+            ("All of them stay in memory from the first epoch on; only later epochs get faster.",),
+        )
+
+
+def _disk_cache(chain: Chain) -> Iterator[Finding]:
+    place = _cache_place(chain)
+    if place is not None:
+        yield Finding(
+            place,
+            (Insert(place.number, "cache", {"filename": "pipeline-cache"}),),
+            f"Cache the elements after {said_at(place)} in files beside the script.",
+            ("The files have to be deleted when the data or the functions before them change.",),
+        )
+
+
+def _cache_slip(chain: Chain) -> Iterator[Finding]:
+    """A cache behind an endless repeat is never complete: it holds every epoch again."""
+    for repeated, cached in zip(chain.direct, chain.direct[1:], strict=False):
+        is_slip = repeated.method == "repeat" and cached.method == "cache" and cached.inputs == (repeated.number,)
+        if (
+            is_slip
+            and repeated.arguments.get("count", -1) == -1
+            and chain.is_pure(chain.recipe.call(repeated.inputs[0]))
+        ):
+            yield Finding(
+                cached,
+                (MoveBefore(cached.number, repeated.number),),
+                f"Cache before {said_at(repeated)}: behind it the cache grows with every epoch and is never read.",
+            )
+
+
+def _shuffle_first(chain: Chain) -> Iterator[Finding]:
+    for mapped, shuffled in zip(chain.direct, chain.direct[1:], strict=False):
+        if mapped.method == "map" and shuffled.method == "shuffle" and not mapped.stateful and not mapped.python:
+            yield Finding(
+                shuffled,
+                (MoveBefore(shuffled.number, mapped.number),),
+                f"Shuffle before {said_at(mapped)}, so that the buffer holds what the function has not made larger yet.",
+            )
+
+
+def _shuffle_examples(chain: Chain) -> Iterator[Finding]:
+    for batched, shuffled in zip(chain.direct, chain.direct[1:], strict=False):
+        if batched.method == "batch" and shuffled.method == "shuffle" and shuffled.inputs == (batched.number,):
+            yield Finding(
+                shuffled,
+                (MoveBefore(shuffled.number, batched.number),),
+                f"Shuffle before {said_at(batched)}: behind it whole batches change places, and their examples stay together.",
+                ("The buffer then holds single examples; a larger one mixes as far as before.",),
+            )
+
+
+def _interleave_files(chain: Chain) -> Iterator[Finding]:
+    for call in chain.direct:
+        if call.method == "flat_map" and call.inner is not None and not call.stateful and not call.python:
+            yield Finding(
+                call,
+                (Rename(call.number, "interleave"), SetArgument(call.number, "num_parallel_calls", AUTOTUNE)),
+                f"Read several files at a time in {said_at(call)}.",
+            )
+        elif (
+            call.method == "TFRecordDataset"
+            and call.arguments.get("num_parallel_reads") is None
+            and _is_many(call.arguments.get("filenames"))
+        ):
+            yield Finding(
+                call,
+                (SetArgument(call.number, "num_parallel_reads", AUTOTUNE),),
+                f"Read several files at a time in {said_at(call)}.",
+            )
+
+
+def _is_many(files: Any) -> bool:
+    return isinstance(files, dict) or (isinstance(files, list) and len(files) > 1)
+
+
+def _any_order(chain: Chain) -> Iterator[Finding]:
+    for call in chain.direct:
+        if (
+            call.method in ("map", "interleave")
+            and call.arguments.get("num_parallel_calls") is not None
+            and call.arguments.get("deterministic") is not False
+            and not call.stateful
+        ):
+            yield Finding(
+                call,
+                (SetArgument(call.number, "deterministic", False),),
+                f"Let {said_at(call)} hand on what is ready first.",
+                ("The order differs from run to run.",),
+            )
+
+
+def _steps_per_execution(chain: Chain) -> Iterator[Finding]:
+    if chain.use.role == TRAINING:
+        yield Finding(
+            None,
+            (SetTraining("steps_per_execution", STEPS_AT_ONCE),),
+            f"Run {STEPS_AT_ONCE} steps in one call of the training function.",
+            (f"Callbacks and the progress bar hear of every {STEPS_AT_ONCE}th batch only.",),
+        )
+
+
+def _workers(chain: Chain) -> Iterator[Finding]:
+    for call in chain.calls:
+        for part in call.python:
+            if part.kind == "PyDataset":
+                yield Finding(
+                    None,
+                    (SetTraining("workers", WORKERS),),
+                    f"Let {WORKERS} threads make the batches of {part.function}.",
+                    ("Several threads call it at a time; it must not change what they share.",),
+                )
+
+
+_DECLARED = (
+    Rewrite(
+        "prefetch",
+        "Prefetch at the end",
+        "The next batches are made while the step runs.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _prefetch,
+    ),
+    Rewrite(
+        "parallel-map",
+        "Parallel calls of a map",
+        "Several cores call the function; the order stays.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _parallel("map", "Run"),
+    ),
+    Rewrite(
+        "parallel-interleave",
+        "Parallel reading",
+        "Several files are read at once; the order stays.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _parallel("interleave", "Read"),
+    ),
+    Rewrite(
+        "batch-first",
+        "Batch before map",
+        "The function is called once per batch instead of once per example.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _batch_first,
+    ),
+    Rewrite(
+        "cache", "Cache in memory", "Later epochs skip all that is before the cache.", Effect.NOTHING, Risk.SOME, _cache
+    ),
+    Rewrite(
+        "disk-cache",
+        "Cache in files",
+        "Later epochs and runs skip all that is before the cache.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _disk_cache,
+    ),
+    Rewrite(
+        "cache-slip",
+        "Cache before repeat",
+        "A cache behind an endless repeat is never complete.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _cache_slip,
+    ),
+    Rewrite(
+        "shuffle-first",
+        "Shuffle before map",
+        "The shuffle buffer holds smaller elements.",
+        Effect.NOTHING,
+        Risk.LOW,
+        _shuffle_first,
+    ),
+    Rewrite(
+        "steps-per-execution",
+        "Several steps per call",
+        "The Python between steps runs less often.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _steps_per_execution,
+    ),
+    Rewrite(
+        "workers",
+        "Threads for a PyDataset",
+        "Several batches are made at a time, in their order.",
+        Effect.NOTHING,
+        Risk.SOME,
+        _workers,
+    ),
+    Rewrite(
+        "interleave",
+        "Interleave files",
+        "Several files are read at a time.",
+        Effect.ORDER,
+        Risk.SOME,
+        _interleave_files,
+    ),
+    Rewrite(
+        "any-order",
+        "Deterministic off",
+        "A slow element does not hold up those that are ready.",
+        Effect.ORDER,
+        Risk.SOME,
+        _any_order,
+    ),
+    Rewrite(
+        "shuffle-examples",
+        "Shuffle before batch",
+        "Batches are made of other examples each time.",
+        Effect.ORDER,
+        Risk.SOME,
+        _shuffle_examples,
+    ),
+)
+
+REWRITES: dict[str, Rewrite] = {rewrite.key: rewrite for rewrite in _DECLARED}
+"""Every rewrite by its key, the ones that change nothing first."""
+
+
+def find_changes(recipe: Recipe, use: DatasetUse | None = None) -> tuple[Change, ...]:
+    """Return every change that applies to a dataset that was read; none where nothing was.
+
+    Args:
+        recipe: Of the script.
+        use: The reading; by default the training's.
+    """
+    use = use or recipe.trained
+    if use is None:
+        return ()
+    chain = Chain(recipe, use)
+    return tuple(change for rewrite in REWRITES.values() for change in rewrite.changes(chain))

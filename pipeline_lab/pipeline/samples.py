@@ -1,0 +1,195 @@
+"""What was read of a script's dataset: elements by their digests, and what differs between two readings.
+
+A process that has TensorFlow takes the samples (:mod:`pipeline_lab.capture.sample_script`); here they are compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FAR_ENOUGH = 3
+"""Elements that are read at least, however long they take."""
+ROUNDING = 1e-5
+"""Difference between numbers, relative to the largest of their kind, that another order of the same additions explains."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be sampled.
+
+    Attributes:
+        target, arguments, is_module: The script, as on the command line.
+        texts: Files to run in another form than they have on disk.
+        use: Number of the reading in the recipe, from 0.
+        elements, seconds: How far to read.
+        values: File for the first elements.
+        patience_s: Time that the script may take in all.
+    """
+
+    target: str
+    arguments: Sequence[str]
+    is_module: bool
+    texts: Mapping[str, str]
+    use: int
+    elements: int
+    seconds: float
+    values: str
+    patience_s: float
+
+
+@dataclass(frozen=True)
+class StageSize:
+    """Elements that a call hands on.
+
+    Attributes:
+        method: The call.
+        element_bytes: Of one, on average.
+        elements: In an epoch.
+    """
+
+    method: str
+    element_bytes: float | None
+    elements: int | None
+
+    @property
+    def epoch_bytes(self) -> float | None:
+        """All of an epoch; None where that is not known."""
+        if self.element_bytes is None or self.elements is None:
+            return None
+        return self.element_bytes * self.elements
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one script's dataset gave.
+
+    Attributes:
+        passes: Digest of each element, in order, of each time that it was read.
+        rows: How often each example came in each pass, by its digest.
+        ended: Whether a pass came to the end of the dataset.
+        first_bytes: Of all elements of the first pass.
+        stages: From the last call to the source.
+    """
+
+    passes: tuple[tuple[str, ...], ...]
+    rows: tuple[Mapping[str, int], ...]
+    ended: tuple[bool, ...]
+    first_bytes: int
+    stages: tuple[StageSize, ...] = ()
+
+
+def read_answer(document: dict[str, Any]) -> Sample:
+    """Return a sample from its JSON."""
+    found = document["sample"]
+    return Sample(
+        tuple(map(tuple, found["passes"])),
+        tuple(found["rows"]),
+        tuple(found["ended"]),
+        found["first_bytes"],
+        tuple(StageSize(**each) for each in found["stages"]),
+    )
+
+
+class Outcome(Enum):
+    """What a comparison found."""
+
+    EQUAL = "equal"
+    ROUNDED = "equal but for rounding"
+    REORDERED = "the same examples in another order"
+    DIFFERENT = "different"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Whether two pipelines give the same.
+
+    Attributes:
+        outcome: What was found.
+        sentence: The same for people, with what was compared.
+        elements: Compared in each pass.
+        is_whole: Both came to the end of the dataset each time.
+    """
+
+    outcome: Outcome
+    sentence: str
+    elements: tuple[int, ...] = ()
+    is_whole: bool = False
+
+
+def compare_samples(before: Sample, after: Sample, values: tuple[Path, Path] | None = None) -> Proof:
+    """Say whether two samples hold the same elements in the same order in every pass.
+
+    Args:
+        before, after: Of the script as it is and as it would be.
+        values: Files with their first elements.
+    """
+    counts = tuple(min(len(one), len(other)) for one, other in zip(before.passes, after.passes, strict=True))
+    is_whole = all(before.ended) and all(after.ended)
+    said = f"{' and '.join(f'{count:,}' for count in counts)} elements in {len(counts)} passes"
+    said += ", each to the end of the dataset" if is_whole else ""
+    if not all(counts):
+        empty = all(not one for one in (*before.passes, *after.passes))
+        return Proof(Outcome.FAILED if empty else Outcome.DIFFERENT, "One of the two gives no elements.", counts)
+    first = next(
+        (_first_difference(before, after, number) for number in range(len(counts)) if _differ(before, after, number)),
+        None,
+    )
+    if first is None:
+        return Proof(Outcome.EQUAL, f"Equal, element by element: {said}.", counts, is_whole)
+    if is_whole and before.rows == after.rows:
+        return Proof(
+            Outcome.REORDERED, f"The same examples in another order, each as often as before: {said}.", counts, True
+        )
+    apart = None if values is None else _rounding(*values, min(counts))
+    if apart is not None and apart <= ROUNDING:
+        return Proof(
+            Outcome.ROUNDED,
+            f"Equal but for rounding (at most {apart:.1g} of the largest number): {said}.",
+            counts,
+            is_whole,
+        )
+    return Proof(Outcome.DIFFERENT, first, counts, is_whole)
+
+
+def _differ(before: Sample, after: Sample, number: int) -> bool:
+    one, other = before.passes[number], after.passes[number]
+    count = min(len(one), len(other))
+    has_other_end = len(one) != len(other) and (before.ended[number] if len(one) < len(other) else after.ended[number])
+    return one[:count] != other[:count] or has_other_end
+
+
+def _first_difference(before: Sample, after: Sample, number: int) -> str:
+    one, other = before.passes[number], after.passes[number]
+    where = f"pass {number + 1}" if number else "the first pass"
+    index = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    if index is None:
+        return f"In {where} there are {len(other):,} elements instead of {len(one):,}."
+    again = number and after.passes[number] == after.passes[0] and one != before.passes[0]
+    if again:
+        return f"Pass {number + 1} repeats the elements of the first one, where the script as it is gives others."
+    return f"Element {index + 1:,} of {where} is another one."
+
+
+def _rounding(one: Path, other: Path, count: int) -> float | None:
+    """Return the largest difference between kept elements, relative to the largest number; None if they are of other kinds."""
+    with np.load(one) as before, np.load(other) as after:
+        if set(before.files) != set(after.files) or not before.files:
+            return None
+        largest = 0.0
+        for name in before.files:
+            left, right = before[name], after[name]
+            if left.shape != right.shape or left.dtype != right.dtype:
+                return None
+            if not np.issubdtype(left.dtype, np.floating):
+                if not np.array_equal(left, right):
+                    return None
+                continue
+            scale = float(np.max(np.abs(left), initial=0.0)) or 1.0
+            largest = max(largest, float(np.max(np.abs(left - right), initial=0.0)) / scale)
+        kept = 1 + max(int(name.partition("-")[0]) for name in before.files)
+        return largest if kept >= min(count, FAR_ENOUGH) else None

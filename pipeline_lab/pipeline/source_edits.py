@@ -1,0 +1,354 @@
+"""Changes written into the user's files: the call at an exact range becomes a new call, every other byte stays.
+
+Where the source does not say what the recipe says, a change is refused with the reason: a call under another name (a
+``functools.partial``, an alias), an argument that comes from ``**options``, one expression that makes several datasets, a
+file that changed since.
+"""
+
+import ast
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import libcst as cst
+
+from pipeline_lab.pipeline.changes import (
+    CallEdit,
+    Change,
+    Insert,
+    MoveBefore,
+    Remove,
+    Rename,
+    SetArgument,
+    SetTraining,
+    Value,
+    are_compatible,
+    made_at_one_place,
+    spread,
+)
+from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice, splice
+from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, Recipe
+from pipeline_lab.pipeline.rewrites import PARAMETERS
+from pipeline_lab.pipeline.training_edits import edit_training
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A change that was not written, and why."""
+
+    change: Change
+    reason: str
+
+
+@dataclass(frozen=True)
+class Edited:
+    """Files after some changes.
+
+    Attributes:
+        before, texts: Those that changed, by path, as they were and as they are.
+        written: Changes that are in them.
+        refused: Those that are not.
+    """
+
+    before: Mapping[str, str]
+    texts: Mapping[str, str]
+    written: tuple[Change, ...]
+    refused: tuple[Refused, ...]
+
+    def diff(self, folder: Path | None = None) -> str:
+        """Return what changed as a unified diff.
+
+        Args:
+            folder: To which paths are relative where they are below it.
+        """
+        return "".join(_diff(_shown(path, folder), self.before[path], text) for path, text in self.texts.items())
+
+
+def _shown(path: str, folder: Path | None) -> str:
+    below = folder is not None and Path(path).is_relative_to(folder)
+    return Path(path).relative_to(folder).as_posix() if below and folder else path.lstrip("/")
+
+
+def _diff(path: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def edit_sources(
+    recipe: Recipe, changes: Iterable[Change], texts: Mapping[str, str], use: DatasetUse | None = None
+) -> Edited:
+    """Write changes into the user's files, one after the other; what cannot be written is left out.
+
+    Args:
+        recipe: Of the script as the files have it.
+        changes: What is wanted, the most important first.
+        texts: The user's files by path, as the recipe names them.
+        use: The reading that they are for; by default the training's.
+    """
+    use = use or recipe.trained
+    written: list[Change] = []
+    refused: list[Refused] = []
+    after: Mapping[str, str] = {}
+    for change in changes:
+        try:
+            if not are_compatible([*written, change]):
+                raise RefusedError("It cannot be made together with a change above.")
+            after = _Writer(recipe, texts, use).write([*written, change])
+            written.append(change)
+        except RefusedError as error:
+            refused.append(Refused(change, str(error)))
+    return Edited({path: texts[path] for path in after}, after, tuple(written), tuple(refused))
+
+
+class _Writer:
+    """Collects what changes in the files of a recipe, and writes it."""
+
+    def __init__(self, recipe: Recipe, texts: Mapping[str, str], use: DatasetUse | None) -> None:
+        self._recipe, self._texts, self._use = recipe, texts, use
+        self._parsed: dict[str, ParsedSource] = {}
+        self._arguments: dict[tuple[str, cst.Call], tuple[str, dict[str, Value]]] = {}
+        self._splices: dict[str, list[Splice]] = {}
+        self._moves: list[tuple[str, list[tuple[int, int]], list[tuple[int, int]]]] = []
+
+    def write(self, changes: Iterable[Change]) -> dict[str, str]:
+        """Return the files that change.
+
+        Raises:
+            RefusedError: A change cannot be written.
+        """
+        for change in changes:
+            for edit in spread(self._recipe, change).edits:
+                self._add(edit)
+        for (path, node), (method, given) in self._arguments.items():
+            self._splices.setdefault(path, []).extend(
+                self._source(path).set_arguments(node, given, _order(self._source(path), node, method))
+            )
+        return {path: self._text(path) for path in {*self._splices, *(path for path, _, _ in self._moves)}}
+
+    def _text(self, path: str) -> str:
+        raw, splices = self._source(path).raw, self._splices.get(path, [])
+        moved: list[Splice] = []
+        for name, places, contents in self._moves:
+            if name == path:
+                moved += [
+                    Splice(*place, splice(raw, splices, *content))
+                    for place, content in zip(places, contents, strict=True)
+                ]
+        kept = [each for each in splices if not any(_is_inside(each, slot) for slot in moved)]
+        text = splice(raw, [*kept, *moved], 0, len(raw) + 1).decode()
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            raise RefusedError(f"{Path(path).name} would not be Python any more ({error.msg}).") from None
+        return text
+
+    def _source(self, path: str) -> ParsedSource:
+        if path not in self._parsed:
+            if path not in self._texts:
+                raise RefusedError(f"The source of {Path(path).name} is not at hand.")
+            self._parsed[path] = ParsedSource(path, self._texts[path])
+        return self._parsed[path]
+
+    def _find(self, number: int) -> tuple[ParsedSource, cst.Call, DatasetCall]:
+        """Return the expression of a call.
+
+        Raises:
+            RefusedError: It is not written as the call of that method.
+        """
+        call = self._recipe.call(number)
+        if call.place is None:
+            raise RefusedError(f"{call.words} was not made by a line of the script.")
+        if not call.is_direct:
+            raise RefusedError(f"{call.method} is called inside of a library, by {call.text} ({call.place}).")
+        source = self._source(call.place.file)
+        node = source.node_at(call.place)
+        if not isinstance(node, cst.Call):
+            raise RefusedError(f"{call.place} is no call of {call.method} as it stands.")
+        name = node.func.attr.value if isinstance(node.func, cst.Attribute) else getattr(node.func, "value", "")
+        if name != call.method:
+            said = source.code(node.func)
+            raise RefusedError(
+                f"{call.place} calls {call.method} by another name ({said}), which may be used elsewhere."
+            )
+        return source, node, call
+
+    def _add(self, edit: CallEdit | SetTraining) -> None:
+        match edit:
+            case SetArgument(number, name, value):
+                source, node, call = self._find(number)
+                self._arguments.setdefault((source.path, node), (call.method, {}))[1][name] = value
+            case Rename(number, method):
+                source, node, _ = self._find(number)
+                assert isinstance(node.func, cst.Attribute)
+                self._splice(source, *source.span(node.func.attr), method.encode())
+            case Remove(number):
+                source, node, _ = self._find(number)
+                self._splice(source, *source.core(node), b"")
+            case MoveBefore(number, before):
+                self._move(number, before)
+            case Insert(after, method, arguments):
+                self._insert(after, method, arguments)
+            case SetTraining(name, value):
+                for path, one in edit_training(self._recipe, self._use, self._source, self._texts, name, value):
+                    self._splice(self._source(path), one.start, one.end, one.text)
+
+    def _splice(self, source: ParsedSource, start: int, end: int, text: bytes) -> None:
+        new = Splice(start, end, text)
+        if new not in self._splices.setdefault(source.path, []) or start == end:
+            self._splices[source.path].append(new)
+
+    def _insert(self, after: int, method: str, arguments: Mapping[str, Value]) -> None:
+        try:
+            source, node, call = self._find(after)
+            self._check_shared(call, method, arguments)
+        except RefusedError:
+            if method != "prefetch" or self._use is None or after != self._use.call:
+                raise
+            self._insert_at_use(method, arguments)  # where the dataset is read, it is this one dataset
+            return
+        text = _call_text(source, method, arguments)
+        dot, end = source.core(node) if isinstance(node.func, cst.Attribute) else (-1, source.span(node)[1])
+        line_end, rest = source.rest_of_line(end)
+        indent, is_first = source.start_of_line(dot) if dot >= 0 else (b"", False)
+        if not is_first or source.is_continued(dot):
+            self._splice(source, end, end, text)
+        elif not rest or rest.startswith(b"#"):
+            self._splice(source, line_end, line_end, source.newline + indent + text)
+        else:
+            self._splice(source, end, end, source.newline + indent + text)
+
+    def _check_shared(self, call: DatasetCall, method: str, arguments: Mapping[str, Value]) -> None:
+        """Refuse to insert where one expression made several calls that must not all get it."""
+        others = [each for each in made_at_one_place(self._recipe, call.number) if each.number != call.number]
+        upstream = {each.number for each in self._recipe.upstream(call.number)}
+        for other in others:
+            if other.number in upstream or call.number in {each.number for each in self._recipe.upstream(other.number)}:
+                raise RefusedError(f"{call.place} makes several calls of this dataset, one after the other.")
+            if "filename" in arguments:
+                raise RefusedError(f"{call.place} makes several datasets, which cannot share a file.")
+        if others and method not in ("prefetch", "cache"):
+            raise RefusedError(f"{call.place} makes several datasets.")
+
+    def _insert_at_use(self, method: str, arguments: Mapping[str, Value]) -> None:
+        use = self._use
+        if use is None or use.place is None:
+            raise RefusedError("Where the dataset is read is not known.")
+        source = self._source(use.place.file)
+        node = source.node_at(use.place)
+        given = _read_expression(node)
+        if not isinstance(given, (cst.Name, cst.Attribute)):
+            raise RefusedError(f"{use.place} reads the dataset through something else than its name.")
+        end = source.span(given)[1]
+        self._splice(source, end, end, _call_text(source, method, arguments))
+
+    def _move(self, number: int, before: int) -> None:
+        links = list(self._links(number, before))
+        source = links[0][0]
+        for (_, lower, call), (_, upper, above) in pairwise(links):
+            if len(made_at_one_place(self._recipe, above.number)) != len(made_at_one_place(self._recipe, call.number)):
+                raise RefusedError(f"{above.place} and {call.place} are not used together everywhere.")
+            _check_adjacent(source, upper, lower)
+        cores = [source.core(node) for _, node, _ in reversed(links)]
+        ends = [source.rest_of_line(end) for _, end in cores]
+        if all(not rest or rest.startswith(b"#") for _, rest in ends):  # comments go with their lines
+            cores = [(start, line_end) for (start, _), (line_end, _) in zip(cores, ends, strict=True)]
+        self._moves.append((source.path, cores, [cores[-1], *cores[:-1]]))
+
+    def _links(self, number: int, before: int) -> Iterator[tuple[ParsedSource, cst.Call, DatasetCall]]:
+        """Yield the calls from one down to another that is upstream, which all stand in one file."""
+        first, *_ = found = self._find(number)
+        yield found
+        while number != before:
+            inputs = self._recipe.call(number).inputs
+            if len(inputs) != 1:
+                raise RefusedError(f"{self._recipe.call(number).words} is not downstream of what it moves before.")
+            number = inputs[0]
+            found = self._find(number)
+            if found[0] is not first:
+                raise RefusedError("The calls stand in different files.")
+            yield found
+
+
+def _is_inside(each: Splice, slot: Splice) -> bool:
+    return slot.start <= each.start and each.end <= slot.end and not each.start == each.end == slot.end
+
+
+def _order(source: ParsedSource, node: cst.Call, method: str) -> tuple[str, ...]:
+    """Return the parameters that a call may give by position, the dataset itself first where it is called on the class."""
+    order = PARAMETERS.get(method, ())
+    is_unbound = (
+        isinstance(node.func, cst.Attribute)
+        and method[:1].islower()
+        and method in _TAKES_DATASET
+        and source.code(node.func.value).rpartition(".")[2] in ("Dataset", "DatasetV2")
+    )
+    return ("self", *order) if is_unbound else order
+
+
+_TAKES_DATASET = frozenset(method for method in PARAMETERS if method[:1].islower())
+
+
+def _call_text(source: ParsedSource, method: str, arguments: Mapping[str, Value]) -> bytes:
+    order = PARAMETERS.get(method, ())
+    written = [
+        source.write_value(name, value) if order[:1] == (name,) else f"{name}={source.write_value(name, value)}"
+        for name, value in arguments.items()
+    ]
+    return f".{method}({', '.join(written)})".encode()
+
+
+def _read_expression(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return what is read: what a loop goes through, or the data that ``fit`` is given."""
+    if not isinstance(node, cst.Call):
+        return node
+    by_name = next((each.value for each in node.args if each.keyword and each.keyword.value == "x"), None)
+    first = node.args[0].value if node.args and not node.args[0].star and node.args[0].keyword is None else None
+    return by_name or first or node
+
+
+def _check_adjacent(source: ParsedSource, upper: cst.Call, lower: cst.Call) -> None:
+    """Refuse to exchange two calls unless the second is called on nothing but what the first returns.
+
+    Raises:
+        RefusedError: Something else may read what the first returns.
+    """
+    receiver = lower.func.value if isinstance(lower.func, cst.Attribute) else None
+    if receiver is upper:
+        return
+    names = f"{source.code(upper.func).rpartition('.')[2]} and {source.code(lower.func).rpartition('.')[2]}"
+    far = RefusedError(f"{names} are not written directly one after the other in {source.name}.")
+    above, below = source.statement_of(upper), source.statement_of(lower)
+    if not (isinstance(above, cst.Assign) and above.value is upper and len(above.targets) == 1):
+        raise far
+    target = above.targets[0].target
+    if not (isinstance(target, cst.Name) and isinstance(receiver, cst.Name) and receiver.value == target.value):
+        raise far
+    if below is None or not _follows(source, above, below):
+        raise far
+    value = below.value if isinstance(below, (cst.Assign, cst.Return)) else None
+    goes_on = isinstance(below, cst.Return) or (
+        isinstance(below, cst.Assign)
+        and len(below.targets) == 1
+        and isinstance(below.targets[0].target, cst.Name)
+        and below.targets[0].target.value == target.value
+    )
+    if not goes_on or value is None or _mentions(value, target.value) != 1:
+        raise RefusedError(f"{target.value} in {source.name} is read elsewhere between {names}.")
+
+
+def _follows(source: ParsedSource, above: cst.CSTNode, below: cst.CSTNode) -> bool:
+    """Say whether two statements stand one directly after the other, each on lines of its own."""
+    lines = [source.parents.get(above), source.parents.get(below)]
+    if not all(isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 for line in lines):
+        return False
+    block = source.parents.get(lines[0]) if lines[0] is not None else None
+    body: Sequence[cst.CSTNode] = getattr(block, "body", ())
+    return any(one is lines[0] and other is lines[1] for one, other in pairwise(body))
+
+
+def _mentions(node: cst.CSTNode, name: str) -> int:
+    """Count how often an expression names a variable."""
+    own = isinstance(node, cst.Name) and node.value == name
+    return own + sum(_mentions(child, name) for child in node.children)

@@ -1,0 +1,137 @@
+"""Arguments of the training, written where they belong: into the model's ``compile``, or where a ``PyDataset`` is made."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+
+import libcst as cst
+
+from pipeline_lab.pipeline.changes import Value
+from pipeline_lab.pipeline.parsed_source import ParsedSource, RefusedError, Splice
+from pipeline_lab.pipeline.recipe import DatasetUse, PythonPart, Recipe
+
+Find = Callable[[str], ParsedSource]
+COMPILED = frozenset({"steps_per_execution"})
+"""Arguments of ``compile``; others are a ``PyDataset``'s."""
+_BASES = frozenset({"PyDataset", "Sequence"})
+
+
+def edit_training(
+    recipe: Recipe, use: DatasetUse | None, find: Find, texts: Mapping[str, str], name: str, value: Value
+) -> Iterator[tuple[str, Splice]]:
+    """Yield path and splice of each edit that gives the training an argument.
+
+    Args:
+        recipe: Of the script.
+        use: The training's reading of its dataset.
+        find: Returns a file of the user's.
+        texts: The user's files.
+        name, value: The argument.
+
+    Raises:
+        RefusedError: Where it belongs is not clear.
+    """
+    if use is None or use.place is None:
+        raise RefusedError("What trains is not known.")
+    source = find(use.place.file)
+    fit = source.node_at(use.place)
+    if not isinstance(fit, cst.Call) or not isinstance(fit.func, cst.Attribute):
+        raise RefusedError(f"{use.place} is no call of a model's method.")
+    if name in COMPILED:
+        call = _compile_of(source, fit.func.value)
+    else:
+        source, call = _where_made(recipe, use, find, texts, source, fit)
+    for each in source.set_arguments(call, {name: value}, ()):
+        yield source.path, each
+
+
+def _compile_of(source: ParsedSource, model: cst.BaseExpression) -> cst.Call:
+    name = source.code(model)
+    found = [
+        call
+        for call in source.calls()
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "compile"
+        and source.code(call.func.value) == name
+    ]
+    if len(found) != 1:
+        said = "nowhere" if not found else f"{len(found)} times"
+        raise RefusedError(f"{name}.compile is called {said} in {source.name}, so its arguments cannot be set there.")
+    return found[0]
+
+
+def _where_made(
+    recipe: Recipe, use: DatasetUse, find: Find, texts: Mapping[str, str], source: ParsedSource, fit: cst.Call
+) -> tuple[ParsedSource, cst.Call]:
+    """Return the call that gives a ``PyDataset`` its workers: of its constructor, or of its base's."""
+    part = _py_dataset(recipe, use)
+    name = part.function.name.rpartition(".")[0].rpartition(".")[2]
+    if part.function.file not in texts:
+        raise RefusedError(f"The source of {name} is not at hand.")
+    defined = find(part.function.file)
+    kind = _class_of(defined, name)
+    base_call = _base_call(defined, kind, name)
+    if base_call is not None and not any(each.star == "**" for each in base_call.args):
+        return defined, base_call
+    return source, _made_for(source, fit, name)
+
+
+def _py_dataset(recipe: Recipe, use: DatasetUse) -> PythonPart:
+    for call in recipe.upstream(use.call):
+        for part in call.python:
+            if part.kind == "PyDataset":
+                return part
+    raise RefusedError("The training reads no PyDataset.")
+
+
+def _class_of(source: ParsedSource, name: str) -> cst.ClassDef:
+    found = [node for node in source.parents if isinstance(node, cst.ClassDef) and node.name.value == name]
+    if len(found) != 1:
+        raise RefusedError(f"The class {name} is not clear in {source.name}.")
+    bases = [source.code(base.value).rpartition(".")[2] for base in found[0].bases]
+    if not _BASES & set(bases):
+        raise RefusedError(
+            f"{name} in {source.name} derives from {', '.join(bases) or 'nothing'}, which may not hand workers on."
+        )
+    return found[0]
+
+
+def _base_call(source: ParsedSource, kind: cst.ClassDef, name: str) -> cst.Call | None:
+    """Return the call of the base's constructor; None where the class has no constructor."""
+    init = next(
+        (each for each in kind.body.body if isinstance(each, cst.FunctionDef) and each.name.value == "__init__"), None
+    )
+    if init is None:
+        return None
+    for call in source.calls():
+        is_base = source.code(call.func) == "super().__init__"
+        around: cst.CSTNode | None = call
+        while is_base and around is not None and around is not init:
+            around = source.parents.get(around)
+        if is_base and around is init:
+            return call
+    raise RefusedError(f"{name}.__init__ in {source.name} does not call super().__init__().")
+
+
+def _made_for(source: ParsedSource, fit: cst.Call, name: str) -> cst.Call:
+    """Return the call that makes the object that ``fit`` is given."""
+    given = next((each.value for each in fit.args if each.keyword and each.keyword.value == "x"), None)
+    given = given or (fit.args[0].value if fit.args and fit.args[0].keyword is None else None)
+    if isinstance(given, cst.Call) and _called(source, given) == name:
+        return given
+    made = [call for call in source.calls() if _called(source, call) == name]
+    if isinstance(given, cst.Name):
+        made = [call for call in made if _target(source, call) == given.value]
+    if len(made) != 1:
+        raise RefusedError(f"Where {PurePath(source.path).name} makes the {name} that it trains on is not clear.")
+    return made[0]
+
+
+def _called(source: ParsedSource, call: cst.Call) -> str:
+    return source.code(call.func).rpartition(".")[2]
+
+
+def _target(source: ParsedSource, call: cst.Call) -> str:
+    around = source.parents.get(call)
+    if isinstance(around, cst.Assign) and len(around.targets) == 1:
+        return source.code(around.targets[0].target)
+    return ""

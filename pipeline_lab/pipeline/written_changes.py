@@ -1,0 +1,116 @@
+"""Changes as people write them on the command line: ``prefetch``, ``train.py:41 cache``, ``train.py:41 num_parallel_calls=8``."""
+
+from pathlib import PurePath
+
+from pipeline_lab.errors import OptionsError, did_you_mean
+from pipeline_lab.pipeline.changes import AUTOTUNE, Change, Effect, Insert, Risk, SetArgument, SetTraining, Value
+from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
+from pipeline_lab.pipeline.rewrites import PARAMETERS, REWRITES, find_changes, said_at
+
+EFFECTS: dict[str, Effect] = {
+    "num_parallel_calls": Effect.NOTHING,
+    "num_parallel_reads": Effect.ORDER,
+    "deterministic": Effect.ORDER,
+    "cycle_length": Effect.ORDER,
+    "block_length": Effect.ORDER,
+    "steps_per_execution": Effect.NOTHING,
+    "workers": Effect.NOTHING,
+    "max_queue_size": Effect.NOTHING,
+}
+"""What setting an argument does to the examples; another one may alter them."""
+_OF_TRAINING = ("steps_per_execution", "workers", "max_queue_size")
+
+
+def parse_change(recipe: Recipe, text: str) -> Change:
+    """Read a change as people write it on the command line.
+
+    Args:
+        recipe: Of the script.
+        text: ``prefetch``, ``train.py:41 cache``, ``train.py:41 num_parallel_calls=8`` or ``steps_per_execution=8``.
+
+    Raises:
+        OptionsError: It is none, or applies nowhere or at several places.
+    """
+    place, _, what = text.strip().rpartition(" ")
+    name, is_set, value = what.partition("=")
+    if is_set and name in _OF_TRAINING and not place:
+        edit = SetTraining(name, _value(text, value))
+        return Change("set", None, (edit,), EFFECTS[name], Risk.SOME, f"Set {what} for the training.")
+    at = _calls_at(recipe, place.strip(), text)
+    if is_set:
+        return _setting(at, name, _value(text, value), text)
+    if name not in REWRITES:
+        raise OptionsError(
+            f"{text!r}: there is no rewrite {name!r}; known are {', '.join(REWRITES)}.{did_you_mean(name, REWRITES)}"
+        )
+    numbers = {call.number for call in at}
+    found = [
+        change for change in find_changes(recipe) if change.rewrite == name and (not place or change.call in numbers)
+    ]
+    if not found and name == "cache" and len(at) == 1:
+        words = f"Cache the elements after {said_at(at[0])}, as requested: later epochs repeat the first one's."
+        return Change(
+            name, at[0].number, (Insert(at[0].number, "cache"),), Effect.CONTENT, Risk.HIGH, words, (), at[0].place
+        )
+    if len(found) != 1:
+        where = ", ".join(str(recipe.call(change.call).place) for change in found if change.call is not None)
+        several = f"applies at {where}; put one of these places before it"
+        raise OptionsError(f"{text!r} {several if found else 'applies nowhere in the dataset that is trained on'}.")
+    return found[0]
+
+
+def _calls_at(recipe: Recipe, place: str, text: str) -> list[DatasetCall]:
+    if not place:
+        return []
+    file, _, line = place.rpartition(":")
+    if not file or not line.isdecimal():
+        raise OptionsError(f"{text!r}: a place is written FILE:LINE, such as train.py:41.")
+    at = [
+        call
+        for call in recipe.calls
+        if call.place is not None
+        and call.place.name_line == int(line)
+        and PurePath(call.place.file).name == PurePath(file).name
+    ]
+    if not at:
+        known = ", ".join(dict.fromkeys(str(call.place) for call in recipe.calls if call.place))
+        raise OptionsError(f"{text!r}: no dataset is made at {place}; the places are {known or 'not known'}.")
+    return at
+
+
+def _setting(at: list[DatasetCall], name: str, value: Value, text: str) -> Change:
+    fitting = [call for call in at if name in PARAMETERS.get(call.method, ())]
+    if not fitting:
+        known = sorted({each for call in at for each in PARAMETERS.get(call.method, ())})
+        where = f"; it takes {', '.join(known)}" if known else ""
+        raise OptionsError(
+            f"{text!r}: no call there takes {name}{where}."
+            if at
+            else f"{text!r}: put a place before it, such as train.py:41."
+        )
+    call = fitting[0]
+    is_depth = call.method == "prefetch" and name == "buffer_size"
+    effect = Effect.NOTHING if is_depth else EFFECTS.get(name, Effect.CONTENT)
+    risk = {Effect.NOTHING: Risk.LOW, Effect.ORDER: Risk.SOME, Effect.CONTENT: Risk.HIGH}[effect]
+    return Change(
+        "set",
+        call.number,
+        (SetArgument(call.number, name, value),),
+        effect,
+        risk,
+        f"Set {name}={value} in {said_at(call)}.",
+    )
+
+
+def _value(text: str, value: str) -> Value:
+    plain = {"true": True, "false": False, "none": None, "autotune": AUTOTUNE}
+    if value.lower() in plain:
+        return plain[value.lower()]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    if not value:
+        raise OptionsError(f"{text!r}: a value is missing behind =.")
+    return value

@@ -1,0 +1,154 @@
+"""The registry of rewrites: each says all that is asked, applies where it should and can be written."""
+
+from typing import Any
+
+import pytest
+
+from pipeline_lab.errors import OptionsError
+from pipeline_lab.pipeline.changes import Effect, Insert, MoveBefore, Risk, SetArgument, SetTraining
+from pipeline_lab.pipeline.recipe import DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
+from pipeline_lab.pipeline.rewrites import REWRITES, find_changes
+from pipeline_lab.pipeline.source_edits import edit_sources
+from pipeline_lab.pipeline.written_changes import parse_change
+from tests.support.written_recipe import PATH, written_recipe
+
+HEAD = "import tensorflow as tf\nds = tf.data.Dataset"
+TAIL = '\nmodel.compile("adam")\nmodel.fit(ds)\n'
+FUNCTION = UserFunction("Images.__getitem__", "__main__", PATH, 2)
+CASES: dict[str, tuple[str, str]] = {
+    "prefetch": (".range(8).batch(2)", ".range(8).batch(2).prefetch(tf.data.AUTOTUNE)"),
+    "parallel-map": (".range(8).map(f)", ".range(8).map(f, num_parallel_calls=tf.data.AUTOTUNE)"),
+    "parallel-interleave": (
+        ".list_files(p).interleave(g)",
+        ".list_files(p).interleave(g, num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    "batch-first": (".range(8).map(f).batch(2)", ".range(8).batch(2).map(f)"),
+    "cache": (".range(8).map(f).shuffle(4)", ".range(8).map(f).cache().shuffle(4)"),
+    "disk-cache": (".range(8).map(f).repeat()", '.range(8).map(f).cache("pipeline-cache").repeat()'),
+    "cache-slip": (".range(8).map(f).repeat().cache()", ".range(8).map(f).cache().repeat()"),
+    "shuffle-first": (".range(8).map(f).shuffle(4)", ".range(8).shuffle(4).map(f)"),
+    "steps-per-execution": ('.range(8)\nmodel.compile("adam")', '.range(8)\nmodel.compile("adam", steps_per_execution=8)'),
+    "interleave": (".list_files(p).flat_map(g)", ".list_files(p).interleave(g, num_parallel_calls=tf.data.AUTOTUNE)"),
+    "any-order": (".range(8).map(f, num_parallel_calls=2)", ".range(8).map(f, num_parallel_calls=2, deterministic=False)"),
+    "shuffle-examples": (".range(8).batch(2).shuffle(4)", ".range(8).shuffle(4).batch(2)"),
+}  # fmt: skip
+"""Where each applies, and what becomes of it."""
+
+
+def recipe_of(calls: str, **known: Any) -> tuple[str, Recipe]:
+    tail = TAIL.partition("\n")[2].partition("\n")[2] if "compile" in calls else TAIL
+    text = f"{HEAD}{calls}\n{tail.lstrip()}"
+    return text, written_recipe(text, **({"flat_map": {"inner": 1}} | known))
+
+
+@pytest.mark.parametrize("key", REWRITES)
+def test_each_says_all_that_is_asked_of_it(key: str) -> None:
+    rewrite = REWRITES[key]
+    assert rewrite.key == key == key.lower().replace(" ", "-")
+    assert rewrite.title[0].isupper()
+    assert rewrite.why.endswith(".")
+    assert rewrite.effect is not Effect.CONTENT, "what alters the content is never offered"
+    assert rewrite.effect is Effect.NOTHING or rewrite.risk is not Risk.LOW
+    assert key in CASES or key == "workers", "a case shows where it applies"
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_each_applies_and_is_written_as_one_would(key: str) -> None:
+    before, becomes = CASES[key]
+    text, recipe = recipe_of(before)
+    found = [change for change in find_changes(recipe) if change.rewrite == key]
+    assert len(found) == 1
+    assert found[0].words.endswith(".")
+    assert found[0].place is not None
+    edited = edit_sources(recipe, found, {PATH: text})
+    assert not edited.refused
+    assert edited.texts[PATH] == text.replace(before, becomes)
+
+
+@pytest.mark.parametrize(
+    ("key", "calls", "known"),
+    [
+        ("prefetch", ".range(8).batch(2).prefetch(1)", {}),
+        ("prefetch", ".range(8).batch(2).prefetch(1).with_options(o)", {}),
+        ("parallel-map", ".range(8).map(f, num_parallel_calls=1)", {}),
+        ("parallel-map", ".range(8).map(f)", {"map": {"stateful": ("AssignAddVariableOp",)}}),
+        ("parallel-map", ".range(8).map(f)", {"map": {"stateful": ("RandomUniform (seeded)",)}}),
+        ("batch-first", ".range(8).map(f).batch(2)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("batch-first", ".range(8).map(f).shuffle(2).batch(2)", {}),
+        ("cache", ".range(8).batch(2)", {}),
+        ("cache", ".range(8).map(f).cache()", {}),
+        ("cache", ".range(8).map(f).take(4)", {}),
+        ("cache", ".range(8).map(f).batch(2)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("cache", ".from_generator(g).map(f)", {}),
+        ("cache", ".range(8).shuffle(4).map(f)", {}),
+        ("cache-slip", ".range(8).map(f).repeat().cache()", {"map": {"stateful": ("RandomUniform",)}}),
+        ("cache-slip", ".range(8).repeat(2).cache()", {"repeat": {"arguments": {"count": 2}}}),
+        ("shuffle-first", ".range(8).map(f).shuffle(4)", {"map": {"stateful": ("RandomUniform",)}}),
+        ("any-order", ".range(8).map(f)", {}),
+    ],
+)  # fmt: skip
+def test_each_leaves_alone_what_it_would_harm_or_not_help(key: str, calls: str, known: dict[str, Any]) -> None:
+    _, recipe = recipe_of(calls, **known)
+    assert [change for change in find_changes(recipe) if change.rewrite == key] == []
+
+
+def test_a_cache_stands_before_what_is_random() -> None:
+    text, _ = recipe_of(".range(8).map(f).map(g).batch(2)")
+    recipe = written_recipe(text)
+    calls = [each if each.number != 3 else _random(each) for each in recipe.calls]
+    recipe = Recipe(tuple(calls), recipe.uses)
+    assert [change.edits for change in find_changes(recipe) if change.rewrite == "cache"] == [(Insert(2, "cache"),)]
+
+
+def _random(call: DatasetCall) -> DatasetCall:
+    from dataclasses import replace
+
+    return replace(call, stateful=("RandomUniform",))
+
+
+def test_threads_are_offered_for_a_py_dataset() -> None:
+    call = DatasetCall(1, "from_generator", python=(PythonPart("PyDataset", FUNCTION),), is_direct=False)
+    recipe = Recipe((call,), (DatasetUse("training", 1, None, "", 1),))
+    assert (SetTraining("workers", 4),) in [change.edits for change in find_changes(recipe)]
+    assert find_changes(Recipe()) == ()
+
+
+@pytest.fixture(name="script")
+def _script() -> Recipe:
+    return recipe_of("\\\n.range(8)\\\n.map(f)\\\n.batch(2)\\\n.map(g)")[1]
+
+
+def test_changes_are_read_as_they_are_typed(script: Recipe) -> None:
+    assert parse_change(script, "train.py:4 num_parallel_calls=8").edits == (SetArgument(2, "num_parallel_calls", 8),)
+    assert parse_change(script, "train.py:4 num_parallel_calls=autotune").edits[0].value == -1
+    assert parse_change(script, "train.py:4 parallel-map").edits == (SetArgument(2, "num_parallel_calls", -1),)
+    assert parse_change(script, "prefetch").edits == (Insert(4, "prefetch", {"buffer_size": -1}),)
+    assert parse_change(script, "batch-first").edits == (MoveBefore(3, 2),)
+    assert parse_change(script, "steps_per_execution=4").edits == (SetTraining("steps_per_execution", 4),)
+
+
+def test_a_request_says_what_it_does_to_the_examples(script: Recipe) -> None:
+    assert parse_change(script, "train.py:4 deterministic=false").effect is Effect.ORDER
+    assert parse_change(script, "train.py:5 batch_size=64").effect is Effect.CONTENT
+    random = recipe_of(".range(8).map(f)", map={"stateful": ("RandomUniform",)})[1]
+    assert parse_change(random, "train.py:2 parallel-map").effect is Effect.NOTHING
+    twice = [call for call in random.calls if call.method == "map"]
+    assert twice
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prefetsch", "Did you mean prefetch"),
+        ("parallel-map", "train.py:4, train.py:6"),
+        ("train.py:99 cache", "train.py:3"),
+        ("train.py num_parallel_calls=8", "FILE:LINE"),
+        ("num_parallel_calls=8", "put a place before it"),
+        ("train.py:5 cycle_length=8", "batch_size"),
+        ("train.py:4 num_parallel_calls=", "value"),
+        ("cache-slip", "nowhere"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_answered_with_what_can(script: Recipe, text: str, said: str) -> None:
+    with pytest.raises(OptionsError, match=said):
+        parse_change(script, text)

@@ -1,0 +1,379 @@
+"""Changes written into a user's file: the call that is meant, in the user's style, and nothing else."""
+
+import ast
+import difflib
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline_lab.pipeline.changes import (
+    Change,
+    Edit,
+    Effect,
+    Insert,
+    MoveBefore,
+    Remove,
+    Rename,
+    Risk,
+    SetArgument,
+    SetTraining,
+)
+from pipeline_lab.pipeline.recipe import TRAINING, DatasetCall, DatasetUse, PythonPart, Recipe, UserFunction
+from pipeline_lab.pipeline.source_edits import Edited, edit_sources
+from tests.support.written_recipe import PATH, place_of, written_recipe
+
+PREFETCH = "prefetch", {"buffer_size": -1}
+HEAD = "import tensorflow as tf\n"
+
+
+def change(*edits: Edit) -> Change:
+    return Change("test", None, edits, Effect.NOTHING, Risk.LOW, "Test.")
+
+
+def edit(text: str, *edits: Edit, recipe: Recipe | None = None) -> Edited:
+    return edit_sources(recipe or written_recipe(text), [change(*edits)], {PATH: text})
+
+
+def written(text: str, *edits: Edit, recipe: Recipe | None = None) -> str:
+    found = edit(text, *edits, recipe=recipe)
+    assert not found.refused, found.refused[0].reason
+    return found.texts[PATH]
+
+
+def refused(text: str, *edits: Edit, recipe: Recipe | None = None) -> str:
+    found = edit(text, *edits, recipe=recipe)
+    assert not found.texts
+    return found.refused[0].reason
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    return [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[:1] in "+-"]
+
+
+CHAIN = (
+    HEAD
+    + """\
+ds = (
+    tf.data.Dataset.range(8)  # numbers
+    .map(f)  # decode
+    .batch(
+        32,
+        drop_remainder=True,  # all alike
+    )  # batches
+)
+model.fit(ds)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "becomes"),
+    [
+        ("ds.map(f)", "ds.map(f, num_parallel_calls=8)"),
+        ("ds.map()", "ds.map(num_parallel_calls=8)"),
+        ("ds.map(f, 2)", "ds.map(f, 8)"),
+        ("ds.map(f, (2 + 1))", "ds.map(f, 8)"),
+        ("ds.map(f, num_parallel_calls = 2)", "ds.map(f, num_parallel_calls = 8)"),
+        ("ds.map(f, num_parallel_calls=(2))", "ds.map(f, num_parallel_calls=8)"),
+        ("ds.map( f , )", "ds.map( f, num_parallel_calls=8 , )"),
+        ("ds.map(lambda x: (x, 1))", "ds.map(lambda x: (x, 1), num_parallel_calls=8)"),
+        ("ds.map(map_func=f, deterministic=True)", "ds.map(map_func=f, deterministic=True, num_parallel_calls=8)"),
+        ("tf.data.Dataset.map(ds, f, 2)", "tf.data.Dataset.map(ds, f, 8)"),
+        ("ds.map(\n    f\n)", "ds.map(\n    f,\n    num_parallel_calls=8\n)"),
+        ("ds.map(\n    f,  # é\n)", "ds.map(\n    f,  # é\n    num_parallel_calls=8,\n)"),
+        ("ds.map(\n    f)", "ds.map(\n    f, num_parallel_calls=8)"),
+        ("é.map(f); ü = é.map", "é.map(f, num_parallel_calls=8); ü = é.map"),
+    ],
+)
+def test_an_argument_is_set_in_the_style_of_the_call(call: str, becomes: str) -> None:
+    text = f"{HEAD}ds = {call}\nmodel.fit(ds)\n"
+    assert written(text, SetArgument(1, "num_parallel_calls", 8)) == text.replace(call, becomes)
+
+
+def test_an_argument_that_may_be_given_already_is_refused() -> None:
+    for call in ("ds.map(f, **options)", "ds.map(*given)"):
+        assert "already" in refused(f"ds = {call}\n", SetArgument(1, "num_parallel_calls", 8))
+    text = "ds = ds.map(f, num_parallel_calls=2, **options)\n"
+    assert written(text, SetArgument(1, "num_parallel_calls", 8)) == text.replace("2", "8")
+
+
+@pytest.mark.parametrize(
+    ("head", "autotune"),
+    [
+        ("import tensorflow as tf\n", "tf.data.AUTOTUNE"),
+        ("import tensorflow\n", "tensorflow.data.AUTOTUNE"),
+        ("import tensorflow as tf\nAUTOTUNE = tf.data.AUTOTUNE\n", "AUTOTUNE"),
+        ("from tensorflow import keras\n", "-1"),
+    ],
+)
+def test_autotune_is_written_by_the_name_that_the_file_has_for_it(head: str, autotune: str) -> None:
+    text = f"{head}ds = ds.batch(32)\nmodel.fit(ds)\n"
+    assert written(text, Insert(1, *PREFETCH)) == text.replace(".batch(32)", f".batch(32).prefetch({autotune})")
+
+
+def test_a_call_is_added_on_a_line_of_its_own_where_the_others_have_theirs() -> None:
+    after = written(CHAIN, Insert(3, *PREFETCH))
+    assert changed_lines(CHAIN, after) == ["+     .prefetch(tf.data.AUTOTUNE)"]
+    assert after.index(".prefetch") > after.index("# batches")
+    assert changed_lines(CHAIN, written(CHAIN, Insert(2, "cache"))) == ["+     .cache()"]
+
+
+def test_a_call_is_added_on_the_same_line_where_another_would_not_be_valid() -> None:
+    text = "ds = ds.map(f) \\\n    .batch(32)\nmodel.fit(ds)\n"
+    assert written(text, Insert(2, "cache")) == text.replace(".batch(32)", ".batch(32).cache()")
+    text = "ds = (ds.map(f)\n      .batch(32))\nmodel.fit(ds)\n"
+    assert written(text, Insert(2, "cache")) == text.replace(".batch(32)", ".batch(32)\n      .cache()")
+    text = "ds = TFRecordDataset(files)\nmodel.fit(ds)\n"
+    assert written(text, Insert(1, "cache", {"filename": "a b"})) == text.replace("files)", 'files).cache("a b")')
+
+
+def test_calls_that_change_places_take_their_comments_along() -> None:
+    after = written(CHAIN, MoveBefore(3, 2))
+    assert [line.strip() for line in after.splitlines()[2:8]] == [
+        "tf.data.Dataset.range(8)  # numbers",
+        ".batch(",
+        "32,",
+        "drop_remainder=True,  # all alike",
+        ")  # batches",
+        ".map(f)  # decode",
+    ]
+    assert ast.parse(after)
+
+
+def test_what_moves_can_change_too_and_its_place_keeps_what_is_added_there() -> None:
+    text = f"{HEAD}ds = ds.map(f).batch(32)\nmodel.fit(ds)\n"
+    edits = (MoveBefore(2, 1), SetArgument(1, "num_parallel_calls", -1), Insert(2, *PREFETCH))
+    becomes = "ds.batch(32).map(f, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)"
+    assert written(text, *edits) == text.replace("ds.map(f).batch(32)", becomes)
+
+
+def test_a_call_moves_over_several_others() -> None:
+    text = "ds = ds.map(f).map(g).batch(32)\n"
+    assert written(text, MoveBefore(3, 1)) == "ds = ds.batch(32).map(f).map(g)\n"
+
+
+@pytest.mark.parametrize(
+    "ending", ["ds = ds.batch(32)  # b", "return ds.batch(32)  # b", "ds = ds.batch(32).prefetch(1)"]
+)
+def test_statements_that_follow_each_other_exchange_their_calls(ending: str) -> None:
+    text = f"def make(ds):\n    ds = ds.map(f)  # a\n\n    {ending}\n"
+    after = written(text, MoveBefore(2, 1))
+    assert ast.parse(after)
+    assert after.index(".batch(32)") < after.index(".map(f)")
+    if "# b" in ending:
+        assert after.index("# b") < after.index("# a")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ds = ds.map(f)\nval = ds\nds = ds.batch(32)",
+        "ds = ds.map(f)\nbatched = ds.batch(32)",
+        "ds = ds.map(f)\nds = ds.batch(count(ds))",
+        "mapped = ds.map(f)\nds = ds.batch(32)",
+        "ds = keep(ds.map(f))\nds = ds.batch(32)",
+        "for f in functions:\n    ds = ds.map(f)\nds = ds.batch(32)",
+        "if a:\n    ds = ds.map(f)\nds = ds.batch(32)",
+    ],
+)
+def test_calls_that_something_else_may_read_between_do_not_move(lines: str) -> None:
+    refused(f"{lines}\n", MoveBefore(2, 1))
+
+
+def test_a_call_goes_and_another_gets_another_name() -> None:
+    assert written("ds = ds.repeat().cache().batch(2)\n", Remove(2)) == "ds = ds.repeat().batch(2)\n"
+    text = "ds = ds.flat_map(read)\n"
+    edits = (Rename(1, "interleave"), SetArgument(1, "cycle_length", 4))
+    assert written(text, *edits) == "ds = ds.interleave(read, cycle_length=4)\n"
+
+
+def test_a_call_under_another_name_is_refused() -> None:
+    recipe = written_recipe("ds = one.map(f)\n")
+    assert "another name" in refused("ds = one_map(f)\n", SetArgument(1, "num_parallel_calls", 8), recipe=recipe)
+
+
+def test_a_file_that_changed_and_one_that_is_not_python_are_refused() -> None:
+    text = "ds = ds.map(f)\n"
+    recipe = written_recipe(text)
+    assert "changed since" in refused("\n" + text, Insert(1, "cache"), recipe=recipe)
+    assert "parsed" in refused("ds = (\n", Insert(1, "cache"), recipe=recipe)
+    found = edit_sources(recipe, [change(Insert(1, "cache"))], {})
+    assert "not at hand" in found.refused[0].reason
+
+
+def test_what_a_library_makes_cannot_be_edited_but_where_it_is_read_can() -> None:
+    text = f"{HEAD}ds = images_of(folder).batch(2)\nmodel.fit(ds, epochs=2)\n"
+    recipe = written_recipe(text, batch={"is_direct": False})
+    assert "inside of a library" in refused(text, Insert(1, "cache"), recipe=recipe)
+    assert written(text, Insert(1, *PREFETCH), recipe=recipe) == text.replace(
+        "fit(ds", "fit(ds.prefetch(tf.data.AUTOTUNE)"
+    )
+
+
+def several(text: str, *inputs: tuple[int, ...]) -> Recipe:
+    """Return the recipe of a script whose one call of ``map`` ran several times."""
+    place = next(
+        place_of(node)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and ".map(" in ast.unparse(node)
+    )
+    calls = tuple(DatasetCall(number, "map", {}, taken, place=place) for number, taken in enumerate(inputs, 1))
+    use = next(
+        place_of(node)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and "fit" in ast.unparse(node.func)
+    )
+    return Recipe(calls, (DatasetUse(TRAINING, len(calls), use, "", 1),))
+
+
+def test_calls_of_a_loop_all_get_an_argument_and_a_prefetch_stands_where_they_are_read() -> None:
+    text = f"{HEAD}for f in functions:\n    ds = ds.map(f)\nmodel.fit(ds)\n"
+    recipe = several(text, (), (1,))
+    assert ".map(f, num_parallel_calls=8)" in written(text, SetArgument(2, "num_parallel_calls", 8), recipe=recipe)
+    assert "fit(ds.prefetch(tf.data.AUTOTUNE))" in written(text, Insert(2, *PREFETCH), recipe=recipe)
+    assert "several calls of this dataset" in refused(text, Insert(2, "cache"), recipe=recipe)
+
+
+def test_one_line_of_two_datasets_may_cache_both_but_not_in_one_file() -> None:
+    text = f"{HEAD}ds, val = (each.map(f) for each in both)\nmodel.fit(ds)\n"
+    recipe = several(text, (), ())
+    assert "each.map(f).cache()" in written(text, Insert(2, "cache"), recipe=recipe)
+    assert "cannot share a file" in refused(text, Insert(2, "cache", {"filename": "a"}), recipe=recipe)
+
+
+def test_what_cannot_be_made_together_is_said_and_the_rest_is_written() -> None:
+    text = "ds = ds.map(f)\n"
+    changes = [change(SetArgument(1, "num_parallel_calls", value)) for value in (2, 4)]
+    found = edit_sources(written_recipe(text), changes, {PATH: text})
+    assert found.written == (changes[0],)
+    assert "together" in found.refused[0].reason
+
+
+def test_steps_per_execution_goes_to_the_one_compile_of_the_model() -> None:
+    text = 'ds = ds.batch(2)\nmodel.compile("adam", loss=loss)\nother.compile()\nmodel.fit(ds)\n'
+    edit_ = SetTraining("steps_per_execution", 8)
+    assert written(text, edit_) == text.replace("loss=loss", "loss=loss, steps_per_execution=8")
+    twice = text.replace("other", "model")
+    assert "2 times" in refused(twice, edit_)
+    assert "nowhere" in refused(text.replace("model.compile", "build"), edit_)
+
+
+IMAGES = """\
+class Images(keras.utils.PyDataset):
+    def __init__(self, x{and_more}):
+        super().__init__({given})
+        self.x = x
+
+    def __getitem__(self, index):
+        return self.x[index]
+
+
+train, val = None, Images(b)
+train = Images(a)
+model.fit(train, validation_data=val)
+"""
+
+
+@pytest.mark.parametrize(
+    ("and_more", "given", "was", "becomes"),
+    [
+        ("", "", "super().__init__()", "super().__init__(workers=4)"),
+        ("", "workers=1", "workers=1", "workers=4"),
+        (", **kwargs", "**kwargs", "Images(a)", "Images(a, workers=4)"),
+    ],
+)
+def test_workers_go_to_where_the_class_takes_them(and_more: str, given: str, was: str, becomes: str) -> None:
+    text = IMAGES.format(and_more=and_more, given=given)
+    assert written(text, SetTraining("workers", 4), recipe=_images(text)) == text.replace(was, becomes)
+
+
+def test_workers_are_refused_where_nobody_hands_them_on() -> None:
+    text = IMAGES.format(and_more="", given="")
+    edit_ = SetTraining("workers", 4)
+    silent = text.replace("super().__init__()", "pass")
+    assert "does not call" in refused(silent, edit_, recipe=_images(silent))
+    derived = text.replace("keras.utils.PyDataset", "Base")
+    assert "derives from Base" in refused(derived, edit_, recipe=_images(derived))
+
+
+def _images(text: str) -> Recipe:
+    recipe = written_recipe(text)
+    part = PythonPart("PyDataset", UserFunction("Images.__getitem__", "__main__", PATH, 6))
+    call = DatasetCall(1, "from_generator", python=(part,), is_direct=False)
+    return Recipe((call,), (DatasetUse(TRAINING, 1, recipe.uses[0].place, "", 1),))
+
+
+def test_the_diff_names_files_below_the_folder() -> None:
+    from pathlib import Path
+
+    text = "ds = ds.map(f)"
+    diff = edit(text, Insert(1, "cache")).diff(Path("/home"))
+    assert diff.splitlines() == [
+        "--- a/user/train.py",
+        "+++ b/user/train.py",
+        "@@ -1 +1 @@",
+        "-ds = ds.map(f)",
+        "\\ No newline at end of file",
+        "+ds = ds.map(f).cache()",
+        "\\ No newline at end of file",
+    ]
+
+
+ARGUMENTS = st.sampled_from(
+    ["f", "f,", "lambda x: x  ", "\n        f,  # é\n    ", " (f), deterministic = True", "\n        f\n    "]
+)
+BREAKS = st.sampled_from(["", "\n    ", "  # why\n    ", "\n\n    # line\n    "])
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> str:
+    parts = ["ds"]
+    for _ in range(draw(st.integers(1, 5))):
+        method = draw(st.sampled_from(["map", "batch", "filter"]))
+        parts.append(f"{draw(BREAKS)}.{method}({draw(ARGUMENTS)})")
+    form = draw(st.sampled_from(["ds = (\n    {}\n)  # end\n", "ds = ({})\n", "ds = keep([({})], 1)\r\n"]))
+    return f"import tensorflow as tf\n\nold = other.map(f).cache()\n{form.format(''.join(parts))}\n# last é\n"
+
+
+def _calls(text: str) -> Counter[str]:
+    """Return every call of a method without what it is called on."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            given = [ast.unparse(each) for each in (*node.args, *node.keywords)]
+            found.append(f"{node.func.attr}({', '.join(given)})")
+    return Counter(found)
+
+
+@settings(max_examples=60)
+@given(chains(), st.data())
+def test_whatever_is_edited_the_file_parses_and_all_other_calls_are_as_they_were(
+    text: str, data: st.DataObject
+) -> None:
+    recipe = written_recipe(text)
+    number = data.draw(st.integers(3, len(recipe.calls)))
+    kinds = ["set", "insert", "remove", *(["move"] if number > 3 else [])]
+    kind = data.draw(st.sampled_from(kinds))
+    edits: dict[str, Edit] = {
+        "set": SetArgument(number, "num_parallel_calls", 3),
+        "insert": Insert(number, "cache"),
+        "remove": Remove(number),
+        "move": MoveBefore(number, data.draw(st.integers(3, max(3, number - 1)))),
+    }
+    after = written(text, edits[kind])
+    calls, new = _calls(text), _calls(after)
+    lost, gained = calls - new, new - calls
+    if kind == "insert":
+        assert (lost, gained) == (Counter(), Counter(["cache()"]))
+    elif kind == "remove":
+        assert (lost.total(), gained) == (1, Counter())
+    elif kind == "set":
+        assert [each.replace(", num_parallel_calls=3", "") for each in gained.elements()] == [*lost.elements()]
+    else:
+        assert new == calls
+    if kind != "remove":
+        assert after.count("#") == text.count("#")
+    for line in ("old = other.map(f).cache()\n", "\n# last é\n"):
+        assert line in after
