@@ -4,12 +4,14 @@ import contextlib
 import math
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.record import RunState, this_process
+from pipeline_lab.runs.run_folder import RunFolder, update_record
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.event_log import Clock, EventLog
@@ -108,6 +110,15 @@ def no_marker(step: int) -> Iterator[None]:
 
 def make_folder(root: Path, options: RunOptions) -> RunFolder:
     return RunStore(root).create(options, render_source(options))
+
+
+def supervised(folder: RunFolder) -> RunFolder:
+    """Let a run count as watched over, as a supervisor does before it starts the worker."""
+    update_record(
+        folder,
+        lambda record: replace(record, status=record.status.change(RunState.STARTING, supervisor=this_process())),
+    )
+    return folder
 
 
 def make_job(root: Path, options: RunOptions) -> Job:

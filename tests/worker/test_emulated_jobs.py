@@ -1,6 +1,5 @@
 """Whole jobs and a race on the emulated accelerator, in the process that has TensorFlow loaded."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,9 @@ from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_NOTE, EMULATED_PLANE, RunState, this_process
-from pipeline_lab.runs.run_folder import read_record, update_record
+from pipeline_lab.runs.launch.launcher import create_run
+from pipeline_lab.runs.record import EMULATED_ACCELERATOR, EMULATED_NOTE, EMULATED_PLANE
+from pipeline_lab.runs.run_folder import read_record
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.batches import BatchStage
@@ -27,7 +26,7 @@ from pipeline_lab.trace.sources import open_trace
 from pipeline_lab.units import NS_PER_MS
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
 from tests.support.warm_worker import Ask
-from tests.worker.fakes import make_folder
+from tests.worker.fakes import make_folder, supervised
 
 pytestmark = pytest.mark.tensorflow
 
@@ -94,14 +93,7 @@ def test_both_arms_of_a_race_take_the_same_steps(ask_tensorflow: Ask, tmp_path: 
     varied = {"step_variation_percent": 30.0, "step_ms": 5.0}
     arms = (_options(**varied), _options(PrefetchStage(buffer_size=2), **varied))
     options = RaceOptions(arms=arms, pairs=6, block_steps=4)
-    folder = RunStore(tmp_path).create(options, render_source(arms[0]))
-    for number, arm in enumerate(arms):
-        folder.arm(number).path.mkdir(parents=True)
-        folder.arm(number).source.write_text(render_source(arm))
-    update_record(
-        folder,
-        lambda record: replace(record, status=record.status.change(RunState.STARTING, supervisor=this_process())),
-    )
+    folder = supervised(create_run(RunStore(tmp_path), options))
     ask_tensorflow("race_here", folder=str(folder.path))
     race = read_race(folder)
     assert race.candidates[0].sentence.endswith(EMULATED_NOTE)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from pipeline_lab.options.presets import find_preset
 from pipeline_lab.options.profiling import ProfilingOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.runs.record import RunRecord, RunState, this_process
+from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import read_files
 from pipeline_lab.runs.run_events import (
     CalibrationEvent,
@@ -27,7 +26,7 @@ from pipeline_lab.runs.run_events import (
     WindowEvent,
     read_events,
 )
-from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import OUTPUTS, RESOURCES, SAMPLES, STEPS, read_table
 from pipeline_lab.stages.batches import BatchStage
 from pipeline_lab.stages.functions import ParseStage
@@ -35,7 +34,7 @@ from pipeline_lab.stages.order import RepeatStage, ShuffleStage
 from pipeline_lab.stages.pipeline import PipelineOptions
 from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.workloads.images import ImagesWorkload
-from tests.worker.fakes import make_folder
+from tests.worker.fakes import make_folder, supervised
 
 pytestmark = pytest.mark.tensorflow
 
@@ -54,17 +53,6 @@ IMAGES = RunOptions(
 SYNTHETIC = find_preset("synthetic").options
 
 
-def _supervised(root: Path, options: RunOptions) -> RunFolder:
-    """Make a run that counts as watched over, as a supervisor does before it starts the worker."""
-    folder = make_folder(root, options)
-    update_record(folder, _start)
-    return folder
-
-
-def _start(record: RunRecord) -> RunRecord:
-    return replace(record, status=record.status.change(RunState.STARTING, supervisor=this_process()))
-
-
 def _phases(folder: RunFolder) -> list[str]:
     return [event.phase for event in read_events(folder.events) if isinstance(event, PhaseEvent)]
 
@@ -75,7 +63,7 @@ def _cross_entropy(logits: Any, labels: list[int]) -> float:
 
 
 def test_an_images_job_leaves_a_whole_run(tmp_path: Path) -> None:
-    folder = _supervised(tmp_path, IMAGES)
+    folder = supervised(make_folder(tmp_path, IMAGES))
     assert subprocess.run([*WORKER, str(folder.path)], cwd=ROOT, check=False).returncode == 0
 
     events = read_events(folder.events)
@@ -134,7 +122,7 @@ def test_an_images_job_leaves_a_whole_run(tmp_path: Path) -> None:
 def test_a_waiting_worker_takes_its_job_and_stops_when_asked(tmp_path: Path) -> None:
     training = TrainingOptions(steps=None, seconds=600, warmup_steps=2, calibrate=False)
     options = SYNTHETIC.model_copy(update={"training": training, "profiling": PROFILING})
-    folder = _supervised(tmp_path, options)
+    folder = supervised(make_folder(tmp_path, options))
     with subprocess.Popen(
         [*WORKER, "--wait"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as worker:
@@ -169,7 +157,7 @@ def test_a_waiting_worker_leaves_at_the_end_of_its_input() -> None:
 
 def test_a_job_that_fails_leaves_the_reason(tmp_path: Path) -> None:
     workload = ImagesWorkload(data="files", pattern=f"{tmp_path}/*.tfrecord")
-    folder = _supervised(tmp_path / "store", IMAGES.model_copy(update={"workload": workload}))
+    folder = supervised(make_folder(tmp_path / "store", IMAGES.model_copy(update={"workload": workload})))
     assert subprocess.run([*WORKER, str(folder.path)], cwd=ROOT, check=False).returncode == 1
     (failure,) = (event for event in read_events(folder.events) if isinstance(event, FailureEvent))
     assert failure.sentence.startswith("No file matches")

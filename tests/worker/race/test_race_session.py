@@ -1,9 +1,5 @@
-"""Whole races in worker processes of their own; short ones."""
+"""Whole races, short ones; the process with TensorFlow is that of the other tests."""
 
-import os
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +11,11 @@ from pipeline_lab.comparison.race_result import read_race
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.options.run_options import RunOptions
 from pipeline_lab.options.training import TrainingOptions
-from pipeline_lab.pipeline.source import render_source
-from pipeline_lab.runs.record import RunState, this_process
+from pipeline_lab.runs.launch.launcher import create_run
+from pipeline_lab.runs.record import RunState
 from pipeline_lab.runs.run_documents import read_files
-from pipeline_lab.runs.run_events import FailureEvent, PhaseEvent, RaceEvent, read_events
-from pipeline_lab.runs.run_folder import RunFolder, read_record, update_record
+from pipeline_lab.runs.run_events import PhaseEvent, RaceEvent, read_events
+from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import BLOCKS, SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.stages.batches import BatchStage
@@ -31,26 +27,15 @@ from pipeline_lab.stages.read import ReadStage
 from pipeline_lab.stages.stores import CacheStage
 from pipeline_lab.workloads.images import ImagesWorkload
 from pipeline_lab.workloads.synthetic import SyntheticWorkload
+from tests.support.warm_worker import Ask
+from tests.worker.fakes import supervised
 
 pytestmark = pytest.mark.tensorflow
 
-ROOT = Path(__file__).resolve().parents[3]
 
-
-def _run(root: Path, options: RaceOptions) -> RunFolder:
-    folder = RunStore(root).create(options, render_source(options.arms[0]))
-    for number, arm in enumerate(options.arms):
-        folder.arm(number).path.mkdir(parents=True)
-        folder.arm(number).source.write_text(render_source(arm))
-    update_record(
-        folder,
-        lambda record: replace(record, status=record.status.change(RunState.STARTING, supervisor=this_process())),
-    )
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1"}
-    command = [sys.executable, "-m", "pipeline_lab.worker", str(folder.path)]
-    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    failures = [event.traceback for event in read_events(folder.events) if isinstance(event, FailureEvent)]
-    assert (code, failures) == (0, [])
+def _run(ask_tensorflow: Ask, root: Path, options: RaceOptions) -> RunFolder:
+    folder = supervised(create_run(RunStore(root), options))
+    ask_tensorflow("race_here", folder=str(folder.path))
     return folder
 
 
@@ -71,10 +56,10 @@ def _synthetic(prefetch: int) -> RunOptions:
     )
 
 
-def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(tmp_path: Path) -> None:
+def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(ask_tensorflow: Ask, tmp_path: Path) -> None:
     arms = (_synthetic(2), _synthetic(40))
     options = RaceOptions(arms=arms, pairs=6, block_steps=5, max_extra_load_percent=100)  # tests run beside each other
-    folder = _run(tmp_path, options)
+    folder = _run(ask_tensorflow, tmp_path, options)
     blocks = read_table(folder.blocks, BLOCKS)
     step_ns = blocks["wall_ns"].to_numpy() / blocks["steps"].to_numpy()
     arm, drained = blocks["arm"].to_numpy(), blocks["drained_batches"].to_numpy()
@@ -93,7 +78,7 @@ def test_a_deep_buffer_wins_nothing_by_filling_while_the_other_arm_runs(tmp_path
     assert read_record(folder).status.state is RunState.RUNNING
 
 
-def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(tmp_path: Path) -> None:
+def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(ask_tensorflow: Ask, tmp_path: Path) -> None:
     stages = (ReadStage(), ParseStage(), CacheStage(), ShuffleStage(buffer_size=20), RepeatStage(), BatchStage(size=10))
     plain = RunOptions(
         name="plain",
@@ -104,7 +89,7 @@ def test_arms_begin_with_the_same_weights_and_keep_their_own_tables(tmp_path: Pa
     ahead = plain.model_copy(
         update={"name": "ahead", "pipeline": PipelineOptions(stages=(*stages, PrefetchStage(buffer_size=2)))}
     )
-    folder = _run(tmp_path, RaceOptions(arms=(plain, ahead), pairs=6, block_steps=3))
+    folder = _run(ask_tensorflow, tmp_path, RaceOptions(arms=(plain, ahead), pairs=6, block_steps=3))
     first_losses = []
     for number in range(2):
         part = folder.arm(number)

@@ -275,7 +275,7 @@ def test_a_window_that_is_due_waits_until_the_one_before_has_paid(job: Job) -> N
 AT_THE_END = """
 import atexit, sys
 from pathlib import Path
-from pipeline_lab.runs.store import RunFolder
+from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.worker.note.event_log import Clock
 from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
