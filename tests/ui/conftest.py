@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -54,12 +55,21 @@ def diagnosis(monkeypatch):
     return found
 
 
+@pytest.fixture(scope="session")
+def pages() -> dict[str, Any]:
+    """Hold what :class:`AppTest` knows of the app's pages once it has run, so that not every test opens the first page too."""
+    return {}
+
+
 @pytest.fixture
-def open_page(run_store):  # noqa: ARG001  (no page may see the user's own store)
+def open_page(run_store, pages):  # noqa: ARG001  (no page may see the user's own store)
     """Return a function that opens a page by its file's name, with query parameters."""
 
     def open_(page: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(SCRIPT), default_timeout=PATIENCE_S).run()
+        app = AppTest.from_file(str(SCRIPT), default_timeout=PATIENCE_S)
+        if not pages:
+            pages.update(app.run()._registered_pages)
+        app._registered_pages = dict(pages)
         for name, value in query.items():
             app.query_params[name] = value
         app.switch_page(getattr(links, page.upper()).path)
