@@ -2,20 +2,25 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CI),--no-compile)  # most is never imported
 export PYTHONDONTWRITEBYTECODE :=  # the tests start hundreds of processes, each of which would compile what it imports
 
-.PHONY: run test check lint types unit quick docs screenshots wheel lock samples samples-analysis clean
+.PHONY: run test check lint style contracts types unit quick docs screenshots wheel lock samples samples-analysis clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py
 
-# Types are checked while the first test process compiles and the tests are collected, which leaves a core idle.
-test: $(VENV)/.installed-dev lint
-	@$(MAKE) --no-print-directory --jobs=2 types unit
+# Contracts and types are checked while the first test process compiles and the tests are collected, which leaves a core idle.
+test: $(VENV)/.installed-dev style
+	@$(MAKE) --no-print-directory --jobs=3 contracts types unit
 
-lint: $(VENV)/.installed-dev
+lint: style contracts
+
+style: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+contracts: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 types: $(VENV)/.installed-dev
@@ -47,12 +52,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(INSTALL) -r requirements.txt
+	$(INSTALL) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
 lock:
