@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import psutil
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -66,6 +67,10 @@ SETTLED = """([quiet, patience]) => new Promise((resolve, reject) => {
   look();
 })"""
 
+VIOLATIONS = """(settings) => axe.run(...settings).then((found) => found.violations
+  .filter((one) => ['serious', 'critical'].includes(one.impact))
+  .map(({ id, help, nodes }) => [id, help, nodes.slice(0, 3).map((node) => [node.target, node.failureSummary])]))"""
+
 FOCUSED = """() => {
   let one = document.activeElement
   while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement
@@ -87,7 +92,8 @@ class Look(NamedTuple):
 
 
 BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
-LOOKS = (Look("light", 1280), Look("dark", 1280), Look("light", 400))
+NARROW = 400
+LOOKS = (Look("light", 1280), Look("dark", 1280), Look("light", NARROW))
 
 
 @dataclass(frozen=True)
@@ -205,8 +211,9 @@ def browser(playwright) -> Iterator[Browser]:
 
 
 def new_context(browser: Browser, scheme: str = "light", width: int = 1280) -> BrowserContext:
-    """Return a context with a color scheme and a width, whose pages have the patience of all tests."""
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+    """Return a context with a color scheme and a width, whose pages keep still and have the patience of all tests."""
+    looks: Any = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"}
+    context = browser.new_context(**looks)
     context.set_default_timeout(PATIENCE_MS)
     return context
 
@@ -307,11 +314,24 @@ def show_in(page: Page, scheme: Literal["light", "dark"]) -> None:
     settle(page)
 
 
-def check_fits(page: Page, name: str) -> None:
-    """Check that the page is no wider than what is in view, and shows no exception."""
+def check_look(page: Page, name: str, look: Look, accessible: Container[str] = ()) -> None:
+    """Check that the page is no wider than what is in view, shows no exception, and in some color schemes its accessibility."""
     expect(page.get_by_test_id("stException")).to_have_count(0)
     fits = "document.documentElement.scrollWidth <= window.innerWidth"
-    until(lambda: page.evaluate(fits), f"{name} is not too wide", lambda: page.wait_for_timeout(20))
+    until(lambda: page.evaluate(fits), f"{name} is not too wide in {look}", lambda: page.wait_for_timeout(20))
+    if look.width > NARROW and look.scheme in accessible:
+        check_accessible(page, f"{name} in {look}")
+
+
+def check_accessible(page: Page, name: str) -> None:
+    """Check that axe finds nothing serious on the page: names for screen readers, contrast, order, roles.
+
+    Source code is left out: Streamlit neither lets its colors be chosen nor its box be reached by the keyboard.
+    """
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE_SCRIPT)
+    found = page.evaluate(VIOLATIONS, [{"exclude": [["[data-testid='stCode']"]]}, {"resultTypes": ["violations"]}])
+    assert found == [], f"{name}: {found}"[:3000]
 
 
 def settle(page: Page, quiet_ms: int = 150) -> None:

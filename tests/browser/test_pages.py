@@ -5,7 +5,16 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import check_fits, open_tab, settle, shoot, visit, visit_in_every_look
+from tests.browser.conftest import (
+    BACKGROUNDS,
+    check_accessible,
+    check_look,
+    open_tab,
+    settle,
+    shoot,
+    visit,
+    visit_in_every_look,
+)
 
 SECTIONS = (
     "Input stalls",
@@ -28,17 +37,19 @@ def test_every_page_opens_and_fits(server, recorded, page, shots):
         "help": ("/help", "What do the terms mean, and how is the app set up?"),
         "failed": (f"/run?run={recorded.failed.id}", "synthetic"),
     }
+    accessible = {"open": ["light"], "help": ["light"], "failed": []}
     for turn, (name, (path, title)) in enumerate(pages.items()):
         for look in visit_in_every_look(page, server.url + path, turn):
             expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
             shoot(page, shots, f"{name}-{look}.png")
-            check_fits(page, f"{name}, {look},")
+            check_look(page, name, look, accessible.get(name, BACKGROUNDS))
 
 
 def test_a_link_opens_a_runs_section(server, recorded, page, shots):
     visit(page, f"{server.url}/run?run={recorded.done.id}&section=File+sampling")
     expect(page.get_by_role("tab", name="File sampling")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_role("figure", name=re.compile("Where the samples came from"))).to_be_visible()
+    check_accessible(page, "a section")
     shoot(page, shots, "section-link.png")
 
 
@@ -104,6 +115,7 @@ def test_a_link_that_names_nothing_ends_in_a_sentence_and_a_way_on(server, recor
         expect(page.get_by_test_id("stException")).to_have_count(0)
         expect(page.get_by_text("For a bug report")).to_have_count(0)
     visit(page, server.url + "/run?run=nosuch")
+    check_accessible(page, "a link to nothing")
     page.get_by_role("link", name="All runs").click()
     expect(page.get_by_role("heading", name="Which runs are there?", level=1)).to_be_visible()
 

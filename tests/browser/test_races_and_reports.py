@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
-from tests.browser.conftest import check_fits, settle, shoot, shoot_view, visit, visit_in_every_look
+from tests.browser.conftest import BACKGROUNDS, check_look, settle, shoot, shoot_view, visit, visit_in_every_look
 from tests.support.run_folders import set_state
 from tests.support.saved_runs import make_saved_run, make_watched_race
 
@@ -40,11 +40,12 @@ def test_races_and_comparisons_open_and_fit(server, made, page, shots):
         "compare-three": (f"/compare?runs={','.join(run.id for run in runs)}", "How do runs differ?"),
         "compare-empty": ("/compare", "How do runs differ?"),
     }
+    accessible = {"race-form": ["light"], "race": BACKGROUNDS, "race-going": BACKGROUNDS, "compare": ["dark"]}
     for turn, (name, (path, title)) in enumerate(pages.items()):
         for look in visit_in_every_look(page, server.url + path, turn):
             expect(page.get_by_role("heading", name=title, exact=True, level=1)).to_be_visible()
             shoot(page, shots, f"{name}-{look}.png")
-            check_fits(page, f"{name}, {look},")
+            check_look(page, name, look, accessible.get(name, []))
 
 
 def test_a_race_is_started_watched_left_and_found_again(server, page, shots):

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pipeline_lab.runs.record import RunState
-from tests.browser.conftest import check_fits, settle, shoot, visit, visit_in_every_look
+from tests.browser.conftest import check_look, settle, shoot, visit, visit_in_every_look
 from tests.support.run_folders import set_state
 from tests.support.worlds import make_search
 
@@ -33,7 +33,7 @@ def test_a_search_opens_and_fits(server, made, page, shots):
     for turn, (name, path) in enumerate(pages.items()):
         for look in visit_in_every_look(page, server.url + path, turn):
             shoot(page, shots, f"{name}-{look}.png")
-            check_fits(page, f"{name}, {look},")
+            check_look(page, name, look, ["dark"])
 
 
 def test_the_winner_opens_in_the_form(server, made, page):

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from pipeline_lab.figures.theme import THEMES
 from tests.browser.conftest import (
     FOCUSED,
-    check_fits,
+    check_look,
     new_context,
     settle,
     shoot,
@@ -66,7 +66,7 @@ def test_the_timeline_opens_and_fits(link, page, shots):
     for look in visit_in_every_look(page, link + "&section=Timeline"):
         wait_for_tile(page)
         settle(page)
-        check_fits(page, f"the timeline, {look},")
+        check_look(page, "the timeline", look)
         shoot(page, shots, f"timeline-{look}.png")
 
 

@@ -255,7 +255,7 @@ ADD_TAGS = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from pipeline_lab.runs.store import RunFolder, update_record
+from pipeline_lab.runs.run_folder import RunFolder, update_record
 for _ in range(20):
     update_record(RunFolder(Path(sys.argv[1])), lambda record: replace(record, tags=(*record.tags, "x")))
 """
