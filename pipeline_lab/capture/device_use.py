@@ -4,8 +4,10 @@ Before that, a script may still choose its devices, set memory growth or fork. T
 which a forked process cannot use and which settles some of these choices.
 """
 
+import contextlib
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 _sessions = False
@@ -34,3 +36,27 @@ def are_devices_in_use() -> bool:
     context = sys.modules.get("tensorflow.python.eager.context")
     found = None if context is None else context.context_safe()
     return _sessions or bool(getattr(found, "_initialized", False))  # there is no public way to ask
+
+
+class UsedDevice:
+    """Tells which device TensorFlow uses, once the job has made it initialize its devices.
+
+    Args:
+        describe: Takes an addition to the environment of the run.
+    """
+
+    def __init__(self, describe: Callable[[dict[str, Any]], None]) -> None:
+        self._describe, self._is_known = describe, False
+
+    def look(self) -> bool:
+        """Say whether devices are in use; the first time, describe the one that the job uses."""
+        if self._is_known:
+            return True
+        if not are_devices_in_use():
+            return False
+        from pipeline_lab.worker.prepare.device import present_device  # loads TensorFlow, as the job has
+
+        self._is_known = True
+        with contextlib.suppress(Exception):  # a device that tells nothing of itself must not affect the job
+            self._describe(present_device().describe())
+        return True

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import keras
 from pydantic import ValidationError
 
+from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
 from pipeline_lab.capture.live_iterators import note_new_iterators
 from pipeline_lab.capture.noted_datasets import note_new_datasets
 from pipeline_lab.capture.recording import Recording, find_process
@@ -42,7 +43,6 @@ from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import open_store
 from pipeline_lab.worker.note.environment import describe_environment
 from pipeline_lab.worker.note.failures import explain_user_error
-from pipeline_lab.worker.prepare.device import present_device
 from pipeline_lab.worker.recipe.keeping import KeptRecipe
 from pipeline_lab.worker.recipe.wrapping import ledger
 from pipeline_lab.worker.record.profiler import mark_step
@@ -81,8 +81,8 @@ class TrainingSession:
         self.recording = Recording(
             open_store(None if store is None else Path(store)), name, tags=(TAG,), process=find_process(os.environ)
         )
-        device = present_device()
-        self.recording.describe({"command": shlex.join(sys.argv), **describe_environment(device.name, device.gpus)})
+        self.recording.describe({"command": shlex.join(sys.argv), **describe_environment()})
+        self._device = UsedDevice(self.recording.describe)
         self.recording.enter("training")
         recorder = self.recording.windows(SharedProfiler())
         make_room_for_others(recorder.pause, recorder.resume)
@@ -107,6 +107,7 @@ class TrainingSession:
         if self._is_over:
             return
         is_report_due = time.monotonic() - self._reported_s >= PROGRESS_PERIOD_S
+        self._device.look()
         with self._unharmed():
             self._windows.after_step(step)
             self._steps = step + 1
@@ -230,6 +231,7 @@ class ProfileWindows(keras.callbacks.Callback):  # type: ignore[misc]  # Keras s
             )
         self._max_cost_share = None if max_cost_percent is None else max_cost_percent / 100
         note_new_iterators()
+        note_new_sessions()
         self._session: TrainingSession | None = None
         self._marker: contextlib.ExitStack | None = None
         self._step = 0

@@ -56,7 +56,7 @@ def record_dataset(
         raise OptionsError(f"The step is a function of a batch, not an object of type {type(step).__name__}.")
     options = _options(name, steps)
     device = present_device()
-    environment = {"command": Path(sys.argv[0]).name, **describe_environment(device.name, device.gpus)}
+    environment = {"command": Path(sys.argv[0]).name, **describe_environment(), **device.describe()}
     folder = own_job_runs.begin(store, name, tags=(TAG,), environment=environment)
     job = Job(folder, options, EventLog(folder.events), StopRequest(), Clock())
     given = SimpleNamespace(make_dataset=lambda: dataset, step=step)

@@ -233,7 +233,7 @@ class Watcher:
 
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
-        from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
+        from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
         from pipeline_lab.capture.step_hooks import is_validating, keep_last_fit
         from pipeline_lab.capture.timed_steps import TimedSteps
@@ -251,7 +251,7 @@ class Watcher:
         from pipeline_lab.worker.recipe.keeping import KeptRecipe
         from pipeline_lab.worker.recipe.wrapping import ledger
 
-        recording.describe(describe_environment(None, []))
+        recording.describe(describe_environment())
         recording.enter("training")
         windows = ClockWindows(
             recording,
@@ -265,10 +265,10 @@ class Watcher:
         make_room_for_others(recorder.pause, recorder.resume)
         sampler = Sampler(recording.own, recording.clock, windows.watch_memory)
         recipe = KeptRecipe(recording.own, ledger)
-        is_stopped = False
+        device, is_stopped = UsedDevice(recording.describe), False
         try:
             while not is_stopped and not self._end.wait(windows.pause_s):
-                if are_devices_in_use():  # the profiler would initialize them before the script has chosen its own
+                if device.look():  # the profiler would initialize devices before the script has chosen its own
                     windows.begin()
                 if is_validating():
                     windows.interrupt()

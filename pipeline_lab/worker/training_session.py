@@ -165,7 +165,7 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
 
 def describe_run(folder: RunFolder, device: JobDevice) -> None:
     """Record the environment of the run."""
-    add_environment(folder, describe_environment(device.name, device.gpus))
+    add_environment(folder, describe_environment() | device.describe())
 
 
 def note_missing_gpu(job: Job, device: JobDevice) -> None:

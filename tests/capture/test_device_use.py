@@ -1,10 +1,11 @@
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pipeline_lab.capture import device_use
-from pipeline_lab.capture.device_use import are_devices_in_use, note_new_sessions
+from pipeline_lab.capture.device_use import UsedDevice, are_devices_in_use, note_new_sessions
 
 
 class Session:
@@ -45,3 +46,18 @@ def test_no_devices_are_in_use_before_tensorflow_is_loaded(monkeypatch: pytest.M
     monkeypatch.delitem(sys.modules, "tensorflow.python.eager.context", raising=False)
     monkeypatch.setattr(device_use, "_sessions", False)
     assert not are_devices_in_use()
+
+
+def test_the_device_is_described_once_the_job_uses_it(
+    context: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, told = ModuleType("device"), list[dict[str, Any]]()
+    vars(module)["present_device"] = lambda: SimpleNamespace(describe=lambda: {"device": "GPU 0: NVIDIA H200"})
+    monkeypatch.setitem(sys.modules, "pipeline_lab.worker.prepare.device", module)
+    device = UsedDevice(told.append)
+    assert not device.look()
+    assert not told, "to list devices would start CUDA"
+    context._initialized = True
+    assert device.look()
+    assert device.look()
+    assert told == [{"device": "GPU 0: NVIDIA H200"}]

@@ -80,6 +80,7 @@ def test_a_script_is_watched_and_records_itself(tmp_path: Path) -> None:
     assert own_steps.count == 12, "the profile of Keras' own callback"
     (watched,) = (record.id for record in store.runs() if record.id != own)
     assert {store.read(run).status.state for run in (own, watched)} == {RunState.DONE}
+    assert {store.read(run).environment["device"] for run in (own, watched)} == {"CPU"}
     for run in (own, watched):
         events = read_events(store.folder(run).events)
         assert [event for event in events if isinstance(event, WindowEvent)]

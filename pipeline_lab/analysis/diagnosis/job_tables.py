@@ -119,7 +119,7 @@ class JobTables:
     def launches_ahead(self) -> bool:
         """Whether a step's call may return before its result is there: in a script on a GPU. Launched jobs note their results.
 
-        `watch` does not list devices, which would affect the script, but samples the GPU that it uses.
+        Where a recording ended before it could name the device, the GPU's samples tell.
         """
         if self.is_launched:
             return False

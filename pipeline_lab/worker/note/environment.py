@@ -12,13 +12,8 @@ from pipeline_lab.runs.machine import usable_cores, usable_memory_bytes
 from pipeline_lab.version import __version__
 
 
-def describe_environment(device: str | None, gpus: list[dict[str, Any]]) -> dict[str, Any]:
-    """Describe the machine and the software.
-
-    Args:
-        device: Name of the training device; None leaves devices out, where listing them would affect the job.
-        gpus: Name and memory of each visible GPU.
-    """
+def describe_environment() -> dict[str, Any]:
+    """Describe the machine and the software, but for the devices, which only the job may list."""
     return {
         "host": socket.gethostname(),
         "platform": platform.platform(),
@@ -26,7 +21,6 @@ def describe_environment(device: str | None, gpus: list[dict[str, Any]]) -> dict
         "cores": usable_cores(),
         "machine_cores": os.cpu_count(),
         "memory_bytes": usable_memory_bytes(),
-        **({} if device is None else {"gpus": gpus, "device": device}),
         "python": platform.python_version(),
         **{package: _version(package) for package in _PACKAGES},
         "pipeline_lab": __version__,

@@ -36,6 +36,10 @@ class JobDevice:
         """Say whether it works in parallel to the host, which may be a few steps ahead: results are read on other threads."""
         return self.is_gpu or self.name == EMULATED_ACCELERATOR
 
+    def describe(self) -> dict[str, Any]:
+        """Return what the environment of a run says about it."""
+        return {"gpus": self.gpus, "device": self.name}
+
     def hold(self, batch: Batch) -> Batch:
         """Put a batch into device memory, so that a step on it needs no copy."""
         if not self.is_gpu:

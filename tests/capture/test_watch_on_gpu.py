@@ -1,0 +1,59 @@
+"""A script that never waits for its GPU, watched; on the pretend one."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline_lab import analyze
+from pipeline_lab.analysis.causes import VerdictClass
+from pipeline_lab.analysis.steps.recorded_steps import Steps
+from pipeline_lab.runs.run_events import WindowEvent, read_events
+from pipeline_lab.runs.store import RunStore
+from tests.conftest import AskGpu
+from tests.pretend_gpu import PretendGpu
+
+STEP_NS = 100_000_000
+"""Long beside what the host needs for a step, however busy it is."""
+PYTHON_S = 0.08
+"""The device works meanwhile."""
+EVERY_S = 0.5
+SCRIPT = f"""
+import json, time
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+time.sleep({2 * EVERY_S})
+uses_devices = context.context()._initialized
+chosen_ns = time.time_ns()
+factors = tf.Variable(tf.ones([8, 8]))
+
+@tf.function
+def step(batch):
+    factors.assign(0.1 * tf.linalg.matmul(batch, factors))
+
+batches = tf.data.Dataset.from_tensors(tf.ones([8, 8])).repeat().prefetch(2)
+for batch, _ in zip(batches, range(25)):
+    step(batch)
+    time.sleep({PYTHON_S})
+json.dump({{"used_devices": uses_devices, "chosen_ns": chosen_ns}}, open("noted.json", "w"))
+"""
+
+
+def test_a_loop_that_never_waits_for_its_gpu_is_told_by_what_the_gpu_does(ask_gpu: AskGpu, tmp_path: Path) -> None:
+    """NVML is silent, so that only TensorFlow tells that there is a GPU."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    gpu = PretendGpu(op_us={"MatMul": STEP_NS / 1e3}, nvml_errors={"nvmlInitWithFlags": 9})
+    ask_gpu("tests.capture.gpu_tasks:watch", gpu=gpu, folder=str(tmp_path), every_s=EVERY_S, window_s=0.6)
+    (record,) = RunStore(tmp_path / "store").runs()
+    folder = RunStore(tmp_path / "store").folder(record.id)
+    noted = json.loads((tmp_path / "noted.json").read_text())
+    windows = [event for event in read_events(folder.events) if isinstance(event, WindowEvent)]
+    assert not noted["used_devices"], "the profiler would have chosen devices before the script did"
+    assert min(window.started_ns for window in windows) > noted["chosen_ns"]
+    assert record.environment["device"] == "GPU 0: PRETEND_GPU"
+    diagnosis = analyze(folder.path)
+    assert isinstance(diagnosis.steps, Steps)
+    assert np.median(diagnosis.steps.length_ns) == pytest.approx(STEP_NS, rel=0.1)
+    assert diagnosis.verdict.verdict_class is VerdictClass.DEVICE_BOUND
