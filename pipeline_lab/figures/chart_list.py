@@ -10,6 +10,7 @@ from pipeline_lab.analysis.metric import Topic
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.sampling.evaluation import Evaluation
 from pipeline_lab.analysis.sampling.file_sampling import FileSampling
+from pipeline_lab.analysis.verdict.recording_findings import NOT_RECORDED
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.errors import Unavailable
@@ -138,6 +139,15 @@ def _device_timeline(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     return gaps if isinstance(gaps, Unavailable) else device_timeline(gaps, diagnosis.steps, mode)
 
 
+def _if_recorded(draw: Callable[[Diagnosis, Mode], Drawing]) -> Callable[[Diagnosis, Mode], Drawing]:
+    """Return what draws what devices did, or says that it was not recorded."""
+
+    def drawn(diagnosis: Diagnosis, mode: Mode) -> Drawing:
+        return Unavailable(NOT_RECORDED) if diagnosis.source.unseen_device else draw(diagnosis, mode)
+
+    return drawn
+
+
 def _step_parts_over_time(diagnosis: Diagnosis, mode: Mode) -> Drawing:
     parts = diagnosis.step_breakdown
     return parts if isinstance(parts, Unavailable) else step_parts_over_time(parts, diagnosis.outlier_steps, mode)
@@ -256,14 +266,14 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
         Topic.GAPS,
         "A profiled step to scale: its parts add up to it, and a moment counts as device work before anything that the "
         "host does. Below it, where a change is predicted to help, what the change would leave.",
-        step_anatomy,
+        _if_recorded(step_anatomy),
     ),
     Chart(
         "step-parts-over-time",
         Topic.GAPS,
         "Each profiled step as a stack of its parts, in the order of time; steps far longer than their neighbours are "
         "marked with what they hold more of.",
-        _step_parts_over_time,
+        _if_recorded(_step_parts_over_time),
     ),
     Chart(
         "hosts",

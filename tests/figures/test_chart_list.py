@@ -1,6 +1,7 @@
 """Every chart of the catalogue keeps the same promises."""
 
 import re
+from dataclasses import replace
 
 import plotly.graph_objects as go
 import pytest
@@ -72,6 +73,14 @@ def test_a_part_that_was_not_measured_gives_its_reason(chart):
     drawing = chart.draw(results.bare_diagnosis(), "light")
     assert isinstance(drawing, Unavailable)
     assert "run it again" in drawing.reason
+
+
+def test_the_parts_of_a_step_are_not_drawn_where_its_device_was_not_recorded():
+    unseen = replace(DIAGNOSIS, source=replace(DIAGNOSIS.source, unseen_device=True))
+    for name in ("step-parts", "step-parts-over-time"):
+        drawing = find_chart(name).draw(unseen, "light")
+        assert isinstance(drawing, Unavailable)
+        assert "CUPTI" in drawing.reason
 
 
 @every_chart

@@ -23,6 +23,7 @@ from pipeline_lab.analysis.results import Diagnosis, LaterEpochs, Results, Sourc
 from pipeline_lab.analysis.sampling.file_reads import FileReads, add_reads, count_reads
 from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.verdict.findings import find_all_findings
+from pipeline_lab.analysis.verdict.recording_findings import NOT_RECORDED
 from pipeline_lab.analysis.verdict.verdict_rules import judge
 from pipeline_lab.errors import TraceReadError, Unavailable
 from pipeline_lab.runs.record import EMULATED_PLANE
@@ -349,7 +350,7 @@ def conclude(
         other_cpu_percent: What other processes took meanwhile; see ``Results``.
         later: Its later epochs, where they are to be judged by themselves.
     """
-    traces = merge_parts(axis, axis.parts, NO_TRACES)
+    traces = _merge_seen(source, axis, axis.parts, NO_TRACES)
     results = Results(
         source=source,
         origin_epoch_ns=axis.origin_epoch_ns,
@@ -360,11 +361,17 @@ def conclude(
     found = {field.name: getattr(results, field.name) for field in fields(results)}
     if later is not None:
         ran = put_in(results, later)
-        behind = merge_parts(axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
+        behind = _merge_seen(source, axis, windows_after(axis.parts, later.start_ns), ONLY_THE_FIRST)
         verdict = judge(replace(ran, **behind), later.first)
         if verdict.verdict_class is not VerdictClass.UNKNOWN:
             return Diagnosis(**found, findings=find_all_findings(ran), verdict=verdict, later_epochs=later)
     return Diagnosis(**found, findings=find_all_findings(results), verdict=judge(results))
+
+
+def _merge_seen(source: Source, axis: Axis, parts: Sequence[TraceParts], missing: str) -> AnyResults:
+    """Merge captures; host compute does not stand for an accelerator whose work was not recorded."""
+    found = merge_parts(axis, parts, missing)
+    return found | {"idle_gaps": Unavailable(NOT_RECORDED)} if source.unseen_device else found
 
 
 def windows_after(parts: Sequence[TraceParts], start_ns: int) -> list[TraceParts]:

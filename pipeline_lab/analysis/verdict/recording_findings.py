@@ -13,6 +13,10 @@ ALLOW_CUPTI = (
 )
 """Since driver 418.43 NVIDIA lets only administrators profile a GPU."""
 
+NOT_RECORDED = (
+    f"The captures hold nothing of what the job's accelerator did. Let the profiler use CUPTI: {ALLOW_CUPTI}."
+)
+
 _REMEDIES = (
     (re.compile(r"privilege|permission", re.I), f"Let the profiler use CUPTI: {ALLOW_CUPTI}."),
     (re.compile(r"subscriber|already.*(?:active|initiali|in use)", re.I), "Another profiler holds the GPU; stop it."),

@@ -10,6 +10,7 @@ from pipeline_lab.analysis.diagnosis.diagnose import diagnose
 from pipeline_lab.analysis.verdict.findings import find_all_findings
 from pipeline_lab.analysis.verdict.recording_findings import find_remedy
 from pipeline_lab.analysis.verdict.verdict import Confidence
+from pipeline_lab.errors import Unavailable
 from pipeline_lab.runs.run_folder import RunFolder, add_environment
 from tests.support import results
 from tests.support.recorded_run import write_run
@@ -61,6 +62,12 @@ def test_a_run_on_a_gpu_of_which_nothing_was_recorded_lacks_its_plane(tmp_path: 
     assert "device-plane-missing" not in kinds(folder.path)
     add_environment(RunFolder(folder.path), {"device": "GPU 0: NVIDIA H200"})
     assert "device-plane-missing" in kinds(folder.path)
+
+
+def test_host_compute_does_not_stand_for_a_device_that_was_not_recorded(tmp_path: Path):
+    found = diagnose(write(tmp_path, "GPU_0_bfc"))
+    assert isinstance(found.idle_gaps, Unavailable)
+    assert "Let the profiler use CUPTI" in found.idle_gaps.reason
 
 
 def test_without_the_device_only_waits_for_input_are_judged(tmp_path: Path):
