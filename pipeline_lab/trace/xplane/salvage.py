@@ -14,7 +14,14 @@ from pipeline_lab.trace.file_memory import PER_LINE, PER_NAME, MemoryBudget
 from pipeline_lab.trace.schema import IntArray
 from pipeline_lab.trace.wire import CHUNK, DAMAGED, VARINT, ByteArray, Int64Array, read_field, read_varint
 from pipeline_lab.trace.xplane import plane_wire
-from pipeline_lab.trace.xplane.layout import LineBytes, PlaneBytes, SpaceBytes, build_line, build_plane
+from pipeline_lab.trace.xplane.layout import (
+    LineBytes,
+    PlaneBytes,
+    SpaceBytes,
+    build_line,
+    build_plane,
+    read_messages,
+)
 from pipeline_lab.trace.xplane.plane_wire import (
     ABSENT,
     NAME_BEGIN,
@@ -31,11 +38,13 @@ from pipeline_lab.units import format_bytes
 
 MAX_TEXT = 4096
 MAX_FIELDS = 64
+MAX_TAIL = 1 << 20
+"""Bytes of all errors, warnings and host names together, which end a file."""
 CLOSED, OPEN, OUTSIDE = -1, -2, 1 << 62
 
 # What `find_tokens` marks, and the columns of a mark: begin and stop are those of the content (of the head only, for
 # planes and lines), and ``FIRST_EVENT`` is how many events precede it.
-PLANE, LINE, EVENT_NAME, STAT_NAME, PLANE_STAT, HOST_NAME, EVENT, NOTHING = range(8)
+PLANE, LINE, EVENT_NAME, STAT_NAME, PLANE_STAT, HOST_NAME, ERROR, WARNING, EVENT, NOTHING = range(10)
 KIND, BEGIN, STOP, FIRST_EVENT, MARK_COLUMNS = range(5)
 
 # What `find_tokens` tells of the whole file.
@@ -51,6 +60,34 @@ def is_text(data: ByteArray, begin: int, stop: int) -> bool:
         if data[at] < 0x20 or data[at] == 0x7F:
             return False
     return True
+
+
+@compiled
+def is_message(data: ByteArray, begin: int, stop: int) -> bool:
+    """Say whether bytes could be what the profiler complains about: text, of several lines maybe."""
+    if begin == stop:
+        return False
+    for at in range(begin, stop):  # noqa: SIM110 - the compiler knows no generators
+        if (data[at] < 0x20 and data[at] not in (0x09, 0x0A, 0x0D)) or data[at] == 0x7F:
+            return False
+    return True
+
+
+@compiled
+def is_tail(data: ByteArray, at: int, stop: int) -> bool:
+    """Say whether only texts of the XSpace itself follow: its errors, warnings and host names, which stand at its end."""
+    fields = 0
+    if stop - at > MAX_TAIL:
+        return False
+    while at < stop and fields < MAX_FIELDS:
+        if data[at] not in (0x12, 0x1A, 0x22):
+            return False
+        _, _, value, after = read_field(data, at, stop)
+        if after < 0 or not is_message(data, after - value, after):
+            return False
+        fields += 1
+        at = after
+    return at == stop
 
 
 @compiled
@@ -139,6 +176,9 @@ def token_at(data: ByteArray, at: int, stop: int) -> tuple[int, int, int, int]:
     no token.
     """
     tag = data[at]
+    if tag in (0x12, 0x1A) and is_tail(data, at, stop):
+        _, _, value, after = read_field(data, at, stop)
+        return (ERROR if tag == 0x12 else WARNING), after - value, after, after
     if tag in (0x0A, 0x1A):
         begin, end, after = head_at(data, at, stop)
         return (PLANE if tag == 0x0A else LINE), begin, end, after
@@ -210,7 +250,7 @@ def put_token(
     plane_end, line_end = ends
     kind, begin, end = token
     at, after = place
-    if plane_end == CLOSED and kind not in (PLANE, HOST_NAME):
+    if plane_end == CLOSED and kind not in (PLANE, HOST_NAME, ERROR, WARNING):
         put_mark(marks, summary, PLANE, at, at)
         plane_end = OPEN
     if kind == PLANE:
@@ -289,9 +329,10 @@ def salvage_space(data: ByteArray, budget: MemoryBudget) -> tuple[SpaceBytes, Lo
     marks = np.zeros((int(summary[MARKS]), MARK_COLUMNS), np.int64)
     events = np.zeros(int(summary[EVENTS]), np.int64)
     find_tokens(data, marks, events, summary)
-    hosts = marks[marks[:, KIND] == HOST_NAME]
+    hosts = tuple(text(data, begin, stop) for begin, stop in _select(marks, HOST_NAME).tolist())
+    errors, warnings = (read_messages(data, _select(marks, kind)) for kind in (ERROR, WARNING))
     planes = tuple(_read_planes(data, marks, events, budget))
-    return SpaceBytes(planes, tuple(text(data, *_bounds(row)) for row in hosts)), _loss(summary, len(data))
+    return SpaceBytes(planes, hosts, errors, warnings), _loss(summary, len(data))
 
 
 def _loss(summary: IntArray, size: int) -> Loss:

@@ -75,6 +75,15 @@ def test_zeros_in_the_middle_cost_only_what_they_cover() -> None:
     assert "zeros" in loss(trace).reason
 
 
+def test_what_the_profiler_complained_about_outlives_damage_before_it() -> None:
+    space = XSpace().complain(error="no privilege\nfor CUPTI").complain(warning="GPU events dropped")
+    space.plane("/host:CPU").line("python").event("train", 0, 10)
+    trace = read(b"\xff" + space.encode())
+    assert trace.errors == ("no privilege\nfor CUPTI",)
+    assert trace.warnings == ("GPU events dropped",)
+    assert loss(trace).bytes_lost == 1, "what they say is not among it"
+
+
 def test_a_line_whose_length_is_broken_keeps_its_events() -> None:
     space = XSpace()
     host = space.plane("/host:CPU")
