@@ -1,6 +1,9 @@
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline_lab.errors import DataError
@@ -18,7 +21,8 @@ from pipeline_lab.worker.calibrate import (
     time_step,
 )
 from pipeline_lab.worker.note.event_log import Clock
-from pipeline_lab.worker.train.training_steps import PythonSteps
+from pipeline_lab.worker.record import step_results
+from pipeline_lab.worker.train.training_steps import Batch, PythonSteps
 from tests.support.presets import SYNTHETIC
 from tests.worker.fakes import FakeTrainer, make_job
 
@@ -59,6 +63,36 @@ def test_the_step_is_warmed_up_and_then_timed_within_the_budget() -> None:
     assert trainer.reads == list(range(1, 3 + timed.steps))
     assert timed.steps >= calibration.MIN_STEPS
     assert timed.step_ns == pytest.approx(calibration.BUDGET_NS / timed.steps, rel=0.6)
+
+
+class GpuTrainer(FakeTrainer):
+    """Its results are in the memory of a device."""
+
+    def step(self, batch: Batch) -> Any:
+        return SimpleNamespace(number=super().step(batch), backing_device="GPU:0")
+
+    def read(self, result: Any) -> tuple[float, float]:
+        return super().read(result[0])
+
+
+def test_the_first_copy_to_the_host_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is traced, which takes longer than many a step."""
+    done: list[str] = []
+
+    def copy(values: list[Any]) -> Any:
+        done.append("copied")
+        numbers = np.array([*(value.number for value in values), 0.0])
+        return SimpleNamespace(numpy=lambda: numbers)
+
+    def look() -> int:
+        done.append("looked at the clock")
+        return 0
+
+    monkeypatch.setattr(step_results, "_numbers_on_host", lambda: copy)
+    monkeypatch.setattr(calibration.time, "process_time_ns", look)
+    trainer = GpuTrainer()
+    time_step(trainer, PythonSteps(trainer, Clock()), {}, is_asynchronous=True)
+    assert done[: calibration.WARMUP_STEPS + 1] == ["copied"] * calibration.WARMUP_STEPS + ["looked at the clock"]
 
 
 def test_what_was_learnt_is_undone() -> None:

@@ -110,9 +110,13 @@ class ResultsAhead:
         """Read a batch on another thread, as :meth:`ResultReader.beside` does; wait for it before :meth:`finish`."""
         return self._reader.beside(read, batch)
 
+    def catch_up(self) -> None:
+        """Wait for all results so far."""
+        self._take(0)
+
     def finish(self) -> list[tuple[float, float]]:
         """Wait for all results and return them."""
-        self._take(0)
+        self.catch_up()
         self._reader.close()
         return self._arrived
 
