@@ -81,8 +81,11 @@ TF_Bool MemoryUsage(const SP_Device* device, int64_t* free_bytes, int64_t* total
 
 // ---- copies ----
 
+std::atomic<int64_t> copies_to_host{0};
+
 void CopyToHost(const SP_Device*, SP_Stream stream, void* to, const SP_DeviceMemoryBase* from, uint64_t size,
                 TF_Status* status) {
+  ++copies_to_host;
   memcpy(to, from->opaque, size);
   Launch(stream, CopyNs(size, GetSettings().copy_gbps), {Work::kCopyToHost, "", "", static_cast<int64_t>(size)});
   Ok(status);
@@ -102,6 +105,7 @@ void CopyOnDevice(const SP_Device*, SP_Stream stream, SP_DeviceMemoryBase* to, c
 
 void WaitAndCopyToHost(const SP_Device* device, void* to, const SP_DeviceMemoryBase* from, uint64_t size,
                        TF_Status* status) {
+  ++copies_to_host;
   SleepUntil(std::max(NowNs(), DoneNs(Of(device))) + CopyNs(size, GetSettings().copy_gbps));
   memcpy(to, from->opaque, size);
   Ok(status);
@@ -226,6 +230,11 @@ void DestroyPlatformFns(SP_PlatformFns*) {}
 // Read the settings from the environment again, in a process that serves several tests.
 extern "C" __attribute__((visibility("default"))) void PretendGpuReadSettings() {
   pretend_gpu::current = new pretend_gpu::Settings(pretend_gpu::ReadSettings());  // the old ones may be in use
+}
+
+// Copies that a host waits for, or may wait for, since the process began.
+extern "C" __attribute__((visibility("default"))) int64_t PretendGpuCopiesToHost() {
+  return pretend_gpu::copies_to_host;
 }
 
 extern "C" __attribute__((visibility("default"))) void SE_InitPlugin(SE_PlatformRegistrationParams* params,
