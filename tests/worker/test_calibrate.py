@@ -1,4 +1,6 @@
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -129,17 +131,24 @@ def cached(path: Path) -> int:
         os.close(descriptor)
 
 
-def test_what_was_just_written_lies_in_the_page_cache_until_it_is_dropped(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    files = [tmp_path / "a", tmp_path / "folder" / "b", tmp_path / "empty"]
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """Return a folder on a disk, even where temporary files lie in memory."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+def test_what_was_just_written_lies_in_the_page_cache_until_it_is_dropped(on_disk: Path) -> None:
+    (on_disk / "folder").mkdir()
+    files = [on_disk / "a", on_disk / "folder" / "b", on_disk / "empty"]
     for file in files:
         file.write_bytes(b"" if file.name == "empty" else os.urandom(SIZE))
     assert [cached(file) for file in files] == [SIZE, SIZE, 0]
-    dropped = drop([str(tmp_path / "a"), str(tmp_path / "folder"), str(tmp_path / "empty"), str(tmp_path / "missing")])
+    dropped = drop([str(on_disk / "a"), str(on_disk / "folder"), str(on_disk / "empty"), str(on_disk / "missing")])
     assert dropped.size_bytes == 2 * SIZE
     assert dropped.kept_bytes is not None
     if not dropped.is_cold:
-        pytest.skip("the file system of temporary files keeps them in memory")
+        pytest.skip("the file system of /var/tmp keeps them in memory")
     assert [cached(file) for file in files] == [0, 0, 0]
 
 
