@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline_lab.advice.recorded_options import options_of
-from pipeline_lab.analysis.causes import PYTHON_CHANGES, GapCause, InputCause, Recommendation, VerdictClass
+from pipeline_lab.analysis.causes import (
+    PYTHON_CHANGES,
+    WITHOUT_FUNCTION,
+    GapCause,
+    InputCause,
+    Recommendation,
+    VerdictClass,
+)
 from pipeline_lab.analysis.diagnosis.later_epochs import judged
 from pipeline_lab.analysis.diagnosis.saved import WhileReading, diagnose_saved
 from pipeline_lab.analysis.results import Diagnosis
@@ -70,6 +77,7 @@ def _for_input(
     calibration: Calibration | Unavailable,
     overlap_percent: float | None,
 ) -> tuple[Suggestion, ...]:
+    overlap_percent = _left_by_pipeline(overlap_percent, calibration)
     overlap = () if overlap_percent is None or overlap_percent < LEAST_GAIN_PERCENT else (_overlap(overlap_percent),)
     slow = InputCause(cause) if cause and cause != InputCause.NO_OVERLAP and stage is not None else None
     if slow is not None:
@@ -99,6 +107,14 @@ def _change(cause: InputCause, recommendation: Recommendation, calls: tuple[Writ
 def _overlap(percent: float) -> Suggestion:
     recommendation = InputCause.NO_OVERLAP.recommendation
     return Suggestion(recommendation.change, recommendation.why, _gain(percent))
+
+
+def _left_by_pipeline(percent: float | None, calibration: Calibration | Unavailable) -> float | None:
+    """Return what overlap saves at most: a step then takes no less than the pipeline alone."""
+    if percent is None or isinstance(calibration, Unavailable) or calibration.pipeline_only_ns is None:
+        return percent
+    longer_ns = max(calibration.pipeline_only_ns, calibration.device_only_ns)
+    return min(percent, max(0.0, 100.0 * (1.0 - longer_ns / calibration.step_ns)))
 
 
 def _gain_to(calibration: Calibration | Unavailable) -> float | Unavailable:
@@ -145,11 +161,14 @@ def advise(diagnosis: Diagnosis) -> Diagnosis:
 
 def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
     """Return the model's suggestions; in words where it has none, or where input is not the bottleneck."""
-    verdict, found = diagnosis.verdict, _by_model(diagnosis)
+    verdict, folder = diagnosis.verdict, RunFolder(Path(diagnosis.source.path))
+    found = _by_model(diagnosis, folder)
     if found and verdict.verdict_class in (VerdictClass.INPUT_BOUND, VerdictClass.HOST_CONTENTION):
         return found
     if verdict.verdict_class is VerdictClass.UNKNOWN:
         return found
+    if (eager := _eager(diagnosis)) is not None:
+        return (eager, *found)
     recommendations = find_recommendations(
         verdict.verdict_class,
         verdict.cause,
@@ -159,11 +178,38 @@ def _suggestions(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
         judged(diagnosis).calibration,
         verdict.overlap_percent,
     )
-    return (*recommendations, *found)
+    return (*recommendations, *found) if found else _for_script(diagnosis, folder, recommendations)
 
 
-def _by_model(diagnosis: Diagnosis) -> tuple[Suggestion, ...]:
-    folder = RunFolder(Path(diagnosis.source.path))
+def _for_script(diagnosis: Diagnosis, folder: RunFolder, in_words: tuple[Suggestion, ...]) -> tuple[Suggestion, ...]:
+    """Return the suggestions for a script of the user's own; those in words where it has no recipe."""
+    options = options_of(folder)
+    if not folder.recipe.is_file() or (not isinstance(options, Unavailable) and options.is_assembled):
+        return in_words
+    from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of
+    from pipeline_lab.advice.script.script_suggestions import ScriptCase, suggest_for_script
+
+    recipe = recipe_of(folder)
+    if isinstance(recipe, Unavailable):
+        return in_words
+    case = ScriptCase(measure_script(diagnosis, recipe), recipe, diagnosis.verdict)
+    return suggest_for_script(case, in_words)
+
+
+def _eager(diagnosis: Diagnosis) -> Suggestion | None:
+    """Return what to do about steps that run op by op where the job waits for these and not for input; None where they do not."""
+    ops = diagnosis.eager_ops
+    if isinstance(ops, Unavailable) or not ops.is_eager or diagnosis.verdict.verdict_class is VerdictClass.INPUT_BOUND:
+        return None
+    return Suggestion(WITHOUT_FUNCTION.change, WITHOUT_FUNCTION.why.format(ops=ops.ops_per_step), NO_OP_TIME)
+
+
+NO_OP_TIME = Unavailable(
+    "How much of a step the launches take is not told apart from the ops' own work; time a few steps with and without it."
+)
+
+
+def _by_model(diagnosis: Diagnosis, folder: RunFolder) -> tuple[Suggestion, ...]:
     options = options_of(folder)
     if isinstance(options, Unavailable):
         return ()

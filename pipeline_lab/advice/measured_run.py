@@ -138,7 +138,7 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
     if threads is None:
         return Unavailable(NO_THREADS)
     cores = float(model.cpu_budget) if isinstance(load, Unavailable) else load.cores
-    steps = _plain_steps(job)
+    steps = plain_times(job)
     measured = Measured(
         options=options,
         step_ns=steps.step_ns,
@@ -150,7 +150,7 @@ def take(diagnosis: Diagnosis, options: RunOptions) -> Measured | Unavailable:
         between_ns=steps.between_ns,
         waited_ns=steps.waited_ns,
         records=_records(results, options),
-        noise_percent=_noise_percent(job),
+        noise_percent=noise_percent(job),
         from_step=None if later is None else later.first_step,
     )
     cpu_ns = _cpu_ns(calibration) if isinstance(load, Unavailable) else load.cpu_ns_per_step
@@ -235,7 +235,7 @@ def idle_ns(cost: StageCost, options: RunOptions) -> float:
 
 
 @dataclass(frozen=True)
-class _Steps:
+class StepTimes:
     """The steps that no profile window touched, ns: a step, its wait for a batch, and the time between two.
 
     The last one is 0 where it is not known; what the model does not explain of the step is added to it anyway.
@@ -246,7 +246,7 @@ class _Steps:
     between_ns: float
 
 
-def _plain_steps(job: JobSteps) -> _Steps:
+def plain_times(job: JobSteps) -> StepTimes:
     """Sum up the steps outside of profile windows.
 
     A step and its wait are medians of blocks' means: steps that are long and short in turn count as what they take
@@ -259,7 +259,7 @@ def _plain_steps(job: JobSteps) -> _Steps:
     step, wait, compute = (tables.ints(job.table, name)[plain] for name in ("step_ns", "wait_ns", "compute_ns"))
     is_divided = tables.valid(job.table, "compute_ns")[plain]
     between = (step - wait - compute)[is_divided]
-    return _Steps(
+    return StepTimes(
         _median_of_blocks(step),
         _median_of_blocks(wait),
         max(0.0, float(np.median(between))) if len(between) else 0.0,
@@ -271,7 +271,7 @@ def _median_of_blocks(values: np.ndarray) -> float:
     return float(np.median([block.mean() for block in blocks]))
 
 
-def _noise_percent(job: JobSteps) -> float:
+def noise_percent(job: JobSteps) -> float:
     measured = tables.ints(job.table, "step_ns")[~tables.bools(job.table, "warmup")]
     if len(measured) < 2:
         return 100.0

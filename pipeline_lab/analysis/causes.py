@@ -24,6 +24,11 @@ class Recommendation:
 
 
 _NOTHING = Recommendation("", "")
+WITHOUT_FUNCTION = Recommendation(
+    "Put the training step into a function with @tf.function, so that Python launches it as a whole.",
+    "Python launches {ops:.0f} ops one by one in each step, and no function.",
+)
+"""Of a step that runs op by op, whatever the verdict calls the time between its ops."""
 _LESS_BETWEEN_STEPS = Recommendation(
     "Move work out of the loop: call callbacks, logging and metrics every few steps, or run several steps per call.",
     "The device has nothing to do meanwhile, although data is ready.",
@@ -289,9 +294,10 @@ class InputCause(StrEnum):
         "python-bound",
         ", because {stage} runs Python{python}, which one thread at a time can do",
         Recommendation(
-            "Make whole batches per call of Python (a generator that yields batches, numpy over a batch), or write the work "
-            "in TensorFlow ops; threads do not help Python, processes do.",
-            "{stage} runs Python{python}, and only one thread of a process at a time can.",
+            "Write the work in TensorFlow ops, or make whole batches per call of Python (a generator that yields batches, numpy "
+            "over a batch). Where neither can be done, processes help; threads only where the function releases Python's lock, as "
+            "decoding images often does.",
+            "{stage} runs Python{python}, which computes on one thread at a time unless it releases Python's lock.",
         ),
     )
     PYTHON_WAITS = (
@@ -301,6 +307,15 @@ class InputCause(StrEnum):
             "Let more calls wait at once: give the stage num_parallel_calls as a number well above the cores (AUTOTUNE stays at "
             "the cores), and options.threading.private_threadpool_size as many threads.",
             "{stage} runs Python{python} that leaves the processor idle: it sleeps, or waits for a disk or a network.",
+        ),
+    )
+    CALL_OVERHEAD = (
+        "call-overhead",
+        ", because {stage} calls its function for each of many small elements, and calling costs more than the work",
+        Recommendation(
+            "Batch before the map, so that one call of the function makes a whole batch; where single elements are needed "
+            "later, unbatch() after it.",
+            "A call of {stage} takes microseconds, most of which is the call itself.",
         ),
     )
     NO_OVERLAP = (

@@ -1,7 +1,13 @@
-"""What a prediction says: the step time first, then what it is the longest of."""
+"""What a prediction says: the step time first, then what it is the longest of; of a script, what each change would bring."""
+
+from collections.abc import Sequence
 
 from pipeline_lab.advice.measured_run import Measured
 from pipeline_lab.advice.option_changes import option_changes
+from pipeline_lab.advice.script.script_forecasts import ChangeForecast
+from pipeline_lab.advice.script.script_model import ScriptPrediction
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.step_terms import Term
 from pipeline_lab.advice.what_if import Prediction
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.options.run_options import RunOptions
@@ -18,13 +24,7 @@ def report_prediction(
     if isinstance(prediction, Unavailable):
         return report_unpredicted(prediction)
     changes = option_changes(measured.options, options)
-    terms = Table(
-        "What limits the step",
-        ("Part", "Time"),
-        tuple((term.name, format_duration(term.time_ns)) for term in prediction.terms),
-        numeric=(1,),
-        note="The step takes as long as the longest of them.",
-    )
+    terms = _terms(prediction.terms)
     memory = prediction.memory_bytes
     held = f"unknown ({memory.reason})" if isinstance(memory, Unavailable) else format_bytes(memory)
     bounds = f"If input were free: {format_duration(prediction.ceiling_ns)}. Buffers and caches: {held}. Threads: {prediction.threads}."
@@ -39,6 +39,72 @@ def report_prediction(
             *((Section("What changes", tuple(map(Text, changes)), in_short=True),) if changes else ()),
             Section(terms.title, (terms, Text(bounds)), in_short=True),
         ),
+    )
+
+
+def _terms(terms: Sequence[Term]) -> Table:
+    return Table(
+        "What limits the step",
+        ("Part", "Time"),
+        tuple((term.name, format_duration(term.time_ns)) for term in terms),
+        numeric=(1,),
+        note="The step takes as long as the longest of them.",
+    )
+
+
+def report_script_changes(
+    run: ScriptRun,
+    changes: Sequence[ChangeForecast],
+    together: ScriptPrediction | Unavailable | None,
+    own: Sequence[Term],
+) -> Content:
+    """Put what changes of a script would bring into blocks.
+
+    Args:
+        run: What the script measured.
+        changes: Each by itself.
+        together: The prediction for all of them at once; None where they are only listed.
+        own: What the script's own step is the longest of.
+    """
+    if isinstance(together, Unavailable):
+        return report_unpredicted(together)
+    listed = Table(
+        "Changes of the script",
+        ("Line", "Change", "Step", "Shorter by", "Range"),
+        tuple(map(_script_row, changes)),
+        numeric=(2, 3, 4),
+        note="Each by itself. " + ("" if changes else "No rewrite applies to the dataset that is trained on."),
+    )
+    sentence = (
+        f"The step takes {format_duration(run.step_ns)}, with free input {format_duration(run.ceiling_ns)}; name changes with "
+        "--change to predict them together."
+        if together is None
+        else f"Predicted: {format_duration(together.step_ns)} a step instead of {format_duration(run.step_ns)}, "
+        f"{format_percent(abs(together.gain_percent))} {'less' if together.gain_percent >= 0 else 'more'} "
+        f"({together.low_percent:.0f} to {together.high_percent:.0f} %)."
+    )
+    terms = _terms(own if together is None else together.terms)
+    return Content(
+        title="Prediction",
+        about=(),
+        answer=Answer("predicted", "neutral", (sentence,), "from one run"),
+        warnings=() if together is None else together.notes,
+        notes=(),
+        sections=(Section(listed.title, (listed,), in_short=True), Section(terms.title, (terms,), in_short=True)),
+    )
+
+
+def _script_row(forecast: ChangeForecast) -> tuple[str, ...]:
+    found, place = forecast.prediction, forecast.change.place
+    change = f"{forecast.before} → {forecast.after}" if forecast.before else forecast.after
+    if isinstance(found, Unavailable):
+        return ("" if place is None else str(place), change, "–", "–", found.reason)
+    return (
+        "" if place is None else str(place),
+        change,
+        format_duration(found.step_ns),
+        format_percent(round(found.gain_percent, 1)),
+        f"{found.low_percent:.0f} to {found.high_percent:.0f} %",
     )
 
 

@@ -13,7 +13,7 @@ from pipeline_lab.runs.store import RunStore
 from tests.cli.support import call
 from tests.support.lab import Lab
 from tests.support.measured import mapped, measured, options
-from tests.support.measured_run import make_measured_run
+from tests.support.measured_run import make_measured_run, make_watched_run
 from tests.support.races import PlantedArm, make_race
 from tests.support.recorded_run import write_run
 
@@ -115,3 +115,32 @@ def test_a_run_that_can_predict_nothing_races_all_the_same(lab: Lab, monkeypatch
     assert "Nothing can be predicted." in told
     assert "map.num_parallel_calls = 4 is faster" in " ".join(told.split())
     assert all('"num_parallel_calls":4' in race.arms[1].model_dump_json() for race in asked)
+
+
+def test_changes_of_a_watched_script_are_listed_with_their_lines(lab: Lab) -> None:
+    folder = make_watched_run(lab.store)
+    ended = call("what-if", folder.id, "--store", lab.store.root)
+    assert ended.exit_code == 0
+    assert "The step takes 20 ms, with free input 5 ms" in ended.stdout
+    document = json.loads(call("what-if", folder.id, "--store", lab.store.root, "--json").stdout)
+    first = document["changes"][0]
+    assert (first["place"]["name_line"], first["before"]) == (41, ".map(load)")
+    assert first["after"] == ".map(load, num_parallel_calls=tf.data.AUTOTUNE)"
+    assert first["prediction"]["gain_percent"] == 75.0
+    assert document["prediction"] is None
+
+
+def test_changes_that_are_named_are_predicted_together(lab: Lab) -> None:
+    folder = make_watched_run(lab.store)
+    asked = ("what-if", folder.id, "--store", lab.store.root)
+    ended = call(*asked, "--change", "train.py:41 num_parallel_calls=2")
+    assert "Predicted: 10 ms a step instead of 20 ms, 50 % less" in ended.stdout
+    wrong = call(*asked, "--change", "train.py:99 cache")
+    assert wrong.exit_code != 0
+    assert "no dataset is made at train.py:99" in wrong.stderr
+
+
+def test_a_change_of_a_script_is_refused_for_a_run_with_options(lab: Lab) -> None:
+    folder = make_measured_run(lab.store)
+    ended = call("what-if", folder.id, "--store", lab.store.root, "--change", "prefetch")
+    assert "--change is for watched scripts" in ended.stderr

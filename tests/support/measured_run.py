@@ -15,6 +15,7 @@ from pipeline_lab.runs.store import RunStore
 from tests.support.measured import BATCH, EXAMPLE_BYTES, MAP_MS, STEP_MS, options
 from tests.support.models import ASYNC_KNOWN, KNOWN, MS, UNKNOWN, Node, model_table
 from tests.support.run_folders import set_state
+from tests.support.scripts import recipe
 
 EPOCH = 1_700_000_000_000_000_000
 CORES, THREADS, CPU_MS = 4, 8, 4.0
@@ -100,3 +101,12 @@ def _write_model(folder: RunFolder, starts_ms: list[float], cold_steps: int) -> 
     writer = TableWriter(folder.model, MODEL)
     writer.extend(*(column.to_pylist() for column in table.columns))
     writer.close()
+
+
+def make_watched_run(store: RunStore) -> RunFolder:
+    """Write the same run as a script's that was watched: without options, with the calls of `tests.support.scripts`."""
+    folder = make_measured_run(store)
+    folder.written.unlink()
+    folder.recipe.write_text(recipe().to_json())
+    update_record(folder, lambda record: replace(record, options=None))
+    return folder

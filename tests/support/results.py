@@ -25,6 +25,7 @@ from pipeline_lab.analysis.sampling.kept_outputs import KeptOutputs, read_kept_o
 from pipeline_lab.analysis.sampling.padding import Padding, measure_padding
 from pipeline_lab.analysis.sampling.sample_history import COVERAGE_TABLE, LABEL_TABLE, TIMELINE_TABLE, LabelMix
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.eager_ops import EagerOps
 from pipeline_lab.analysis.steps.job_steps import JOB_STEP_TABLE, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierSteps
 from pipeline_lab.analysis.steps.recorded_steps import STEP_TABLE, Steps
@@ -491,6 +492,7 @@ def diagnosis(**changes: object) -> Diagnosis:
         "input_stalls": input_stalls(),
         "step_breakdown": step_breakdown(),
         "retraces": retraces(),
+        "eager_ops": EagerOps(steps=40, ops=120, ops_ns=4 * MS, function_calls=40),
         "outlier_steps": outlier_steps(),
         "step_phases": step_phases(),
         "hosts": hosts(wait_ns=0),

@@ -15,6 +15,7 @@ from pipeline_lab.analysis.verdict.input_facts import (
     LEAST_CORES,
     Blamed,
     InputFacts,
+    Processor,
     gather,
     overlap_gain,
     parallel_gain,
@@ -53,6 +54,10 @@ UNSTEADY_VARIATION = 1.0
 
 IDLE_SLOTS_SHARE = 0.7
 """A stage that is held up by its order has fewer calls under way than this part of what it is allowed."""
+
+TINY_CALL_NS, MANY_CALLS = 50_000.0, 16
+"""Time on a thread below which a call of a function costs as much as what it does (tf.data takes 15 to 40 µs to make one), and calls
+for a batch from which on that adds up."""
 
 QUEUEING_SHARE = 0.3
 POOL_FULL_SHARE = 0.8
@@ -129,7 +134,10 @@ def python_waits(facts: InputFacts) -> bool:
 
 
 def _is_python(facts: InputFacts) -> bool:
-    return facts.blamed.name == GENERATOR or facts.blamed.python_share >= PYTHON_SHARE
+    if facts.blamed.name == GENERATOR or facts.blamed.python_share >= PYTHON_SHARE:
+        return True
+    is_unseen = facts.blamed.seen is None or not facts.blamed.seen.operations
+    return is_unseen and "Map" in facts.blamed.name and any(call.python for call in facts.blamed.calls)
 
 
 def _python_cores(facts: InputFacts) -> float:
@@ -142,6 +150,14 @@ def cpu_bound(facts: InputFacts) -> bool:
     """The cores that others left are full, and it is the job that fills them."""
     cores = facts.processor
     return cores is not None and cores.left_share >= CPU_FULL_SHARE and cores.own_share >= CPU_OWN_SHARE
+
+
+def call_overhead(facts: InputFacts) -> bool:
+    """The stage calls its function very often for a batch, for next to nothing each time."""
+    seen, calls = facts.blamed.seen, facts.blamed.calls_per_batch
+    if seen is None or calls is None or calls < MANY_CALLS or _is_python(facts):
+        return False
+    return seen.function_on_thread_ns < TINY_CALL_NS * seen.function_calls
 
 
 def ordering(facts: InputFacts) -> bool:
@@ -181,6 +197,7 @@ def under_parallel(_: InputFacts) -> bool:
 CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
     (InputCause.NO_OVERLAP, no_overlap),
     (InputCause.PYTHON_BOUND, python_fills),
+    (InputCause.CALL_OVERHEAD, call_overhead),
     (InputCause.CPU_BOUND, cpu_bound),
     (InputCause.PYTHON_BOUND, python_bound),
     (InputCause.PYTHON_WAITS, python_waits),
@@ -214,13 +231,19 @@ def _evidence(facts: InputFacts) -> tuple[Evidence, ...]:
     if not facts.works_ahead:
         for change, gain in _gains(facts):
             found.append(Evidence(f"{change} alone would save", f"up to {format_percent(100 * gain)} of the step"))
-    if cores is not None:
-        found.append(
-            Evidence("processor", f"{cores.cores_used:.2g} cores, {format_percent(100 * cores.own_share)} of all")
-        )
-        if cores.children_cores >= LEAST_CORES:
-            found.append(Evidence("processes that the job started", f"{cores.children_cores:.2g} of these cores"))
+    found += _of_processor(cores)
     return tuple(found)
+
+
+def _of_processor(cores: Processor | None) -> Iterator[Evidence]:
+    """Yield what the job, its processes and other programs take of the processor."""
+    if cores is None:
+        return
+    yield Evidence("processor", f"{cores.cores_used:.2g} cores, {format_percent(100 * cores.own_share)} of all")
+    if cores.other_cores >= LEAST_CORES:
+        yield Evidence("other programs", f"{cores.other_cores:.2g} of {cores.cores:g} cores")
+    if cores.children_cores >= LEAST_CORES:
+        yield Evidence("processes that the job started", f"{cores.children_cores:.2g} of these cores")
 
 
 def _of_script(blamed: Blamed) -> Iterator[Evidence]:

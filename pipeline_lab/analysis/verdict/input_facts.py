@@ -44,6 +44,7 @@ class Blamed:
         seen: What the trace says.
         calls: What the user wrote for it; none where that is not known.
         python_exposed_share: Part of the exposed wait that its Python fills, 0 to 1; None where no trace tells.
+        calls_per_batch: Calls of its function for one batch; None where no trace tells.
     """
 
     path: str
@@ -52,6 +53,7 @@ class Blamed:
     seen: TracedStage | None
     calls: tuple[WrittenCall, ...] = ()
     python_exposed_share: float | None = None
+    calls_per_batch: float | None = None
 
     @property
     def name(self) -> str:
@@ -96,12 +98,16 @@ class Processor:
         own_share: The same over all cores that it may use, 0 to 1.
         left_share: The same over what others left of them; beyond 1 where others took more at times.
         children_cores: Cores that processes kept busy which the job started, such as those of a Python generator.
+        cores: That the job may use.
+        other_cores: That other programs kept busy.
     """
 
     cores_used: float
     own_share: float
     left_share: float
     children_cores: float = 0.0
+    cores: float = 0.0
+    other_cores: float = 0.0
 
     @property
     def process_cores(self) -> float:
@@ -145,7 +151,10 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     if blamed is None:
         return None
     blamed = replace(
-        blamed, calls=_calls(results, blamed.path), python_exposed_share=_python_exposed_share(pipeline, blamed.seen)
+        blamed,
+        calls=_calls(results, blamed.path),
+        python_exposed_share=_python_exposed_share(pipeline, blamed.seen),
+        calls_per_batch=_calls_per_batch(pipeline, blamed.seen),
     )
     return InputFacts(
         blamed=blamed,
@@ -190,6 +199,13 @@ def _python_exposed_share(pipeline: TfData | None, seen: TracedStage | None) -> 
     return sum(share.exposed_ns for share in mine) / path.exposed_ns
 
 
+def _calls_per_batch(pipeline: TfData | None, seen: TracedStage | None) -> float | None:
+    if pipeline is None or seen is None or not seen.function_calls:
+        return None
+    batches = max((stage.elements for stage in pipeline.stages if stage.parent is None), default=0)
+    return seen.function_calls / batches if batches else None
+
+
 def _longest_work(pipeline: TfData | None, works: tuple[StageWork, ...], pool_threads: int | None) -> Blamed | None:
     """Find the stage that takes longest for a batch, considering the calls that really run at once."""
     times = [work.work_ns / _calls_at_once(work, pool_threads) for work in works]
@@ -219,7 +235,8 @@ def _processor(results: Results) -> Processor | None:
     if isinstance(load, Unavailable):
         return None
     left = max(LEAST_CORES, load.cores - load.other_cores)
-    return Processor(load.cores_used, load.cores_used / load.cores, load.cores_used / left, load.children_cores)
+    own_share, left_share = load.cores_used / load.cores, load.cores_used / left
+    return Processor(load.cores_used, own_share, left_share, load.children_cores, load.cores, load.other_cores)
 
 
 LEAST_AT_ONCE = 2.0

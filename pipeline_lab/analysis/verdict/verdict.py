@@ -1,11 +1,12 @@
 """What a verdict consists of: its class, sentence and evidence, its suggestions, and the findings beside it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import SourcePlace
 from pipeline_lab.runs.run_documents import WrittenCall
 from pipeline_lab.units import format_percent
 
@@ -35,8 +36,8 @@ class Evidence:
 LEAST_GAIN_PERCENT = 1.0
 """A smaller gain is not named: it is less than the prediction's own error."""
 NO_GAIN = Unavailable(
-    "What the change would bring can only be predicted for runs of Pipeline Lab whose stages were measured; launch the job "
-    "with `pipeline-lab run`."
+    "What the change would bring can only be predicted where Pipeline Lab measured the stages; launch the job with "
+    "`pipeline-lab run`, or the script with `pipeline-lab watch`."
 )
 
 
@@ -54,6 +55,10 @@ class Suggestion:
         source_diff: The change of the pipeline's source as a unified diff.
         options: The changed options as a document to run or race.
         risk: How much has to be thought over before, ``low risk`` to ``high risk``; empty where nobody weighed it.
+        place: The line of the user's script that it is about.
+        before, after: The call there as it is and as it would be; empty where the change is none of a call.
+        gain_range_percent: Bounds of the gain, where the model gives them.
+        held_back: What keeps the gain small here, and what it would be otherwise, a sentence; empty where nothing does.
     """
 
     change: str
@@ -65,6 +70,24 @@ class Suggestion:
     source_diff: str = ""
     options: dict[str, Any] | None = None
     risk: str = ""
+    place: SourcePlace | None = None
+    before: str = ""
+    after: str = ""
+    gain_range_percent: tuple[float, float] | None = None
+    held_back: str = ""
+
+    @property
+    def edit(self) -> str:
+        """The change of the user's line, ``train.py:41  .map(load) → .map(load, …)``; empty where it is none of a call."""
+        if not self.after:
+            return ""
+        place = "" if self.place is None else f"{self.place}  "
+        return f"{place}{self.before} → {self.after}" if self.before else f"{place}{self.after}"
+
+    @property
+    def reasons(self) -> str:
+        """What speaks for it, what holds it back, and what else changes."""
+        return " ".join(filter(None, (self.why, self.held_back, *self.side_effects)))
 
     @property
     def prediction(self) -> str:
@@ -72,6 +95,9 @@ class Suggestion:
         gain = self.predicted_gain_percent
         if isinstance(gain, Unavailable) or gain < LEAST_GAIN_PERCENT:
             return ""
+        if self.gain_range_percent is not None:
+            low, high = self.gain_range_percent
+            return f"predicted: step {format_percent(gain)} shorter ({low:.0f} to {high:.0f} %)"
         at_most = "" if self.options is not None else "up to "  # the most a perfect fix could save
         return f"predicted: step {at_most}{format_percent(gain)} shorter"
 
@@ -86,6 +112,11 @@ class Suggestion:
             "settings": list(self.settings),
             "command": self.command,
             "source_diff": self.source_diff,
+            "place": self.place and asdict(self.place),
+            "before": self.before,
+            "after": self.after,
+            "gain_range_percent": self.gain_range_percent and list(self.gain_range_percent),
+            "held_back": self.held_back,
         }
 
 

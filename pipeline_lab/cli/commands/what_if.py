@@ -1,4 +1,4 @@
-"""``pipeline-lab what-if``: the predicted effect of changed options, from one run."""
+"""``pipeline-lab what-if``: the predicted effect of changed options, or of changes to a watched script, from one run."""
 
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -21,13 +21,23 @@ NOT_PREDICTED = 5
 
 
 def what_if(
-    run: Annotated[str, typer.Argument(help="The id of a run that Pipeline Lab launched.", show_default=False)],
+    run: Annotated[
+        str, typer.Argument(help="The id of a run that Pipeline Lab launched or watched.", show_default=False)
+    ],
     settings: SetOption = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--change",
+            help="A change of a watched script, such as 'train.py:41 num_parallel_calls=8', 'train.py:41 cache' or prefetch; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     do_race: Annotated[bool, typer.Option("--race", help="Race the change, and save the prediction with it.")] = False,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Predict the step time of changed options from one run, and what would limit it.
+    """Predict the step time of changed options, or of a changed script, from one run, and what would limit it.
 
     Exits with code 5 and a reason if nothing can be predicted; --race measures anyway if the run's options are known.
     """
@@ -35,6 +45,8 @@ def what_if(
     from pipeline_lab.runs.store import find_path, name_of, open_store
 
     folder = RunFolder(find_path(run, store))
+    if _predict_script(folder, changes or [], can_skip=do_race or bool(settings), as_json=as_json):
+        return
     with reading(folder.id):
         from pipeline_lab.advice.forecasts import read_forecasts, score
         from pipeline_lab.advice.recorded_options import options_of
@@ -68,6 +80,72 @@ def what_if(
             results().print(score(forecasts).sentence)
     if isinstance(prediction, Unavailable) and not do_race:
         _exit_unpredicted(name_of(folder.path), recorded, changed)
+
+
+def _predict_script(folder: "RunFolder", texts: list[str], *, can_skip: bool, as_json: bool) -> bool:
+    """Predict changes of a watched script: those that are named together, else every one that applies.
+
+    Args:
+        folder: Of the run.
+        texts: What is changed.
+        can_skip: Options are asked about.
+        as_json: Print one object.
+
+    Returns:
+        Whether the run is one of a script.
+
+    Raises:
+        OptionsError: A change is none, or applies nowhere.
+    """
+    from pipeline_lab.advice.recorded_options import options_of
+    from pipeline_lab.advice.script.script_forecasts import (
+        forecast_changes,
+        measure_script,
+        recipe_of,
+        write_script_forecast,
+    )
+    from pipeline_lab.advice.script.script_model import Assumed, lay_out, predict_change
+    from pipeline_lab.analysis.diagnosis.saved import diagnose_saved
+    from pipeline_lab.errors import Unavailable
+    from pipeline_lab.pipeline.written_changes import parse_change
+    from pipeline_lab.report.renderers.terminal import render_terminal
+    from pipeline_lab.report.what_if_report import report_script_changes
+
+    options, recipe = options_of(folder), recipe_of(folder)
+    why = recipe.reason if isinstance(recipe, Unavailable) else ""
+    if not isinstance(options, Unavailable) and options.is_assembled:
+        why = "--change is for watched scripts; change the options of this run with --set PATH=VALUE."
+    if texts and why:
+        raise OptionsError(why)
+    if why or isinstance(recipe, Unavailable) or (can_skip and not texts):
+        return False
+    chosen = [parse_change(recipe, text) for text in texts]
+    with reading(folder.id):
+        measured = measure_script(diagnose_saved(folder.path), recipe)
+    if isinstance(measured, Unavailable):
+        _exit_unmeasured(folder, measured, as_json=as_json)
+    forecasts = forecast_changes(measured, chosen or None)
+    together = predict_change(measured, [edit for each in chosen for edit in each.edits]) if chosen else None
+    if as_json:
+        print_json(write_script_forecast(folder.id, measured, forecasts, together))
+    else:
+        own = lay_out(measured, measured.stages, Assumed(measured.other_cores))
+        results().print(render_terminal(report_script_changes(measured, forecasts, together, own)))
+    if isinstance(together, Unavailable):
+        raise typer.Exit(NOT_PREDICTED)
+    return True
+
+
+def _exit_unmeasured(folder: "RunFolder", why: "Unavailable", *, as_json: bool) -> NoReturn:
+    from pipeline_lab.advice.forecasts import write_unpredicted
+    from pipeline_lab.report.renderers.terminal import render_terminal
+    from pipeline_lab.report.what_if_report import report_unpredicted
+
+    if as_json:
+        print_json(write_unpredicted(folder.id, why))
+    else:
+        results().print(render_terminal(report_unpredicted(why)))
+    raise typer.Exit(NOT_PREDICTED)
 
 
 def _exit_without_options(folder: "RunFolder", why: "Unavailable", store: "Path | None", *, as_json: bool) -> NoReturn:

@@ -92,7 +92,11 @@ def _answer(answer: Answer) -> list[str]:
     suggestions = []
     for one in answer.suggestions:
         predicted = f" ({one.prediction})" if one.prediction else ""
-        suggestions.append(f"- **{escape_line(one.change.rstrip('.'), 400)}**{predicted}: {escape_line(one.why, 2000)}")
+        edit = f" ({escape_line(one.edit)})" if one.edit else ""
+        words = " ".join(filter(None, (one.why, one.held_back)))
+        suggestions.append(
+            f"- **{escape_line(one.change.rstrip('.'), 400)}**{edit}{predicted}: {escape_line(words, 2000)}"
+        )
     return [
         label,
         *sentences,

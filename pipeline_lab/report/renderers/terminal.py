@@ -49,7 +49,9 @@ def _reasons(answer: Answer) -> Iterator[RenderableType]:
 def _suggestion(suggestion: Suggestion) -> Iterator[RenderableType]:
     predicted = f" ({suggestion.prediction})" if suggestion.prediction else ""
     yield Padding(Styled(f"→ {suggestion.change}{predicted}", style="green"), (0, 0, 0, 2), expand=False)
-    yield Padding(Styled(" ".join((suggestion.why, *suggestion.side_effects))), (0, 0, 0, 4), expand=False)
+    if suggestion.edit:
+        yield Padding(Styled(suggestion.edit, style="cyan"), (0, 0, 0, 4), expand=False)
+    yield Padding(Styled(suggestion.reasons), (0, 0, 0, 4), expand=False)
     if suggestion.command:
         yield _command(f"    {suggestion.command}")
 

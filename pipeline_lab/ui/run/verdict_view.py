@@ -118,8 +118,8 @@ def _list(labels: list[str]) -> str:
 
 
 def _suggestion(suggestion: Suggestion) -> str:
-    words = " ".join((suggestion.why, *suggestion.side_effects))
-    return f"**{escape(suggestion.change)}**{weighed(suggestion)}  \n  {prose(words)}"
+    edit = f"  \n  `{suggestion.edit.replace('`', '')}`" if suggestion.edit else ""
+    return f"**{escape(suggestion.change)}**{weighed(suggestion)}{edit}  \n  {prose(suggestion.reasons)}"
 
 
 def weighed(suggestion: Suggestion) -> str:

@@ -1,0 +1,428 @@
+"""What a change to a script's calls would bring: the stages that ran, laid out on their threads, with the change made.
+
+The step takes the longest of what happens side by side, as for options (:mod:`pipeline_lab.advice.what_if`): the step itself,
+each stage on the calls that run at once, each thread that runs serial stages one after another, Python, the pool, the cores.
+What the model does not explain of the script as it is is put on the term that binds. What nobody measured (whether a function
+releases Python's lock, how much of it whole batches save, what other programs will take) is assumed both ways, which gives the
+prediction its range.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_stages import ScriptStage
+from pipeline_lab.advice.step_terms import NAMED_SHARE, ORDER, POOL, PROCESSOR, PYTHON, STEP, TURNS, TURNS_SHARE, Term
+from pipeline_lab.advice.what_if import LEAST_NS, MOST_UNEXPLAINED, NOT_UNDERSTOOD, WAITED_SHARE
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    Edit,
+    Insert,
+    MoveBefore,
+    Rename,
+    SetArgument,
+    SetTraining,
+)
+from pipeline_lab.stages.stage_values import TAKEN_NS
+from pipeline_lab.units import format_duration
+
+COPY_NS_PER_BYTE = 0.2
+"""Time to hand on a byte that is in memory: 5 GB/s, what a copy reaches beside other work."""
+CALL_NS = 30_000.0
+"""Time of a call of a stage's function beside its ops: starting it, its thread, handing over the result (2.5 GHz core)."""
+PYTHON_CALL_NS = 200_000.0
+"""The same of a call into Python."""
+LEAST_ERROR_PERCENT = 2.0
+"""No prediction is surer than that, percent of the step."""
+MOST_PERCENT = 99.9
+CAUTIOUS, HOPEFUL = 0.3, 4.0
+"""How much less or more than usual a call may take beside its work: few ops, or a hundred of them."""
+MOST_UNEXPLAINED_WAIT = 4.0
+"""The same bound as ``MOST_UNEXPLAINED`` for a script that was seen to wait for its input: then it is the pipeline that takes so long,
+whatever its parts say (threads that wait for a core or for Python's lock are not in their times)."""
+Stages: TypeAlias = tuple[ScriptStage, ...]
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What nobody measured.
+
+    Attributes:
+        other_cores: Cores that other programs will use.
+        holds_lock: Python holds its lock while it computes, so that no two calls compute at once.
+        overhead: What a call of a function takes beside its work, which whole batches save; 1 for :data:`CALL_NS`.
+    """
+
+    other_cores: float
+    holds_lock: bool = True
+    overhead: float = 1.0
+
+
+@dataclass(frozen=True)
+class ScriptPrediction:
+    """What the script would be like with a change; times in ns for one step.
+
+    Attributes:
+        step_ns: The step.
+        terms: What it is the longest of, the longest first.
+        gain_percent: How much shorter it becomes; below 0 if longer.
+        low_percent, high_percent: Bounds of the gain on a machine that others use as they did.
+        quiet_percent: The most that it gains on a machine that nobody else uses.
+        notes: What it takes for granted, a sentence each.
+    """
+
+    step_ns: float
+    terms: tuple[Term, ...]
+    gain_percent: float
+    low_percent: float
+    high_percent: float
+    quiet_percent: float
+    notes: tuple[str, ...] = ()
+
+
+def explain_script(run: ScriptRun) -> ScriptRun | Unavailable:
+    """Put what the model does not explain of the script on the term that binds, so that it gives the script's own step."""
+    terms = lay_out(run, run.stages, Assumed(run.other_cores))
+    found_ns, binding = terms[0].time_ns, terms[0].name
+    if binding == STEP and run.ceiling_ns >= (1.0 - WAITED_SHARE) * run.step_ns:
+        return replace(run, ceiling_ns=run.step_ns)
+    factor = run.step_ns / found_ns
+    if binding == TURNS:
+        factor = (run.step_ns - run.ceiling_ns) / (found_ns - run.ceiling_ns)
+    elif binding == STEP:
+        others = [term.time_ns for term in terms if term.name not in (STEP, PROCESSOR)]
+        factor = run.step_ns / max(others, default=LEAST_NS)
+    if binding.startswith(ORDER):
+        return run
+    waits = run.ceiling_ns <= (1.0 - WAITED_SHARE) * run.step_ns
+    if not 1.0 / MOST_UNEXPLAINED <= factor <= (MOST_UNEXPLAINED_WAIT if waits else MOST_UNEXPLAINED):
+        ran, said = format_duration(run.step_ns), format_duration(found_ns)
+        why = "something else slows it down" if factor > 1.0 else "the machine was slower while they were measured"
+        return Unavailable(NOT_UNDERSTOOD.format(ran=ran, said=said, why=why))
+    if binding == PROCESSOR and not waits:
+        return replace(run, cpu_factor=factor)
+    if binding == PROCESSOR:
+        pipeline_ns = max(term.time_ns for term in terms if term.name not in (STEP, PROCESSOR))
+        factor = run.step_ns / pipeline_ns
+    processor_ns = next((term.time_ns for term in terms if term.name == PROCESSOR), 0.0)
+    return replace(run, pipeline_factor=factor, cpu_factor=min(1.0, run.step_ns / max(LEAST_NS, processor_ns)))
+
+
+def predict_change(
+    run: ScriptRun, edits: Sequence[Edit], *, pool_threads: int | None = None
+) -> ScriptPrediction | Unavailable:
+    """Predict the step of a script with a change.
+
+    Args:
+        run: The script, explained.
+        edits: What is done to its calls.
+        pool_threads: Threads of the pool, where they change as well.
+
+    Returns:
+        Why not, where the change's effect does not follow from what was measured.
+    """
+    named = [
+        edit.arguments.get("private_threadpool_size")
+        for edit in edits
+        if isinstance(edit, Insert) and edit.method == "with_options"
+    ]
+    threads = next((each for each in (pool_threads, *named) if isinstance(each, int)), run.pool_threads)
+    changed = replace(run, pool_threads=threads)
+
+    def make(stages: Stages, assumed: Assumed) -> Stages | Unavailable:
+        if threads != run.pool_threads:
+            stages = _with_threads(run, stages, threads)
+        for edit in edits:
+            made = _apply(changed, stages, edit, assumed)
+            if isinstance(made, Unavailable):
+                return made
+            stages = made
+        return stages
+
+    return _predict(run, changed, make)
+
+
+def predict_without(run: ScriptRun, calls: Sequence[int]) -> ScriptPrediction:
+    """Predict the step if the functions of some calls took no time at all: the most that rewriting them can bring."""
+
+    def make(stages: Stages, _: Assumed) -> Stages:
+        return tuple(replace(stage, work_ns=0.0) if set(calls) & set(stage.calls) else stage for stage in stages)
+
+    found = _predict(run, run, make)
+    assert isinstance(found, ScriptPrediction)
+    return found
+
+
+def _predict(
+    run: ScriptRun, changed: ScriptRun, make: Callable[[Stages, Assumed], "Stages | Unavailable"]
+) -> ScriptPrediction | Unavailable:
+    here = Assumed(run.other_cores)
+    views = (
+        replace(here, overhead=CAUTIOUS),
+        replace(here, holds_lock=False, overhead=HOPEFUL),
+        Assumed(0.0, holds_lock=False, overhead=HOPEFUL),
+        here,
+    )
+    outcomes = []
+    for assumed in views:
+        stages = make(run.stages, assumed)
+        if isinstance(stages, Unavailable):
+            return stages
+        outcomes.append(lay_out(changed, stages, assumed))
+    low, high, _, likely = (100.0 * (1.0 - terms[0].time_ns / run.step_ns) for terms in outcomes)
+    own_quiet_ns = lay_out(run, run.stages, Assumed(0.0))[0].time_ns
+    error = max(LEAST_ERROR_PERCENT, run.noise_percent) * (1.0 - likely / 100.0)
+    return ScriptPrediction(
+        step_ns=outcomes[3][0].time_ns,
+        terms=tuple(outcomes[3]),
+        gain_percent=likely,
+        low_percent=min(low, likely) - error,
+        high_percent=min(max(high, likely) + error, run.most_gain_percent + error, MOST_PERCENT),
+        quiet_percent=100.0 * (1.0 - outcomes[2][0].time_ns / own_quiet_ns),
+        notes=tuple(_notes(run)),
+    )
+
+
+def _with_threads(run: ScriptRun, stages: Stages, threads: int) -> Stages:
+    """Let stages whose calls wait for the pool's threads have as many as they ask for."""
+    return tuple(
+        replace(stage, at_once=float(min(asked, threads)))
+        if stage.is_pooled and (asked := _asked(run, stage, threads))
+        else stage
+        for stage in stages
+    )
+
+
+def _asked(run: ScriptRun, stage: ScriptStage, threads: int) -> int | None:
+    """Return the parallel calls that a stage's call asks for; None where it does not say."""
+    asked = [run.recipe.call(number).arguments.get("num_parallel_calls") for number in stage.calls]
+    known = [threads if each == AUTOTUNE else each for each in asked if isinstance(each, int)]
+    return max(known, default=None)
+
+
+def _notes(run: ScriptRun) -> Iterator[str]:
+    if not run.is_calibrated:
+        yield "The compute-only step was not timed; what is left of a step without its wait stands for it."
+    if run.other_cores > 0.2 * run.cores:
+        yield f"Other programs used {run.other_cores:.1f} of {run.cores:.0f} cores, so all of it is less sure."
+
+
+# the layout
+
+
+def lay_out(run: ScriptRun, stages: Sequence[ScriptStage], assumed: Assumed) -> list[Term]:
+    """Return what the step is the longest of, the longest first."""
+    terms: list[Term] = []
+    left = _visit(stages, next(index for index, stage in enumerate(stages) if stage.parent is None), terms)
+    factor = run.pipeline_factor
+    if assumed.other_cores < run.other_cores:  # what they took is what the stages' times don't explain
+        factor = min(factor, 1.0)
+    computes = 1.0 if run.python_computes else run.cpu_share
+    python_ns = sum(stage.work_ns * stage.python_share for stage in stages) * computes * assumed.holds_lock
+    pooled_ns = sum(stage.work_ns for stage in stages if stage.is_pooled)
+    serial_ns = sum(ns for _, ns in left) * factor
+    terms += [Term(PYTHON, python_ns)] if python_ns else []
+    terms += [Term(POOL, pooled_ns / run.pool_threads)] if pooled_ns else []
+    terms = [*(replace(term, time_ns=term.time_ns * factor) for term in terms), *_order(run, stages)]
+    name = TURNS if serial_ns > TURNS_SHARE * run.ceiling_ns else STEP
+    terms.append(Term(name, run.ceiling_ns + serial_ns))
+    if run.step_cpu_ns is not None:
+        cpu_ns = run.step_cpu_ns + run.cpu_share * sum(stage.work_ns for stage in stages)
+        terms.append(Term(PROCESSOR, run.cpu_factor * cpu_ns / run.free_cores(assumed.other_cores)))
+    return sorted(terms, key=lambda term: -term.time_ns)
+
+
+def _order(run: ScriptRun, stages: Sequence[ScriptStage]) -> Iterator[Term]:
+    """Yield what keeping the order costs, where it holds the script up: the less, the more calls may go on meanwhile."""
+    if run.order_stall is not None and stages[run.order_stall].keeps_order:
+        was, now = run.stages[run.order_stall], stages[run.order_stall]
+        yield Term(f"{ORDER}{now.words or now.name}", run.step_ns * min(1.0, was.at_once / now.at_once))
+
+
+def _visit(stages: Sequence[ScriptStage], index: int, terms: list[Term]) -> list[tuple[ScriptStage, float]]:
+    """Add the terms of a stage and all upstream of it; return the serial stages that its consumer's thread runs."""
+    stage = stages[index]
+    below = [place for place, other in enumerate(stages) if other.parent == index]
+    serial = [each for place in below for each in _visit(stages, place, terms)]
+    if not stage.works_ahead:
+        return [*serial, (stage, stage.work_ns)]
+    if "Interleave" in stage.name:  # its calls run what is upstream of it too
+        serial.append((stage, stage.work_ns))
+        terms += _thread([(each, ns / stage.at_once) for each, ns in serial])
+        return []
+    terms += _thread(serial)
+    if stage.work_ns:
+        terms.append(Term(stage.words or stage.name, stage.work_ns / stage.at_once))
+    return []
+
+
+def _thread(serial: Sequence[tuple[ScriptStage, float]]) -> list[Term]:
+    """Return the term of a thread that runs serial stages; only those that matter name it."""
+    total_ns = sum(ns for _, ns in serial)
+    named = [stage.words or stage.name for stage, ns in serial if ns >= NAMED_SHARE * total_ns]
+    return [Term(" + ".join(dict.fromkeys(named)), total_ns)] if total_ns else []
+
+
+# the changes
+
+
+NOT_MEASURED = "What {what} would bring does not follow from what was measured; race it."
+NOT_RUN = "No stage that ran was found for {what}, so its change cannot be predicted; race it."
+
+
+def _apply(run: ScriptRun, stages: Stages, edit: Edit, assumed: Assumed) -> Stages | Unavailable:
+    match edit:
+        case SetArgument():
+            return _set(run, stages, edit)
+        case Insert():
+            return _put_in(run, stages, edit)
+        case MoveBefore(call, before):
+            return _move(run, stages, call, before, assumed)
+        case Rename(call, _):
+            return stages if _places(stages, call) else _not_run(run, call)
+        case SetTraining("workers", int(count)):
+            return _with_workers(stages, count)
+        case SetTraining(name, _):
+            return Unavailable(NOT_MEASURED.format(what=name))
+    return Unavailable(NOT_MEASURED.format(what=f"leaving out {run.recipe.call(edit.call).words}"))
+
+
+def _set(run: ScriptRun, stages: Stages, edit: SetArgument) -> Stages | Unavailable:
+    if edit.name in ("num_parallel_calls", "num_parallel_reads"):
+        return _run_at_once(run, stages, edit.call, edit.value)
+    if edit.name == "deterministic":
+        return _in_any_order(run, stages, edit.call, bool(edit.value))
+    return Unavailable(NOT_MEASURED.format(what=edit.name))
+
+
+def _put_in(run: ScriptRun, stages: Stages, edit: Insert) -> Stages | Unavailable:
+    if edit.method == "prefetch":
+        return _insert(run, stages, edit.after, ScriptStage("Prefetch", None, 0.0, works_ahead=True, words="prefetch"))
+    if edit.method == "cache":
+        return _cache(run, stages, edit.after)
+    if edit.method == "with_options":  # the layout takes the pool's threads from the run
+        return stages
+    return Unavailable(NOT_MEASURED.format(what=edit.method))
+
+
+def _not_run(run: ScriptRun, call: int) -> Unavailable:
+    return Unavailable(NOT_RUN.format(what=run.recipe.call(call).words))
+
+
+def _places(stages: Stages, call: int) -> list[int]:
+    """Return the outermost stages that a call made, as several datasets of one line may have it."""
+    mine = [index for index, stage in enumerate(stages) if call in stage.calls]
+    return [index for index in mine if (parent := stages[index].parent) is None or call not in stages[parent].calls]
+
+
+def _run_at_once(run: ScriptRun, stages: Stages, call: int, value: object) -> Stages | Unavailable:
+    places = _places(stages, call)
+    if not places:
+        return _not_run(run, call)
+    is_map = "interleave" not in run.recipe.call(call).method and "Reads" not in run.recipe.call(call).method
+    asked = run.pool_threads if value == AUTOTUNE else value
+    if not isinstance(asked, int):
+        return Unavailable(NOT_MEASURED.format(what="num_parallel_calls"))
+    at_once = float(max(1, min(asked, run.pool_threads) if is_map else asked))
+    changed = list(stages)
+    for place in places:
+        stage = stages[place]
+        name = stage.name if stage.works_ahead else f"Parallel{stage.name}"
+        changed[place] = replace(stage, name=name, at_once=at_once, works_ahead=True, is_pooled=is_map)
+    return tuple(changed)
+
+
+def _in_any_order(run: ScriptRun, stages: Stages, call: int, keeps_order: bool) -> Stages | Unavailable:
+    places = _places(stages, call)
+    if not places:
+        return _not_run(run, call)
+    changed = list(stages)
+    for place in places:
+        changed[place] = replace(stages[place], keeps_order=keeps_order)
+    return tuple(changed)
+
+
+def _insert(run: ScriptRun, stages: Stages, after: int, new: ScriptStage) -> Stages | Unavailable:
+    """Put a stage between those of a call and what takes their elements; the last one is found above the outermost stage."""
+    places = _places(stages, after)
+    if not places:
+        trained = run.recipe.trained
+        if trained is None or trained.call != after:
+            return _not_run(run, after)
+        places = [next(index for index, stage in enumerate(stages) if stage.parent is None)]
+    changed = list(stages)
+    for place in places:
+        top = place
+        while (parent := stages[top].parent) is not None and stages[parent].name in ("Root", "Model"):
+            top = parent
+        changed.append(replace(new, parent=changed[place].parent, visits=stages[place].visits))
+        changed[place] = replace(changed[place], parent=len(changed) - 1)
+    return tuple(changed)
+
+
+def _cache(run: ScriptRun, stages: Stages, after: int) -> Stages | Unavailable:
+    """Skip all that is upstream of a full cache; what it holds is handed on."""
+    places = _places(stages, after)
+    if not places:
+        return _not_run(run, after)
+    changed = list(stages)
+    for place in places:
+        for index in _upstream(stages, place):
+            changed[index] = replace(changed[index], work_ns=0.0)
+        held = stages[place]
+        handed_ns = held.visits * (TAKEN_NS + COPY_NS_PER_BYTE * (held.element_bytes or 0.0))
+        changed[place] = replace(
+            held, work_ns=handed_ns, at_once=1.0, works_ahead=False, is_pooled=False, python_share=0.0
+        )
+    return tuple(changed)
+
+
+def _upstream(stages: Stages, place: int) -> Iterator[int]:
+    yield place
+    for index, stage in enumerate(stages):
+        if stage.parent == place:
+            yield from _upstream(stages, index)
+
+
+def _move(run: ScriptRun, stages: Stages, call: int, before: int, assumed: Assumed) -> Stages | Unavailable:
+    """Let a function see whole batches; another order of calls costs the same."""
+    moved, other = run.recipe.call(call), run.recipe.call(before)
+    if not moved.method.endswith("batch") or other.method != "map":
+        return stages
+    places = _places(stages, before)
+    if not places:
+        return _not_run(run, before)
+    changed = list(stages)
+    for place in places:
+        stage = stages[place]
+        examples = _examples(run, stages, stage, call)
+        if examples <= 1.0:
+            return Unavailable(NOT_MEASURED.format(what=f"{moved.words} before {other.words}"))
+        each_ns = stage.work_ns / examples
+        call_ns = assumed.overhead * (PYTHON_CALL_NS if stage.python_share > 0.5 else CALL_NS)
+        work_ns = max(each_ns, stage.work_ns - examples * call_ns)
+        changed[place] = replace(stage, work_ns=work_ns, visits=stage.visits / examples)
+    return tuple(changed)
+
+
+def _examples(run: ScriptRun, stages: Stages, stage: ScriptStage, batch: int) -> float:
+    """Return the elements in a batch, by what ran or by what the script says."""
+    size = run.recipe.call(batch).arguments.get("batch_size")
+    if isinstance(size, int) and size > 0:
+        return float(size)
+    above = [stages[place].visits for place in _places(stages, batch)]
+    return stage.visits / above[0] if above and above[0] else math.nan
+
+
+def _with_workers(stages: Stages, count: int) -> Stages | Unavailable:
+    """Let several threads or processes make the batches of a ``PyDataset``: Python's lock lets them wait, not compute, together."""
+    makes = [index for index, stage in enumerate(stages) if stage.python_share and "Generator" in stage.name]
+    if not makes:
+        return Unavailable(NOT_MEASURED.format(what="workers"))
+    changed = list(stages)
+    for index in makes:
+        changed[index] = replace(stages[index], at_once=float(count), works_ahead=True)
+    return tuple(changed)

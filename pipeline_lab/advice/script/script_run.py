@@ -1,0 +1,130 @@
+"""What one watched run tells of its script: the step, what it would take with free input, and the processor."""
+
+from dataclasses import dataclass
+
+from pipeline_lab.advice.measured_run import LEAST_SHARE, noise_percent, plain_times
+from pipeline_lab.advice.script.script_stages import ScriptStage, read_stages
+from pipeline_lab.analysis.causes import InputCause, VerdictClass
+from pipeline_lab.analysis.diagnosis.later_epochs import judged
+from pipeline_lab.analysis.results import Diagnosis
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import Recipe
+
+NO_TRAINING = "The recipe names no dataset that was trained on, so there is nothing whose change could be predicted."
+NO_STEPS = "No step of the script was timed, so what a change would bring cannot be predicted; watch it for longer."
+
+
+@dataclass(frozen=True)
+class ScriptRun:
+    """A watched run, ready to be asked what changes would bring; times in ns for one step or one batch.
+
+    Attributes:
+        recipe: Of the script.
+        stages: Of the pipeline that was trained on, each after the one that takes its elements.
+        step_ns: End-to-end step.
+        ceiling_ns: The step if its input were free.
+        cores: That the job may use.
+        pool_threads: That run functions.
+        other_cores: That others kept busy.
+        step_cpu_ns: Processor time of all that is not the pipeline; None where it is not known.
+        cpu_share: Part of the pipeline's thread time that keeps a core busy, 0 to 1.
+        noise_percent: Half of the 95 % interval of the mean step, percent of it.
+        pipeline_factor, cpu_factor: What the stages' work and the processor time have to be multiplied by for the script as it
+            is to give its own step.
+        is_calibrated: The compute-only step was timed; else it is what is left of a step without its wait.
+        python_computes: Python in the pipeline was seen to compute and not to wait, so that its lock holds up other calls.
+        order_stall: Place of the stage whose finished elements wait for slower ones before them, if that holds the script up.
+    """
+
+    recipe: Recipe
+    stages: tuple[ScriptStage, ...]
+    step_ns: float
+    ceiling_ns: float
+    cores: float
+    pool_threads: int
+    other_cores: float = 0.0
+    step_cpu_ns: float | None = None
+    cpu_share: float = 1.0
+    noise_percent: float = 0.0
+    pipeline_factor: float = 1.0
+    cpu_factor: float = 1.0
+    is_calibrated: bool = False
+    python_computes: bool = False
+    order_stall: int | None = None
+
+    @property
+    def most_gain_percent(self) -> float:
+        """What free input would save of the step."""
+        return max(0.0, 100.0 * (1.0 - self.ceiling_ns / self.step_ns))
+
+    def free_cores(self, other_cores: float) -> float:
+        """Return the cores that the job can have beside so many that others use."""
+        return max(LEAST_SHARE * self.cores, self.cores - other_cores)
+
+
+def take_script(diagnosis: Diagnosis, recipe: Recipe) -> ScriptRun | Unavailable:
+    """Read what a watched run measured in the epochs that its verdict is about."""
+    if recipe.trained is None:
+        return Unavailable(NO_TRAINING)
+    results = judged(diagnosis)
+    step_ns, between_ns, noise = _step(results)
+    if not step_ns:
+        return Unavailable(NO_STEPS)
+    load = results.job_load
+    cores = 1.0 if isinstance(load, Unavailable) else load.cores
+    threads = None if isinstance(results.written, Unavailable) else results.written.pool_threads
+    pool_threads = threads or max(1, round(cores))
+    stages = read_stages(results, recipe, pool_threads)
+    if isinstance(stages, Unavailable):
+        return stages
+    calibration = results.calibration
+    if isinstance(calibration, Unavailable):
+        ceiling_ns = step_ns * (1.0 - _waiting_share(results))
+    else:
+        ceiling_ns = min(step_ns, calibration.device_only_ns + between_ns)
+    work_ns = sum(stage.work_ns for stage in stages)
+    cpu_ns = None if isinstance(load, Unavailable) else load.cpu_ns_per_step
+    share = 1.0 if cpu_ns is None else min(1.0, cpu_ns / max(1.0, work_ns + ceiling_ns))
+    return ScriptRun(
+        recipe=recipe,
+        stages=stages,
+        step_ns=step_ns,
+        ceiling_ns=max(1.0, ceiling_ns),
+        cores=cores,
+        pool_threads=pool_threads,
+        other_cores=0.0 if isinstance(load, Unavailable) else load.other_cores,
+        step_cpu_ns=None if cpu_ns is None else max(0.0, cpu_ns - share * work_ns),
+        cpu_share=share,
+        noise_percent=noise,
+        is_calibrated=not isinstance(calibration, Unavailable),
+        python_computes=results.verdict.cause == InputCause.PYTHON_BOUND,
+        order_stall=_order_stall(results, stages),
+    )
+
+
+def _order_stall(results: Diagnosis, stages: tuple[ScriptStage, ...]) -> int | None:
+    verdict = results.verdict
+    blamed = [index for index, stage in enumerate(stages) if stage.name == verdict.stage and stage.at_once > 1]
+    return blamed[0] if blamed and verdict.cause == InputCause.ORDERING else None
+
+
+def _step(results: Diagnosis) -> tuple[float, float, float]:
+    """Return the step, the time between two steps, ns, and how uncertain the step is, percent; 0 where it is not known."""
+    job, steps = results.job_steps, results.steps
+    if not isinstance(job, Unavailable):
+        times = plain_times(job)
+        return times.step_ns, times.between_ns, noise_percent(job)
+    if not isinstance(steps, Unavailable):
+        return float(steps.training_step_ns.mean()), 0.0, 0.0
+    return 0.0, 0.0, 0.0
+
+
+def _waiting_share(results: Diagnosis) -> float:
+    """Return the share of the step that passes waiting for input, as the verdict has it."""
+    verdict, job = results.verdict, results.job_steps
+    if verdict.verdict_class is VerdictClass.INPUT_BOUND and verdict.lost_percent is not None:
+        return min(1.0, verdict.lost_percent / 100.0)
+    if not isinstance(job, Unavailable) and job.wait_percent is not None:
+        return min(1.0, job.wait_percent / 100.0)
+    stalls = results.input_stalls
+    return 0.0 if isinstance(stalls, Unavailable) else min(1.0, stalls.exposed_percent / 100.0)

@@ -1,0 +1,264 @@
+"""What to change in a watched script: the cure of the verdict's cause first, then whatever else the model says is worth it.
+
+Each suggestion names the line, the call as it is and as it would be, what it gains and what holds that back. Where Python has
+to be rewritten, or the step itself is the limit, that comes first.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pipeline_lab.advice.script.script_model import ScriptPrediction, predict_change, predict_without
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_stages import numbers_of
+from pipeline_lab.analysis.causes import InputCause, VerdictClass
+from pipeline_lab.analysis.tf_data.written_words import name_python, name_stage
+from pipeline_lab.analysis.verdict.verdict import LEAST_GAIN_PERCENT, Suggestion, Verdict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.change_words import before_after
+from pipeline_lab.pipeline.changes import Change, Edit, Effect, Insert, Risk, SetArgument
+from pipeline_lab.pipeline.recipe import Recipe
+from pipeline_lab.pipeline.rewrites import find_changes
+from pipeline_lab.units import format_duration, format_percent
+
+MOST = 6
+"""Suggestions that are handed out."""
+CALLS = (4, 8, 16, 32)
+"""Calls at once that are tried where these wait and do not compute."""
+AS_FAST = 0.97
+"""More calls are only proposed where they bring the step below this part of what fewer do."""
+BUSY_CORES = 0.2
+"""Part of the cores that others may use before it is worth a word."""
+MUCH_MORE_PERCENT = 5.0
+"""Points by which a quiet machine has to gain more before it is worth a word."""
+WEIGHTS = {Risk.LOW: 1.0, Risk.SOME: 1.5, Risk.HIGH: 3.0}
+"""What a gain is divided by before suggestions are ordered by it."""
+
+CURES: dict[InputCause, tuple[str, ...]] = {
+    InputCause.SOURCE: ("interleave", "parallel-interleave", "cache", "disk-cache"),
+    InputCause.UNDER_PARALLEL: ("parallel-map", "parallel-interleave", "interleave", "batch-first"),
+    InputCause.POOL_BOUND: ("batch-first",),
+    InputCause.CPU_BOUND: ("cache", "batch-first", "disk-cache"),
+    InputCause.ORDERING: ("any-order",),
+    InputCause.PYTHON_BOUND: ("workers", "batch-first", "parallel-map"),
+    InputCause.PYTHON_WAITS: ("workers",),
+    InputCause.CALL_OVERHEAD: ("batch-first",),
+    InputCause.NO_OVERLAP: ("prefetch",),
+}
+"""The rewrites that cure a cause, the best first; where none applies, the cause's own words stand alone."""
+
+
+@dataclass(frozen=True)
+class ScriptCase:
+    """A script that is to become faster.
+
+    Attributes:
+        run: What it measured, explained; why not, where the model cannot account for it.
+        recipe: Of the script.
+        verdict: What holds it back.
+    """
+
+    run: ScriptRun | Unavailable
+    recipe: Recipe
+    verdict: Verdict
+
+    @property
+    def cause(self) -> InputCause | None:
+        is_input = self.verdict.verdict_class is VerdictClass.INPUT_BOUND
+        return InputCause(self.verdict.cause) if is_input and self.verdict.cause else None
+
+    @property
+    def blamed(self) -> tuple[int, ...]:
+        """Numbers of the calls of the stage that the verdict blames."""
+        trained = self.recipe.trained
+        calls = () if trained is None else tuple(self.recipe.upstream(trained.call))
+        return numbers_of(self.verdict.calls, calls)
+
+
+def suggest_for_script(case: ScriptCase, in_words: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
+    """Return what to try: the cause's cure, then what else helps, the best gain per risk first.
+
+    Args:
+        case: The script.
+        in_words: What the verdict suggests without a model, the cause's own words first.
+    """
+    changes = find_changes(case.recipe)
+    cures = [*_cures(case, changes)]
+    words = [_bounded(case, each) if case.cause is not None else each for each in in_words]
+    if case.cause is not None and (busy := _leave_alone(case, cures)) is not None:
+        cures.insert(0, busy)
+    is_rewrite = case.cause in (InputCause.PYTHON_BOUND, InputCause.CPU_BOUND) or case.cause is None
+    head = [*words, *cures] if is_rewrite or not cures else cures
+    taken = {one.change for one in head}
+    others = [found for change in changes if (found := _worth(case, change)) and found[1].change not in taken]
+    others.sort(key=lambda pair: -pair[0])
+    return tuple([*head, *(suggestion for _, suggestion in others)][:MOST])
+
+
+def _cures(case: ScriptCase, changes: Sequence[Change]) -> Iterator[Suggestion]:
+    """Yield the changes that cure the verdict's cause, with their gain however small."""
+    if case.cause is None:
+        return
+    if case.cause is InputCause.PYTHON_WAITS:
+        yield from _more_waiting(case)
+    if case.cause is InputCause.POOL_BOUND:
+        yield from _wider_pool(case)
+    for key in CURES[case.cause]:
+        for change in changes:
+            if change.rewrite == key and _is_about(case, change):
+                yield word_change(case, change, case.cause.recommendation.why)
+
+
+def _leave_alone(case: ScriptCase, cures: Sequence[Suggestion]) -> Suggestion | None:
+    """Ask for a quiet machine where other programs fill the cores and nothing that could be changed gains anything."""
+    run = case.run
+    if isinstance(run, Unavailable) or run.other_cores < FULL_CORES * run.cores:
+        return None
+    gains = [each.predicted_gain_percent for each in cures]
+    if any(isinstance(gain, float) and gain >= LEAST_GAIN_PERCENT for gain in gains):
+        return None
+    used = f"{run.other_cores:.1f} of {run.cores:.0f} cores"
+    return Suggestion(
+        "Stop the other programs, or watch the script on a quiet machine, before you change it.",
+        f"They use {used}, and the input waits for what is left.",
+        QUIET_UNKNOWN,
+    )
+
+
+QUIET_UNKNOWN = Unavailable("How long the script takes on a quiet machine was not measured.")
+FULL_CORES = 0.5
+"""Part of the cores that other programs take at least where they are what holds the input up."""
+
+
+def _is_about(case: ScriptCase, change: Change) -> bool:
+    """Say whether a change touches the blamed stage: a cache, a prefetch and the training do wherever they are."""
+    if change.rewrite in ("cache", "disk-cache", "prefetch", "workers", "pool") or not case.blamed:
+        return True
+    touched = {change.call, *(getattr(edit, "before", None) for edit in change.edits)}
+    return not touched.isdisjoint(case.blamed)
+
+
+def _more_waiting(case: ScriptCase) -> Iterator[Suggestion]:
+    """Let more calls wait at once: a number well above the cores, and as many threads."""
+    for number in case.blamed:
+        call = case.recipe.call(number)
+        if call.method not in ("map", "interleave") or not call.is_direct or isinstance(case.run, Unavailable):
+            continue
+        fewest = _fewest(case.run, partial(_calls_at_once, number))
+        if fewest is None:
+            continue
+        change = Change(
+            "parallel-map",
+            number,
+            (SetArgument(number, "num_parallel_calls", fewest),),
+            Effect.NOTHING,
+            Risk.LOW,
+            f"Let {fewest} calls of {call.words} ({call.place}) wait at once, and give the pool as many threads: "
+            f"options.threading.private_threadpool_size = {fewest}; AUTOTUNE stays at the cores.",
+            ("The calls run in several Python threads; their function must not change what they share.",),
+            call.place,
+        )
+        yield word_change(case, change, InputCause.PYTHON_WAITS.recommendation.why, pool_threads=fewest)
+
+
+def _calls_at_once(call: int, count: int) -> tuple[Edit, ...]:
+    return (SetArgument(call, "num_parallel_calls", count),)
+
+
+def _wider_pool(case: ScriptCase) -> Iterator[Suggestion]:
+    """Give the pool as many threads as the calls at once ask for."""
+    trained = case.recipe.trained
+    fewest = None if isinstance(case.run, Unavailable) else _fewest(case.run, lambda _: ())
+    if fewest is None or trained is None or isinstance(case.run, Unavailable):
+        return
+    edit = Insert(trained.call, "with_options", {"private_threadpool_size": fewest})
+    words = (
+        f"Give the pool {fewest} threads: options.threading.private_threadpool_size = {fewest}, with_options(options)."
+    )
+    also = (f"{fewest} threads instead of {case.run.pool_threads}.",)
+    place = case.recipe.call(trained.call).place
+    change = Change("pool", trained.call, (edit,), Effect.NOTHING, Risk.LOW, words, also, place)
+    yield word_change(case, change, InputCause.POOL_BOUND.recommendation.why)
+
+
+def _fewest(run: ScriptRun, edits: Callable[[int], Sequence[Edit]]) -> int | None:
+    """Return the fewest calls at once, with as many threads, that are about as fast as the most; None where nobody can tell."""
+    steps = {
+        count: found.step_ns
+        for count in CALLS
+        if isinstance(found := predict_change(run, edits(count), pool_threads=count), ScriptPrediction)
+    }
+    return next((count for count, step_ns in steps.items() if AS_FAST * step_ns <= min(steps.values())), None)
+
+
+def _worth(case: ScriptCase, change: Change) -> tuple[float, Suggestion] | None:
+    """Return a change that is worth its risk, with its rank; None where it is not, or nobody can tell."""
+    if isinstance(case.run, Unavailable) or change.effect is Effect.CONTENT:
+        return None
+    found = predict_change(case.run, change.edits)
+    if isinstance(found, Unavailable) or found.gain_percent < LEAST_GAIN_PERCENT:
+        return None
+    return found.gain_percent / WEIGHTS[change.risk], word_change(case, change, "")
+
+
+def word_change(case: ScriptCase, change: Change, why: str, *, pool_threads: int | None = None) -> Suggestion:
+    """Put a change into a suggestion, with what it gains.
+
+    Args:
+        case: The script.
+        change: What to do.
+        why: What speaks for it; ``{stage}`` and ``{python}`` stand for the blamed stage and its functions.
+        pool_threads: Threads of the pool, where they change as well.
+    """
+    run, before, after = case.run, *before_after(case.recipe, change)
+    found = run if isinstance(run, Unavailable) else predict_change(run, change.edits, pool_threads=pool_threads)
+    bounds = None if isinstance(found, Unavailable) else (max(0.0, found.low_percent), max(0.0, found.high_percent))
+    return Suggestion(
+        change=change.words,
+        why=_why(case, why),
+        predicted_gain_percent=found if isinstance(found, Unavailable) else round(found.gain_percent, 1),
+        side_effects=change.also,
+        risk=change.risk.value,
+        place=change.place,
+        before=before,
+        after=after,
+        gain_range_percent=bounds and (round(bounds[0], 1), round(bounds[1], 1)),
+        held_back="" if isinstance(found, Unavailable) or isinstance(run, Unavailable) else hold_back(run, found),
+    )
+
+
+def _why(case: ScriptCase, why: str) -> str:
+    python = name_python(case.verdict.calls)
+    stage = name_stage(case.verdict.calls, case.verdict.stage or "")
+    return why.format(stage=stage, python=python and f" in {python}")
+
+
+def hold_back(run: ScriptRun, found: ScriptPrediction) -> str:
+    """Say what keeps a gain small: other programs, or what limits the step then."""
+    is_small = found.gain_percent < LEAST_GAIN_PERCENT
+    gain = "Little gain" if is_small else f"{format_percent(round(found.gain_percent, 1))} less"
+    if run.other_cores > BUSY_CORES * run.cores and found.quiet_percent >= found.gain_percent + MUCH_MORE_PERCENT:
+        used = f"{run.other_cores:.1f} of {run.cores:.0f} cores"
+        return (
+            f"{gain} while other programs use {used}; up to {format_percent(found.quiet_percent)} on a quiet machine."
+        )
+    limit = found.terms[0]
+    if is_small:
+        return f"Little gain: {limit.name} takes {format_duration(limit.time_ns)} of the step all the same."
+    return f"Then {limit.name} limits the step, {format_duration(limit.time_ns)}."
+
+
+def _bounded(case: ScriptCase, suggestion: Suggestion) -> Suggestion:
+    """Give words about the blamed function the line, and the most that they can gain: the function taking no time at all."""
+    place = next((call.place for call in case.verdict.calls if call.place is not None), None)
+    text = next((call.text for call in case.verdict.calls if call.place is not None), "")
+    placed = replace(suggestion, place=place, before=text)
+    if (
+        isinstance(case.run, Unavailable)
+        or not case.blamed
+        or suggestion.change == InputCause.NO_OVERLAP.recommendation.change
+    ):
+        return placed
+    found = predict_without(case.run, case.blamed)
+    gain = round(found.gain_percent, 1)
+    return replace(placed, predicted_gain_percent=gain, held_back=hold_back(case.run, found))

@@ -1,0 +1,67 @@
+"""A change of a call as its author would write it, on one line: ``.map(load)`` → ``.map(load, num_parallel_calls=tf.data.AUTOTUNE)``."""
+
+import re
+from collections.abc import Mapping
+
+from pipeline_lab.pipeline.changes import (
+    AUTOTUNE,
+    Change,
+    Insert,
+    MoveBefore,
+    Remove,
+    Rename,
+    SetArgument,
+    SetTraining,
+    Value,
+)
+from pipeline_lab.pipeline.recipe import Recipe
+
+_TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size")
+
+
+def before_after(recipe: Recipe, change: Change) -> tuple[str, str]:
+    """Return the call that a change is about as it is and as it would be; of a change of the training, the argument alone."""
+    before = "" if change.call is None else recipe.call(change.call).words
+    after = before
+    for edit in change.edits:
+        match edit:
+            case SetArgument(call, name, value) if call == change.call:
+                after = _with_argument(after, name, write_value(name, value))
+            case Insert(_, "with_options", arguments):
+                before, after = (
+                    "",
+                    ", ".join(f"options.threading.{name} = {value}" for name, value in arguments.items()),
+                )
+            case Insert(_, method, arguments):
+                after = f"{after}.{method}({_arguments(arguments)})"
+            case MoveBefore(call, other):
+                moved, passed = recipe.call(call).words, recipe.call(other).words
+                before, after = f"{passed}{moved}", f"{moved}{passed}"
+            case Rename(_, method):
+                after = re.sub(r"\w+(?=\()", method, after, count=1)
+            case Remove(_):
+                after = ""
+            case SetTraining(name, value):
+                after = f"{name}={write_value(name, value)}"
+    return before, after
+
+
+def write_value(name: str, value: Value) -> str:
+    """Write an argument as Python."""
+    return "tf.data.AUTOTUNE" if value == AUTOTUNE and value is not True and name in _TUNED else repr(value)
+
+
+def _with_argument(call: str, name: str, value: str) -> str:
+    """Put a keyword argument into the text of a call, which may be shortened."""
+    if found := re.search(rf"\b{name}\s*=\s*[^,()]+(?:\([^()]*\))?", call):
+        return f"{call[: found.start()]}{name}={value}{call[found.end() :]}"
+    head = f"{call[: call.rfind(',')]}, …" if call.endswith("…") else call.removesuffix(")")
+    return f"{head}{'' if head.endswith('(') else ', '}{name}={value})"
+
+
+def _arguments(arguments: Mapping[str, Value]) -> str:
+    """Write the arguments of a call of one parameter by position, of others by name."""
+    written = {name: write_value(name, value) for name, value in arguments.items()}
+    if len(written) == 1:
+        return next(iter(written.values()))
+    return ", ".join(f"{name}={value}" for name, value in written.items())

@@ -1,0 +1,126 @@
+"""What changes of a script would bring, in numbers that add up in the head: 20 ms of map in a batch, a step of 5 ms."""
+
+from dataclasses import replace
+
+import pytest
+from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, SetArgument, SetTraining
+
+from pipeline_lab.advice.script.script_model import (
+    ScriptPrediction,
+    explain_script,
+    predict_change,
+    predict_without,
+)
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.errors import Unavailable
+from tests.support.scripts import DECODE, recipe, script, stages
+
+PARALLEL = SetArgument(2, "num_parallel_calls", AUTOTUNE)
+
+
+def predicted(run: ScriptRun, *edits: Edit, pool_threads: int | None = None) -> ScriptPrediction:
+    explained = explain_script(run)
+    assert isinstance(explained, ScriptRun)
+    found = predict_change(explained, edits, pool_threads=pool_threads)
+    assert isinstance(found, ScriptPrediction)
+    return found
+
+
+def test_without_a_change_the_script_takes_its_own_step():
+    found = predicted(script(step_ms=24.0))  # a fifth more than the stages explain
+    assert (found.step_ns, found.gain_percent) == (24e6, 0.0)
+    assert found.terms[0].name == "train.py:41 .map(load)"
+
+
+def test_parallel_calls_leave_the_training_step():
+    found = predicted(script(), PARALLEL)  # four threads: 5 ms of map, 5 ms of step
+    assert found.gain_percent == 75.0
+    assert found.low_percent < 75.0 < found.high_percent
+
+
+def test_what_other_programs_take_caps_the_gain_here_but_not_on_a_quiet_machine():
+    busy = script(cpu_share=1.0, step_cpu_ms=4.0, other_cores=2.0)  # 24 ms of processor for two cores that are left
+    found = predicted(busy, PARALLEL)
+    assert found.gain_percent == pytest.approx(40.0)
+    assert found.terms[0].name == "processor"
+    assert found.quiet_percent == pytest.approx(70.0)  # 24 ms on four
+
+
+def test_python_that_computes_may_hold_its_lock_or_not():
+    python = script(recipe=recipe(python=(DECODE,)), stages=stages(python=1.0), cpu_share=1.0)
+    found = predicted(python, PARALLEL)
+    assert found.gain_percent == 0.0
+    assert found.low_percent <= 0.0
+    assert found.high_percent > 69.0  # 24 ms of processor on four cores, where the lock is free
+
+
+def test_python_that_waits_gains_by_calls_and_threads():
+    waits = script(
+        recipe=recipe(python=(DECODE,)), stages=stages(python=1.0), cpu_share=0.05, step_cpu_ms=1.0, ceiling_ms=1.0
+    )
+    calls = SetArgument(2, "num_parallel_calls", 16)
+    assert predicted(waits, calls).gain_percent == 75.0  # the pool has four threads
+    assert predicted(waits, calls, pool_threads=16).gain_percent == 93.75
+
+
+def test_input_and_step_in_turns_are_overlapped_by_a_prefetch():
+    turns = script(stages=stages(prefetch=False), step_ms=25.0)
+    assert predicted(turns, Insert(3, "prefetch", {"buffer_size": AUTOTUNE})).gain_percent == pytest.approx(20.0)
+
+
+def test_a_prefetch_brings_what_the_pipelines_own_time_leaves_not_all_of_the_wait():
+    """63 % of the step is waiting, but the pipeline alone takes 95 % of it."""
+    slow = script(stages=stages(2.85, prefetch=False), step_ms=30.0, ceiling_ms=1.5)
+    assert predicted(slow, Insert(3, "prefetch", {"buffer_size": AUTOTUNE})).gain_percent == pytest.approx(5.0)
+
+
+def test_a_cache_skips_what_is_before_it():
+    found = predicted(script(), Insert(2, "cache"))
+    assert found.gain_percent == 75.0
+
+
+def test_tiny_elements_gain_by_whole_batches():
+    """A thousand calls of 20 µs for a batch, which is what calling costs."""
+    tiny = stages(0.02)
+    many = replace(tiny[3], work_ns=1000 * 20_000.0, visits=1000.0)
+    run = script(recipe=recipe(), stages=(*tiny[:3], many, tiny[4]), ceiling_ms=0.5, step_cpu_ms=0.4)
+    calls = [
+        replace(call, arguments={"batch_size": 1000}) if call.method == "batch" else call for call in recipe().calls
+    ]
+    run = replace(run, recipe=replace(run.recipe, calls=tuple(calls)))
+    assert predicted(run, MoveBefore(3, 2)).gain_percent == pytest.approx(97.5)  # only the step is left
+
+
+def test_work_that_is_no_overhead_gains_little_by_whole_batches():
+    found = predicted(script(cpu_share=0.0), MoveBefore(3, 2))
+    assert found.low_percent < 2.0  # 10 × 30 µs of 20 ms
+    assert found.high_percent > found.gain_percent > found.low_percent
+
+
+def test_a_rewrite_can_bring_what_the_rest_of_the_pipeline_leaves():
+    run = explain_script(script())
+    assert isinstance(run, ScriptRun)
+    assert predict_without(run, (2,)).gain_percent == 75.0
+
+
+def test_an_order_that_holds_the_script_up_can_be_given_up():
+    kept = list(stages())
+    kept[3] = replace(kept[3], name="ParallelMapV2", at_once=4.0, works_ahead=True, is_pooled=True)
+    run = script(stages=tuple(kept), step_ms=40.0, order_stall=3)
+    found = predicted(run, SetArgument(2, "deterministic", False))
+    assert found.gain_percent == 87.5
+
+
+@pytest.mark.parametrize(
+    "edit", [SetArgument(2, "seed", 3), Insert(3, "snapshot"), SetTraining("steps_per_execution", 8)]
+)
+def test_what_does_not_follow_from_the_run_is_not_predicted(edit: Edit):
+    run = explain_script(script())
+    assert isinstance(run, ScriptRun)
+    assert isinstance(predict_change(run, (edit,)), Unavailable)
+
+
+def test_a_step_that_the_stages_do_not_explain_is_not_predicted():
+    why = explain_script(script(step_ms=100.0))
+    assert isinstance(why, Unavailable)
+    assert "something else slows it down" in why.reason

@@ -1,0 +1,37 @@
+"""What a watched run tells of its script, read from its folder."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lab.advice.advising import analyze_path
+from pipeline_lab.advice.script.script_forecasts import measure_script, recipe_of
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.recipe import Recipe
+from pipeline_lab.runs.store import RunStore
+from tests.support.measured_run import make_measured_run, make_watched_run
+
+
+def test_stages_steps_and_processor_of_a_watched_run(tmp_path: Path):
+    folder = make_watched_run(RunStore(tmp_path))
+    recipe = recipe_of(folder)
+    assert isinstance(recipe, Recipe)
+    run = measure_script(analyze_path(folder.path), recipe)
+    assert isinstance(run, ScriptRun)
+    assert (run.step_ns, run.ceiling_ns, run.cores, run.pool_threads) == (20e6, 5e6, 4.0, 4)
+    mapped = next(stage for stage in run.stages if stage.name == "Map")
+    assert (mapped.calls, mapped.visits, mapped.work_ns) == ((2,), 10.0, pytest.approx(20e6))
+    assert run.cpu_share == pytest.approx(4.0 / 25.0)  # 4 ms of processor for 20 ms of map and 5 ms of step
+
+
+def test_a_watched_run_is_advised_by_its_lines(tmp_path: Path):
+    first = analyze_path(make_watched_run(RunStore(tmp_path)).path).verdict.suggestions[0]
+    assert first.edit == "train.py:41  .map(load) → .map(load, num_parallel_calls=tf.data.AUTOTUNE)"
+    assert first.predicted_gain_percent == 75.0
+
+
+def test_a_run_without_a_recipe_says_what_to_do(tmp_path: Path):
+    why = recipe_of(make_measured_run(RunStore(tmp_path)))
+    assert isinstance(why, Unavailable)
+    assert "pipeline-lab watch" in why.reason

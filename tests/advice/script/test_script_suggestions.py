@@ -1,0 +1,129 @@
+"""Suggestions for a script: every cause has its cure, at its line, with what it gains and what holds it back."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pipeline_lab.pipeline.rewrites import REWRITES
+
+from pipeline_lab.advice.advising import find_recommendations
+from pipeline_lab.advice.script.script_model import explain_script
+from pipeline_lab.advice.script.script_run import ScriptRun
+from pipeline_lab.advice.script.script_suggestions import CURES, ScriptCase, suggest_for_script
+from pipeline_lab.analysis.causes import InputCause, VerdictClass
+from pipeline_lab.analysis.verdict.verdict import Confidence, Suggestion, Verdict
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.runs.run_documents import WrittenCall
+from tests.support.scripts import DECODE, place, recipe, script, stages
+
+NO_CALIBRATION = Unavailable("Not timed.")
+
+
+def suggested(
+    cause: InputCause | None,
+    run: ScriptRun | None = None,
+    kind: VerdictClass = VerdictClass.INPUT_BOUND,
+    python: bool = False,
+) -> tuple[Suggestion, ...]:
+    own = recipe(python=(DECODE,) if python else ())
+    taken = replace(run or script(), recipe=own)
+    calls = (WrittenCall(".map(load)", place(41), (DECODE,) if python else ()),)
+    verdict = Verdict(
+        kind, "It waits.", (), Confidence.MEDIUM, stage="Map", cause=cause, lost_percent=75.0, calls=calls
+    )
+    words = find_recommendations(kind, cause, "Map", calls, 75.0, NO_CALIBRATION)
+    return suggest_for_script(ScriptCase(explain_script(taken), own, verdict), words)
+
+
+def python_script(**more: Any) -> ScriptRun:
+    return script(stages=stages(python=1.0), **more)
+
+
+@pytest.mark.parametrize("cause", InputCause)
+def test_every_cause_has_its_cure_in_the_list_at_its_line(cause: InputCause):
+    first = suggested(cause)[0]
+    assert first.place is not None
+    assert first.after or first.change.endswith(".")
+    assert isinstance(first.predicted_gain_percent, float)
+
+
+@pytest.mark.parametrize("kind", [each for each in VerdictClass if each is not VerdictClass.UNKNOWN])
+def test_every_class_has_a_suggestion_for_a_script(kind: VerdictClass):
+    cause = "python" if kind is VerdictClass.IDLE_OTHER else None
+    verdict = Verdict(kind, "So it is.", (), Confidence.MEDIUM, cause=cause, lost_percent=30.0)
+    words = find_recommendations(kind, cause, None, (), 30.0, NO_CALIBRATION)
+    assert suggest_for_script(ScriptCase(explain_script(script()), recipe(), verdict), words)
+
+
+def test_the_cures_are_rewrites_that_exist():
+    assert set(CURES) == set(InputCause)
+    assert {key for keys in CURES.values() for key in keys} <= set(REWRITES)
+
+
+def test_a_serial_map_is_told_what_to_type_and_what_it_brings():
+    first = suggested(InputCause.UNDER_PARALLEL, script(ceiling_ms=6.0))[0]
+    assert first.edit == "train.py:41  .map(load) → .map(load, num_parallel_calls=tf.data.AUTOTUNE)"
+    assert first.predicted_gain_percent == 70.0
+    assert first.prediction == "predicted: step 70 % shorter (69 to 71 %)"
+    assert first.risk == "low risk"
+    assert first.held_back == "Then training step limits the step, 6 ms."
+
+
+def test_the_cure_stays_where_other_programs_take_its_gain():
+    """24 ms of processor in a step of 24 ms, for one core that is left of two."""
+    busy = script(cpu_share=1.0, step_ms=24.0, cores=2.0, pool_threads=2, other_cores=1.1)
+    first = suggested(InputCause.UNDER_PARALLEL, busy)[0]
+    assert first.predicted_gain_percent == 0.0
+    assert first.prediction == ""
+    assert first.held_back == ("Little gain while other programs use 1.1 of 2 cores; up to 40 % on a quiet machine.")
+
+
+def test_python_is_rewritten_first_and_then_called_less_often():
+    found = suggested(InputCause.PYTHON_BOUND, python_script(cpu_share=1.0), python=True)
+    assert found[0].change.startswith("train.py:41: Write decode (train.py:7) in TensorFlow ops")
+    assert found[0].before == ".map(load)"
+    assert found[0].predicted_gain_percent == 75.0  # the step is left
+    assert any(each.after == ".batch(10).map(load)" for each in found[1:])
+
+
+def test_python_that_waits_gets_more_calls_than_cores():
+    run = python_script(cpu_share=0.02, step_cpu_ms=0.5, ceiling_ms=1.0)
+    first = suggested(InputCause.PYTHON_WAITS, run, python=True)[0]
+    assert first.after == ".map(load, num_parallel_calls=32)"
+    assert "private_threadpool_size = 32" in first.change
+    assert first.predicted_gain_percent == 95.0
+
+
+def test_the_step_that_is_the_limit_comes_first_and_no_change_of_the_input_after_it():
+    found = suggested(None, script(stages=stages(0.1), step_ms=5.0), kind=VerdictClass.DEVICE_BOUND)
+    assert [each.change for each in found] == [
+        "Look at the model, not the input: mixed precision, a larger batch, a faster device."
+    ]
+
+
+def test_a_script_that_the_model_cannot_explain_is_told_the_cure_all_the_same():
+    first = suggested(InputCause.UNDER_PARALLEL, script(step_ms=100.0))[0]
+    assert first.edit.endswith("num_parallel_calls=tf.data.AUTOTUNE)")
+    assert isinstance(first.predicted_gain_percent, Unavailable)
+
+
+def test_a_pool_that_is_too_small_gets_the_threads_that_the_calls_ask_for():
+    own = recipe()
+    mapped = replace(own.calls[1], arguments={**own.calls[1].arguments, "num_parallel_calls": 16})
+    own = replace(own, calls=(own.calls[0], mapped, own.calls[2]))
+    ran = list(stages())
+    ran[3] = replace(ran[3], name="ParallelMapV2", at_once=2.0, works_ahead=True, is_pooled=True)
+    run = script(recipe=own, stages=tuple(ran), step_ms=10.0, ceiling_ms=2.0, pool_threads=2, step_cpu_ms=1.0)
+    verdict = Verdict(
+        VerdictClass.INPUT_BOUND,
+        "It waits.",
+        (),
+        Confidence.MEDIUM,
+        stage="ParallelMapV2",
+        cause=InputCause.POOL_BOUND,
+        lost_percent=80.0,
+        calls=(WrittenCall(".map(load)", place(41)),),
+    )
+    first = suggest_for_script(ScriptCase(explain_script(run), own, verdict), ())[0]
+    assert first.after == "options.threading.private_threadpool_size = 16"
+    assert first.predicted_gain_percent == 80.0  # the step is left
