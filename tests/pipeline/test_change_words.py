@@ -1,6 +1,8 @@
 """A change on one line, as the call is and as it would be."""
 
 import pytest
+
+from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.changes import (
     AUTOTUNE,
     Change,
@@ -13,8 +15,6 @@ from pipeline_lab.pipeline.changes import (
     SetArgument,
     SetTraining,
 )
-
-from pipeline_lab.pipeline.change_words import before_after
 from pipeline_lab.pipeline.recipe import DatasetCall, Recipe
 
 CALLS = (

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, SetArgument, SetTraining
 
 from pipeline_lab.advice.script.script_model import (
     ScriptPrediction,
@@ -13,6 +12,7 @@ from pipeline_lab.advice.script.script_model import (
 )
 from pipeline_lab.advice.script.script_run import ScriptRun
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.changes import AUTOTUNE, Edit, Insert, MoveBefore, SetArgument, SetTraining
 from tests.support.scripts import DECODE, recipe, script, stages
 
 PARALLEL = SetArgument(2, "num_parallel_calls", AUTOTUNE)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pipeline_lab.pipeline.rewrites import REWRITES
 
 from pipeline_lab.advice.advising import find_recommendations
 from pipeline_lab.advice.script.script_model import explain_script
@@ -13,6 +12,7 @@ from pipeline_lab.advice.script.script_suggestions import CURES, ScriptCase, sug
 from pipeline_lab.analysis.causes import InputCause, VerdictClass
 from pipeline_lab.analysis.verdict.verdict import Confidence, Suggestion, Verdict
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.pipeline.rewrites import REWRITES
 from pipeline_lab.runs.run_documents import WrittenCall
 from tests.support.scripts import DECODE, place, recipe, script, stages
 

@@ -289,3 +289,22 @@ def test_without_stages_only_the_calibration_speaks():
 
 def found_cause(value: str) -> Any:
     return next(cause for cause, _ in CAUSE_RULES if cause == value)
+
+
+# A thousand calls in a batch, each of 20 µs on a thread, which take very unlike times: no order that holds anything up.
+TINY = {**UNSTEADY, "function_calls": 100_000, "function_on_thread_ns": 100_000 * 20_000}
+
+
+def test_many_calls_of_microseconds_are_overhead_and_not_the_order():
+    found = blame(pipeline(*with_map(**TINY), blamed=2))
+    assert found.cause == "call-overhead"
+    slower = {**TINY, "function_on_thread_ns": 100_000 * 60_000}
+    assert blame(pipeline(*with_map(**slower), blamed=2)).cause == "ordering"
+    fewer = {**TINY, "function_calls": 800, "function_on_thread_ns": 800 * 20_000}
+    assert blame(pipeline(*with_map(**fewer), blamed=2)).cause == "ordering"  # eight for a batch
+
+
+def test_what_other_programs_take_is_part_of_the_evidence():
+    load = replace(SLEEPING, other_cores=1.1)
+    shown = {evidence.name: evidence.value for evidence in blame(pipeline(*with_map(**BUSY), blamed=2), load).evidence}
+    assert shown["other programs"] == "1.1 of 4 cores"
