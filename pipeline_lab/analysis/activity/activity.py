@@ -136,7 +136,8 @@ class Activity:
 
         It is cut to where the trace shows all that the devices did (see :class:`StepSpans`). An event is recorded when it
         ends, so nothing is known of the training thread after its last one. Where host compute stands for the device the
-        window ends there: the step under way would read as idle.
+        window ends there: the step under way would read as idle. A function that takes its batches itself is known to train
+        until its last request.
         """
         lines = [line for plane in self.trace.planes for line in plane.lines if line.count]
         start = min((int(line.start_ns.min()) for line in lines), default=0)
@@ -144,7 +145,7 @@ class Activity:
         if self.trace.start_ns is not None and self.trace.stop_ns is not None:
             start, end = min(start, self.trace.start_ns), max(end, self.trace.stop_ns)
         if not self._devices_at_work and self.training_line is not None:
-            end = int(self.training_line.end_ns.max())
+            end = max([int(self.training_line.end_ns.max()), *self.host_spans[-1:, 1].tolist()])
         known_from, known_until = self.step_spans.known
         return max(start, known_from or start), min(end, known_until or end)
 

@@ -111,6 +111,13 @@ def test_without_a_device_the_window_ends_with_what_is_known_of_the_training_thr
     assert seen.devices[0].work.tolist() == []
 
 
+def test_a_function_that_takes_its_batches_itself_is_known_until_its_last_request():
+    calls = line("tf_data_iterator_get_next/1", *[(WAIT, start, 5) for start in (20, 60, 100)])
+    seen = Activity(trace(host(line("python", ("TFE_Py_Execute", 10, 40)), calls), profiled_us=(0, 200)))
+    assert seen.host_spans[-1].tolist() == [60_000, 100_000]
+    assert seen.extent == (0, 100_000)
+
+
 def test_the_window_is_when_the_profiler_was_on():
     events = host(line("python", ("TFE_Py_Execute", 30, 40)))
     assert Activity(trace(events)).extent == (30_000, 70_000)
