@@ -13,6 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from pipeline_lab.worker.recipe.notes import STAND_INS
+
 listeners: list[Callable[[Any, Any], None]] = []
 """Called with each new iterator and its dataset, in the thread that makes it; their errors are dropped."""
 
@@ -30,9 +32,10 @@ def note_new_iterators() -> None:
     @functools.wraps(create)
     def create_and_note(self: Any, *arguments: Any, **options: Any) -> None:
         create(self, *arguments, **options)
-        with contextlib.suppress(Exception), _lock:
-            _known.add(self)
         dataset = arguments[0] if arguments else options.get("dataset")
+        with contextlib.suppress(Exception), _lock:
+            if dataset is None or not _stands_in(dataset):
+                _known.add(self)
         if dataset is not None:  # else it stands for one that exists already, inside of a function
             for listen in listeners:
                 with contextlib.suppress(Exception):
@@ -42,6 +45,11 @@ def note_new_iterators() -> None:
     owned.__init__ = create_and_note
     with _lock:  # those that exist already
         _known.update(one for one in gc.get_objects() if type(one) is owned)
+
+
+def _stands_in(dataset: Any) -> bool:
+    """Say whether a dataset hands the batches of another one to one of several devices; its model shows nothing else."""
+    return type(dataset).__name__.strip("_") in STAND_INS or any(map(_stands_in, dataset._inputs()))
 
 
 class BusiestIterator:

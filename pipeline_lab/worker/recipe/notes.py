@@ -31,6 +31,8 @@ MAX_USES = 100
 """Places that datasets are read at; those not read for longest are forgotten, so that a loop that writes code cannot fill the memory."""
 NOTE = "_pipeline_lab_note"
 """Attribute of a dataset that holds its note."""
+STAND_INS = frozenset({"VariantDataset", "PerDeviceGenerator", "ReincarnatedPerDeviceGenerator"})
+"""What stands for a dataset inside of a function and on a device; that dataset's own reading is noted."""
 MADE_BY = "_pipeline_lab_made_by"
 """Attribute of a dataset that holds what makes it again."""
 

@@ -118,6 +118,22 @@ def _site_before_rewriting(frame: FrameType, is_direct: bool) -> CallSite | None
     return None
 
 
+def before_rewriting(code: CodeType) -> tuple[str, int, int] | None:
+    """Return file, first and last line that AutoGraph made a function of; None where it made none."""
+    if _GENERATED not in code.co_filename:
+        return None
+    from tensorflow.python.autograph.impl import api
+
+    for factories in list(api._TRANSPILER._cache._cache.values()):
+        for factory in list(factories.values()):
+            if getattr(factory.module, "__file__", "") == code.co_filename:
+                lines = {line for *_, line in code.co_lines()}
+                found = [origin.loc for made, origin in factory.source_map.items() if made.lineno in lines]
+                if found:
+                    return found[0].filename, min(loc.lineno for loc in found), max(loc.lineno for loc in found)
+    return None
+
+
 @dataclass(frozen=True)
 class WrittenSite:
     """A call site in words.

@@ -7,8 +7,10 @@ from types import CodeType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from pipeline_lab.pipeline.recipe import UserFunction
-from pipeline_lab.worker.recipe.places import end_of
+from pipeline_lab.worker.recipe.places import before_rewriting, end_of
 
+_FACTORIES = ("outer_factory", "inner_factory")
+"""Functions that AutoGraph writes around the user's own."""
 MAX_ITEMS, MAX_DEPTH, MAX_LETTERS = 10, 4, 200
 
 
@@ -96,6 +98,10 @@ def _inner(value: Any) -> Any:
 
 
 def _of_code(code: CodeType, name: str, module: str) -> UserFunction:
+    if (origin := before_rewriting(code)) is not None:
+        parts = [part.removeprefix("tf__") for part in name.split(".<locals>.")]
+        name = ".<locals>.".join(part for part in parts if part not in _FACTORIES)
+        return UserFunction(name, module, *origin)
     return UserFunction(name, module, code.co_filename, code.co_firstlineno, end_of(code))
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from pipeline_lab.worker.recipe.notes import (
     MADE_BY,
     NOTE,
+    STAND_INS,
     Ledger,
     MadeBy,
     Note,
@@ -34,8 +35,6 @@ _OTHERS = frozenset(
 """Methods that make no dataset of their own; the function of ``apply`` calls those that do."""
 _UNNOTED = frozenset({"_VariantDataset", "_OptionsDataset"})
 """Made by TensorFlow around others, again and again."""
-_STAND_INS = frozenset({"VariantDataset", "PerDeviceGenerator", "ReincarnatedPerDeviceGenerator"})
-"""What stands for a dataset inside of a function and on a device; that dataset's own reading is noted."""
 _DATA = frozenset({"from_tensor_slices", "from_tensors"})
 """What they are given is large; nobody changes it."""
 MAX_LOOKED_AT = 64
@@ -98,7 +97,7 @@ def note_use(dataset: Any) -> None:
     """Note that an iterator is being made of a dataset; to be called where that happens."""
     with contextlib.suppress(Exception):
         note = note_of(dataset)
-        if any(each.method in _STAND_INS for each in note.upstream()):
+        if any(each.method in STAND_INS for each in note.upstream()):
             return
         frame = sys._getframe(1)
         key = ledger.add_use(note, role_of(frame), find_site(frame), functools.partial(_threads_of, dataset))

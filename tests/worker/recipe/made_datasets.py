@@ -291,6 +291,17 @@ def through_python(number: Any) -> Any:
     return tf.numpy_function(scale, [number], tf.int64)
 
 
+def scaling(factor: int) -> Callable[[Any], Any]:
+    def times(number: Any) -> Any:
+        return number * factor
+
+    return times
+
+
+def through_made_python(number: Any) -> Any:
+    return tf.numpy_function(scaling(2), [number], tf.int64)
+
+
 @tf.function  # type: ignore[untyped-decorator]
 def add_up(dataset: Any) -> Any:
     total = tf.constant(0, tf.int64)
@@ -310,5 +321,7 @@ def read_in_all_ways() -> None:
     model.predict(x, verbose=0)
     keras.layers.Normalization().adapt(Data.from_tensors(x))
     for _number in numbers().map(lambda number: through_python(number)):
+        pass
+    for _number in numbers().map(through_made_python):
         pass
     add_up(numbers().skip(1))

@@ -43,6 +43,7 @@ def note_made_datasets() -> dict[str, Any]:
         "error_before": error,
         "error": _error(),
         "uses": _uses(),
+        "python_places": _python_places(),
         "in_threads": _in_threads(),
         "copied": _copied(),
         "after_errors": _after_errors(),
@@ -115,6 +116,11 @@ def _uses() -> list[tuple[str, str, str, list[str]]]:
 def _python(recipe: Recipe, number: int) -> list[str]:
     calls: Iterator[DatasetCall] = recipe.upstream(number)
     return [f"{part.kind} {part.function.name}" for call in calls for part in call.python]
+
+
+def _python_places() -> list[tuple[str, int]]:
+    note = note_of(made_datasets.numbers().map(made_datasets.through_made_python))
+    return [(part.function.file, part.function.line) for part in note.python]
 
 
 def _in_threads() -> list[list[str]]:

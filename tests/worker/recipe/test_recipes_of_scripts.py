@@ -1,5 +1,6 @@
 """What is noted of every way to make and to read a dataset, by TensorFlow itself."""
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -62,8 +63,15 @@ def test_what_datasets_are_read_for_is_told_apart(noted: dict[str, Any]) -> None
         ["prediction", "model.predict(x, verbose=0)", "prefetch", []],
         ["adapting", ".adapt(Data.from_tensors(x))", "from_tensors", []],
         ["loop", ".map(lambda number: through_python(number))", "map", ["numpy_function scale"]],
+        ["loop", ".map(through_made_python)", "map", ["numpy_function scaling.<locals>.times"]],
         ["loop", "add_up(numbers().skip(1))", "skip", []],
     ]
+
+
+def test_python_inside_of_a_function_that_was_rewritten_is_told_by_the_users_file(noted: dict[str, Any]) -> None:
+    (place,) = {tuple(place) for place in noted["python_places"]}
+    assert place[0].endswith("made_datasets.py")
+    assert linecache.getline(place[0], place[1]).strip() == "return number * factor"
 
 
 def test_threads_copies_and_errors_leave_everything_in_order(noted: dict[str, Any]) -> None:
