@@ -18,7 +18,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from pipeline_lab.capture import step_hooks
+from pipeline_lab.capture import keras_hooks, step_hooks
 from pipeline_lab.capture.step_log import StepLog
 from pipeline_lab.capture.timed_steps import PERIOD_S
 from pipeline_lab.runs.run_folder import RunFolder
@@ -91,7 +91,7 @@ def _measure(block: Callable[[], None], *, is_timed: bool) -> tuple[float, float
         thread = threading.Thread(target=_drain, args=(log, end))
         if is_timed:
             step_hooks.listen(log.notes.append)
-            step_hooks.hook_keras()
+            keras_hooks.hook_keras()
             thread.start()
         begun = time.perf_counter(), time.process_time()
         block()

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from pipeline_lab.runs.run_events import EvaluationEvent, ProgressEvent
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, ProgressEvent
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, TableWriter
 from pipeline_lab.units import NS_PER_S
@@ -22,6 +25,7 @@ from pipeline_lab.worker.note.event_log import EventLog
 from pipeline_lab.worker.record.own_process import ResidentMemory
 from pipeline_lab.worker.record.window_recorder import NO_WINDOW, Window
 
+IntArray = NDArray[np.int64]
 WARMUP_STEPS, WARMUP_NS = 10, 1 * NS_PER_S
 """Warm-up are the first step, which traces and compiles, and what begins within a second after it, ten steps at most."""
 ADOPT_NS, ADOPT_STEPS = 10 * NS_PER_S, 20
@@ -35,6 +39,10 @@ MOST_WAITING = 1_000_000
 LOOK_AFTER_NS, LOOK_AFTER_STEPS = 1 * NS_PER_S, 50
 """tf.data is asked about waits inside graphs after a second or 50 steps; it remembers the last 100."""
 GIVE_UP_NS = 3 * NS_PER_S
+NO_STEPS = (
+    "No steps were timed: neither Python nor Keras' fit took batches, nor a function that was given an iterator; steps of a "
+    "loop over a dataset inside of tf.function show in the windows alone."
+)
 PROGRESS_NS, PROGRESS_SHARE = 1 * NS_PER_S, 200
 """Between reports of progress; a long job reports less often, every 1/200 of its time so far."""
 
@@ -59,6 +67,8 @@ class Pass:
         examples: Of a batch; None where that varies or nobody knows.
         has_gradients: Gradients are taken in its steps.
         iterator: Returns the iterator that a graph reads; None where Python asks for each batch.
+        steps_per_call: Batches that a call takes inside a graph, as far as that had to be found out.
+        dataset: Returns what it goes over, while the script has it.
     """
 
     stream: Hashable
@@ -66,6 +76,8 @@ class Pass:
     examples: int | None = None
     has_gradients: bool = False
     iterator: Callable[[], Any] | None = None
+    steps_per_call: int | None = None
+    dataset: Callable[[], Any] = lambda: None
 
 
 class Took(NamedTuple):
@@ -78,12 +90,12 @@ class Took(NamedTuple):
 
 
 class Called(NamedTuple):
-    """Keras called a function that takes batches from inside a graph."""
+    """A function was called that takes batches from inside a graph; None where its end or its steps are not seen."""
 
     of: Pass
     asked_ns: int
-    ended_ns: int
-    steps: int
+    ended_ns: int | None
+    steps: int | None
 
 
 class Ended(NamedTuple):
@@ -118,14 +130,22 @@ class Seen(NamedTuple):
     gaps: Gaps
 
 
-Note = Took | Called | Ended | Evaluated | Seen
+class Saved(NamedTuple):
+    """A checkpoint was written."""
+
+    asked_ns: int
+    ended_ns: int
+
+
+OfPass = Took | Called | Ended | Evaluated | Seen
+Note = OfPass | Saved
 
 
 ReadGaps = Callable[[Any], Gaps | None]
 """Reads them; None where this iterator has none."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Step:
     """A step, or the steps of one call; times in ns of ``perf_counter``."""
 
@@ -135,6 +155,7 @@ class _Step:
     wait_ns: int | None = None
     end_ns: int | None = None
     steps: int = 1
+    """0 until the call is over that found out."""
     examples: int | None = None
     away_ns: int = 0
     next_ns: int | None = None
@@ -147,10 +168,6 @@ class _Step:
         """From the request to the end, 0 before that is known."""
         return 0 if self.end_ns is None else self.end_ns - self.start_ns
 
-    def misfit_ns(self, wait_ns: int) -> int:
-        """Return by how much a wait cannot be that of this step."""
-        return max(0, -wait_ns, wait_ns - self.length_ns)
-
 
 @dataclass
 class _Side:
@@ -160,7 +177,7 @@ class _Side:
     ended_ns: int = 0
     first_ns: int = 0
     batches: int = 0
-    held: list[Note] = field(default_factory=list)
+    held: list[OfPass] = field(default_factory=list)
 
 
 class StepLog:
@@ -221,7 +238,11 @@ class StepLog:
             now_ns: By ``perf_counter``.
         """
         while self.notes:
-            self._read(self.notes.popleft())
+            note = self.notes.popleft()
+            if isinstance(note, Took) and self._only_continues(note):
+                self._read_run(note)
+            else:
+                self._read(note)
         self._adopt_if_due(now_ns)
         self._resolve_waits(now_ns)
         self._write_ready(now_ns)
@@ -240,12 +261,17 @@ class StepLog:
         self._resolve_waits(now_ns + GIVE_UP_NS)
         self._write_ready(now_ns + GIVE_UP_NS)
         self._report(now_ns)
-        if self._table is not None:
+        if self._table is None:
+            self._log.write(NoteEvent(NO_STEPS))
+        else:
             self._table.close()
 
     # which loop trains
 
     def _read(self, note: Note) -> None:
+        if isinstance(note, Saved):
+            self._log.write(CheckpointEvent(note.asked_ns + self._shift_ns, note.ended_ns + self._shift_ns))
+            return
         of = note.of
         if of.stream not in self._training and (of.role is Role.FIT or of.has_gradients):
             self._begin_training(of.stream)
@@ -256,7 +282,7 @@ class StepLog:
 
     def _begin_training(self, stream: Hashable) -> None:
         """Take a loop for training; what came before it and did not train was preparation, its own notes count."""
-        own = [note for of, side in self._sides.items() if of.stream == stream for note in side.held]
+        own: list[OfPass] = [note for of, side in self._sides.items() if of.stream == stream for note in side.held]
         if self._is_adopted:
             self._training.clear()
             self._is_adopted = False
@@ -267,14 +293,15 @@ class StepLog:
         for note in own:
             self._read_training(note)
 
-    def _read_side(self, note: Note) -> None:
+    def _read_side(self, note: OfPass) -> None:
         side = self._sides.setdefault(note.of, _Side(note.asked_ns))
+        ended_ns = note.arrived_ns if isinstance(note, Took) else note.ended_ns or note.asked_ns
         if isinstance(note, Evaluated):
             side.begun_ns = note.asked_ns
         elif isinstance(note, Took | Called):
-            side.batches += note.steps if isinstance(note, Called) else 1
-            side.first_ns = side.first_ns or (note.arrived_ns if isinstance(note, Took) else note.ended_ns)
-        side.ended_ns = note.arrived_ns if isinstance(note, Took) else note.ended_ns
+            side.batches += (note.steps or note.of.steps_per_call or 1) if isinstance(note, Called) else 1
+            side.first_ns = side.first_ns or ended_ns
+        side.ended_ns = ended_ns
         if len(side.held) < MOST_HELD:
             side.held.append(note)
         if self._training and note.of.role is Role.LOOP and side.batches > max(OUTGROWS * self._longest_pass, 50):
@@ -298,7 +325,7 @@ class StepLog:
 
     # steps
 
-    def _read_training(self, note: Note) -> None:
+    def _read_training(self, note: OfPass) -> None:
         if isinstance(note, Evaluated):
             return
         if isinstance(note, Ended):
@@ -317,12 +344,44 @@ class StepLog:
             step.wait_ns = note.arrived_ns - note.asked_ns + sum(side.ended_ns - side.begun_ns for side in beside)
         else:
             is_first = not (self._step or self._ready or self._taken)
-            step.end_ns, step.steps, step.examples = note.ended_ns, note.steps, note.of.examples
+            step.end_ns, step.steps, step.examples = note.ended_ns, note.steps or 0, note.of.examples
             step.knows_no_wait = is_first
-            key = note.of.iterator
-            self._taken[key] = step.last_element = self._taken.get(key, 0) + note.steps
+            self._taken.setdefault(note.of.iterator, 0)
         self._open = step
         self._begun_ns = self._begun_ns or asked_ns
+
+    def _only_continues(self, note: Took) -> bool:
+        """Say whether a batch is the next one of the pass that trains, with nothing beside it to be told apart."""
+        step = self._open
+        is_next = step is not None and step.of is note.of and step.wait_ns is not None
+        return is_next and self._step >= WARMUP_STEPS and not (self._sides or self._ready or self._away_ns)
+
+    def _read_run(self, note: Took) -> None:
+        """Read the batches of one pass that follow each other, all at once: that takes a fraction of the time."""
+        run, notes, before = [note], self.notes, self._open
+        assert before is not None
+        while notes and type(notes[0]) is Took and notes[0].of is note.of:
+            run.append(notes.popleft())  # type: ignore[arg-type]  # the type was asked for in the line above
+        _, asked, arrived, examples = zip(*run, strict=True)
+        asked_ns = np.array((before.start_ns, *asked))
+        wait_ns = (np.array(arrived) - asked_ns[1:]).tolist()
+        count, spans = len(run), np.stack((asked_ns[:-1], asked_ns[1:]), axis=1) + self._shift_ns
+        self._extend(
+            step=range(self._step, self._step + count),
+            warmup=[False] * count,
+            start_ns=spans[:, 0].tolist(),
+            wait_ns=[before.wait_ns, *wait_ns[:-1]],
+            end_ns=spans[:, 1].tolist(),
+            window=self._windows_at(spans).tolist(),
+            away_ns=[before.away_ns, *[0] * (count - 1)],
+            epoch=[before.epoch] * count,
+            examples=[before.examples, *examples[:-1]],
+        )
+        self._step += count
+        self._in_pass += count
+        self._longest_pass = max(self._longest_pass, self._in_pass)
+        self._recent_ns = float(asked_ns[-1] - asked_ns[-2])
+        self._open = _Step(note.of, asked[-1], before.epoch, wait_ns=wait_ns[-1], examples=examples[-1])
 
     def _epoch_of(self, of: Pass) -> int:
         """Return the number of the pass among those of its loop."""
@@ -367,6 +426,9 @@ class StepLog:
         step, self._open = self._open, None
         if step is None:
             return
+        if step.wait_ns is None:
+            step.steps = step.steps or step.of.steps_per_call or 1
+            self._taken[step.of.iterator] = step.last_element = self._taken[step.of.iterator] + step.steps
         if step.end_ns is None:
             step.end_ns = next_ns
         step.next_ns = next_ns
@@ -401,15 +463,16 @@ class StepLog:
 
     def _assign(self, of: Pass, gaps: Gaps) -> None:
         """Assign what tf.data saw; whether a request is under way, so one more time is over, shows by what fits better."""
-        steps = [step for step in self._unknown if step.next_ns is not None]
-        steps = [step for step in steps if step.of.iterator == of.iterator]
+        steps = [step for step in self._unknown if step.next_ns is not None and step.of.iterator == of.iterator]
+        if not steps:
+            return
         fits = [_waits(steps, gaps, last) for last in (gaps.elements - 1, gaps.elements)]
         known = len(gaps.between_ns)
         if known in (gaps.elements - 1, gaps.elements):
             chosen = fits[known - (gaps.elements - 1)]
         else:
-            chosen = min(fits, key=lambda waits: sum(steps[place].misfit_ns(wait) for place, wait in waits.items()))
-        for place, wait_ns in chosen.items():
+            chosen = min(fits, key=lambda fit: fit.misfit_ns)
+        for place, wait_ns in zip(chosen.places.tolist(), chosen.wait_ns.tolist(), strict=True):
             step = steps[place]
             step.wait_ns = min(max(0, wait_ns), step.length_ns)
             self._compute_ns.append((step.length_ns - step.wait_ns) / step.steps)
@@ -423,38 +486,49 @@ class StepLog:
     # rows
 
     def _write_ready(self, now_ns: int) -> None:
-        rows = []
-        rss_bytes = self._memory.read_bytes()
+        rows: list[tuple[Any, ...]] = []
         while self._ready:
             step = self._ready[0]
             if step.wait_ns is None and not step.knows_no_wait and now_ns - step.start_ns <= GIVE_UP_NS:
                 break
             self._ready.popleft()
-            rows += self._rows(step, rss_bytes)
+            self._append_rows(step, rows)
         if not rows:
             return
-        if self._table is None:
-            self._table = TableWriter(self._own.steps, STEPS)
-        self._table.extend(*zip(*rows, strict=True))
+        start, wait, end, is_warmup, away, epoch, examples = zip(*rows, strict=True)
+        spans = np.array((start, end)).T + self._shift_ns
+        self._extend(
+            step=range(self._step - len(rows), self._step),
+            warmup=is_warmup,
+            start_ns=spans[:, 0].tolist(),
+            wait_ns=wait,
+            end_ns=spans[:, 1].tolist(),
+            window=self._windows_at(spans).tolist(),
+            away_ns=away,
+            epoch=epoch,
+            examples=examples,
+        )
 
-    def _rows(self, step: _Step, rss_bytes: int) -> list[tuple[Any, ...]]:
-        """Return one row per step; the steps of one call share its time."""
+    def _append_rows(self, step: _Step, rows: list[tuple[Any, ...]]) -> None:
+        """Add a row per step; the steps of one call share its time."""
         length_ns = step.length_ns // step.steps
         wait_ns = None if step.wait_ns is None else step.wait_ns // step.steps
-        window = self._window_at(step.start_ns, step.start_ns + step.length_ns)
-        rows = []
-        for index in range(step.steps):
-            start_ns = step.start_ns + index * length_ns
+        start_ns, away_ns = step.start_ns, step.away_ns
+        for _ in range(step.steps):
             end_ns = start_ns + length_ns
-            is_warmup = self._is_warmup(start_ns, end_ns)
-            times = (start_ns + self._shift_ns, wait_ns, end_ns + self._shift_ns)
-            away_ns = 0 if index else step.away_ns
-            # loss and accuracy would have to be waited for, like the time when the result is there
-            result: tuple[None, None] = (None, None)
-            place = (window, rss_bytes, away_ns, step.epoch, step.examples, None)
-            rows.append((self._step, is_warmup, *times, *result, *place))
+            is_warmup = self._step < WARMUP_STEPS and self._is_warmup(start_ns, end_ns)
+            rows.append((start_ns, wait_ns, end_ns, is_warmup, away_ns, step.epoch, step.examples))
+            start_ns, away_ns = end_ns, 0
             self._step += 1
-        return rows
+
+    def _extend(self, **columns: Sequence[Any]) -> None:
+        """Write rows; loss, accuracy and the time when the result is there would have to be waited for."""
+        if self._table is None:
+            self._table = TableWriter(self._own.steps, STEPS)
+        count = len(columns["step"])
+        nothing, rss_bytes = [None] * count, [self._memory.read_bytes()] * count
+        found = {**columns, "loss": nothing, "accuracy": nothing, "ready_ns": nothing, "rss_bytes": rss_bytes}
+        self._table.extend(*(found[name] for name in STEPS.schema.names))
 
     def _is_warmup(self, start_ns: int, end_ns: int) -> bool:
         if not self._step:
@@ -462,14 +536,15 @@ class StepLog:
             return True
         return self._step < WARMUP_STEPS and start_ns < self._warm_ns
 
-    def _window_at(self, start_ns: int, end_ns: int) -> int:
-        begun_ns, over_ns = start_ns + self._shift_ns, end_ns + self._shift_ns
+    def _windows_at(self, spans: IntArray) -> IntArray:
+        """Return the number of the window that was open in each span, shape (n, 2), ns since the epoch."""
+        found = np.full(len(spans), NO_WINDOW)
         for window in reversed(self._windows()):
-            if window.stopped_ns and window.stopped_ns <= begun_ns:
+            if window.stopped_ns and window.stopped_ns <= spans[0, 0]:
                 break
-            if window.started_ns < over_ns:
-                return window.number
-        return NO_WINDOW
+            is_in = (window.started_ns < spans[:, 1]) & (not window.stopped_ns or window.stopped_ns > spans[:, 0])
+            found[is_in & (found == NO_WINDOW)] = window.number
+        return found
 
     def _report(self, now_ns: int) -> None:
         if self._step:
@@ -477,13 +552,21 @@ class StepLog:
             self._log.write(ProgressEvent(self._step, None, (now_ns - self._begun_ns) / NS_PER_S, None))
 
 
-def _waits(steps: Sequence[_Step], gaps: Gaps, last: int) -> dict[int, int]:
-    """Return the wait of each step that the times cover, by its place; ``last`` is the element before the last time."""
-    first = last - len(gaps.between_ns) + 1
-    found = {}
-    for place, step in enumerate(steps):
-        assert step.next_ns is not None
-        low, high = step.last_element - step.steps + 1 - first, step.last_element - first
-        if low >= 0 and high < len(gaps.between_ns):
-            found[place] = step.next_ns - step.start_ns - sum(gaps.between_ns[low : high + 1])
-    return found
+class _Fit(NamedTuple):
+    """Waits of the steps that tf.data's times cover, by their places, and by how much these cannot be theirs."""
+
+    places: IntArray
+    wait_ns: IntArray
+    misfit_ns: int
+
+
+def _waits(steps: Sequence[_Step], gaps: Gaps, last: int) -> _Fit:
+    """Return the waits of steps whose successors are known; ``last`` is the element before the last time."""
+    known = [(step.start_ns, step.next_ns or 0, step.length_ns, step.steps, step.last_element) for step in steps]
+    start, following, length, count, element = np.array(known, np.int64).T
+    sums = np.concatenate(([0], np.cumsum(np.asarray(gaps.between_ns, np.int64))))
+    high = element - (last - len(gaps.between_ns) + 1)
+    low = high - count + 1
+    places = np.flatnonzero((low >= 0) & (high < len(gaps.between_ns)))
+    wait = (following - start)[places] - (sums[high[places] + 1] - sums[low[places]])
+    return _Fit(places, wait, int(np.maximum(np.maximum(-wait, wait - length[places]), 0).sum()))

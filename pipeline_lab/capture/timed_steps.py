@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pipeline_lab.capture import step_hooks
+from pipeline_lab.capture import keras_hooks, step_hooks
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.capture.step_log import StepLog
 from pipeline_lab.worker.record.window_recorder import WindowRecorder
@@ -40,7 +40,7 @@ class TimedSteps:
             self._try(self.log.close)
 
     def _run(self) -> None:
-        while not self._end.wait(PERIOD_S if step_hooks.hook_keras() else EARLY_PERIOD_S) and not self._has_failed:
+        while not self._end.wait(PERIOD_S if keras_hooks.hook_keras() else EARLY_PERIOD_S) and not self._has_failed:
             self._try(self.log.drain)
 
     def _try(self, work: Callable[[int], None]) -> None:

@@ -234,8 +234,8 @@ class Watcher:
     def _record(self) -> None:
         _note_what_is_made()  # first, because the script continues; has been done unless TensorFlow was loaded in an odd way
         from pipeline_lab.capture.device_use import UsedDevice, note_new_sessions
+        from pipeline_lab.capture.keras_hooks import is_validating, keep_last_fit
         from pipeline_lab.capture.shared_profiler import SharedProfiler, make_room_for_others
-        from pipeline_lab.capture.step_hooks import is_validating, keep_last_fit
         from pipeline_lab.capture.timed_steps import TimedSteps
 
         note_new_sessions()
@@ -244,7 +244,10 @@ class Watcher:
         recorder = recording.windows(SharedProfiler(SETTLING_S))
         steps = TimedSteps(recording, recorder)
         if self._will_calibrate:
+            from pipeline_lab.capture.own_loops import keep_last_step
+
             keep_last_fit()
+            keep_last_step()
         from pipeline_lab.capture.clock_windows import ClockWindows
         from pipeline_lab.capture.sampler import Sampler
         from pipeline_lab.worker.note.environment import describe_environment

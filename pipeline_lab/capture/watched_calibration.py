@@ -1,8 +1,9 @@
 """Time the step alone and the pipeline alone of a watched script, after its last line and without touching its training.
 
 The step is that of a copy of the model that Keras' ``fit`` trained last, rebuilt from its configuration, on one batch that
-is held. The pipeline is a second iterator over the same dataset, asked for batches as fast as it gives them. A model that
-cannot be copied, and the step of a loop of the script's own, cannot be timed alone; the run says so.
+is held; of a loop of the script's own, the functions that its last step called, on copies of their variables
+(:mod:`pipeline_lab.capture.own_loops`). The pipeline is a second iterator over the same dataset, asked for batches as fast
+as it gives them. Where a step cannot be run without training further, the run says so.
 """
 
 import time
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from pipeline_lab.capture import step_hooks
+from pipeline_lab.capture import keras_hooks, own_loops
+from pipeline_lab.capture.own_loops import CannotRunAloneError, OwnStep, prepare_alone
 from pipeline_lab.capture.recording import Recording
 from pipeline_lab.runs.run_events import CalibrationEvent
 from pipeline_lab.units import NS_PER_S
@@ -21,23 +23,29 @@ WARM_CALLS, WARM_BATCHES = 3, 3
 LEAST_CALLS = 5
 MOST_NS = 3 * NS_PER_S
 """Time for each of the two; a slow one takes at least :data:`LEAST_CALLS`."""
-NO_FIT = (
-    "The step alone was not timed: the script trains in a custom loop, whose step cannot be called without training "
-    "further."
-)
+NO_LOOP = "Nothing was timed alone: neither Keras' fit nor a loop that calls functions for its batches was seen."
+NO_DATASET = "The pipeline alone was not timed: the script has dropped its dataset."
 
 
 def calibrate(recording: Recording) -> None:
     """Time both and write them into the run; what cannot be timed is noted there."""
-    fit = step_hooks.last_fit()
-    if fit is None:
-        recording.note(NO_FIT)
+    fit, own = keras_hooks.last_fit(), own_loops.last_step()
+    if fit is None and own is None:
+        recording.note(NO_LOOP)
         return
     recording.enter("calibrating")
-    pipeline_ns, batches, first_ns, pipeline_cpu_ns = _time_pipeline(fit.dataset)
+    dataset = fit.dataset if fit is not None else own.dataset if own is not None else None
+    pipeline_ns, batches, first_ns, pipeline_cpu_ns = _time_pipeline(dataset)
+    if dataset is None:
+        recording.note(NO_DATASET)
     step_ns, steps, step_cpu_ns = None, 0, None
     try:
-        step_ns, steps, step_cpu_ns = _time_step(fit)
+        if fit is not None:
+            step_ns, steps, step_cpu_ns = _time_fit(fit)
+        elif own is not None:
+            step_ns, steps, step_cpu_ns = _time_own(own)
+    except CannotRunAloneError as error:
+        recording.note(f"The step alone was not timed: {error}, so it cannot be run without training further.")
     except Exception as error:  # models of any kind: what cannot be copied is left alone
         recording.note(
             f"The step alone was not timed: the model cannot be copied without its script ({type(error).__name__}: {error})."
@@ -55,8 +63,10 @@ def calibrate(recording: Recording) -> None:
     )
 
 
-def _time_pipeline(dataset: Any) -> tuple[float | None, int, float, float | None]:
+def _time_pipeline(dataset: Any) -> tuple[float | None, int, float | None, float | None]:
     """Return time per batch, number of batches, time to the first one, and processor time per batch, ns."""
+    if dataset is None:
+        return None, 0, None, None
     begun_ns = time.perf_counter_ns()
     batches = iter(dataset)
     first_ns = 0.0
@@ -68,25 +78,35 @@ def _time_pipeline(dataset: Any) -> tuple[float | None, int, float, float | None
     return (None, 0, first_ns, None) if times is None else (times[0], times[1], first_ns, times[2])
 
 
-def _time_step(fit: step_hooks.Fit) -> tuple[float, int, float]:
-    """Return time per step, number of steps, and processor time per step, ns."""
+def _time_own(step: OwnStep) -> tuple[float, int, float]:
+    """Return time per step of a loop of the script's own, number of steps, and processor time per step, ns."""
+    run = prepare_alone(step)
+    return _time_calls(run, step.of.steps_per_call or 1)
+
+
+def _time_fit(fit: keras_hooks.Fit) -> tuple[float, int, float]:
+    """Return the same of Keras' ``fit``."""
     model = fit.model
     copy = type(model).from_config(model.get_config())
     copy.compile_from_config(model.get_compile_config())
     held = iter(fit.dataset.take(1).cache().repeat())
     copy.make_train_function()
+    return _time_calls(lambda: copy.train_function(held), int(copy.steps_per_execution or 1))
+
+
+def _time_calls(run: Callable[[], Any], steps: int) -> tuple[float, int, float]:
+    """Return time per step of a call of so many steps, number of steps, and processor time per step, ns."""
     for _ in range(WARM_CALLS):
-        _wait(copy.train_function(held))
+        _wait(run())
     results: list[Any] = []
 
     def call() -> bool:
-        results[:] = [copy.train_function(held)]
+        results[:] = [run()]
         return True
 
     times = _repeat(call, lambda: _wait(results[0]))
     assert times is not None
-    per_call = int(copy.steps_per_execution or 1)
-    return times[0] / per_call, times[1] * per_call, times[2] / per_call
+    return times[0] / steps, times[1] * steps, times[2] / steps
 
 
 def _repeat(call: Callable[[], bool], settle: Callable[[], None] = lambda: None) -> tuple[float, int, float] | None:

@@ -98,6 +98,15 @@ class EvaluationEvent(Event):
 
 
 @dataclass(frozen=True)
+class CheckpointEvent(Event):
+    """A checkpoint was written on the training thread; times in ns since the epoch."""
+
+    kind = "checkpoint"
+    started_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True)
 class WindowEvent(Event):
     """One profile window is on disk.
 
@@ -172,6 +181,7 @@ KINDS: dict[str, type[Event]] = {
         CaptureProgressEvent,
         CalibrationEvent,
         EvaluationEvent,
+        CheckpointEvent,
         WindowEvent,
         RaceEvent,
         NoteEvent,

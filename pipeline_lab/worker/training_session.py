@@ -14,12 +14,13 @@ from pipeline_lab.pipeline.source import has_files_of_its_own
 from pipeline_lab.runs.nvidia import find_gpu
 from pipeline_lab.runs.record import RunRecord, RunState
 from pipeline_lab.runs.run_documents import DataFile, write_files, write_written
-from pipeline_lab.runs.run_events import NoteEvent
+from pipeline_lab.runs.run_events import CheckpointEvent, NoteEvent
 from pipeline_lab.runs.run_folder import RunFolder, add_environment, update_record
 from pipeline_lab.runs.run_tables import EVALUATED, TableWriter
 from pipeline_lab.worker.calibrate import calibrate, set_page_cache
 from pipeline_lab.worker.job_context import Job, StopRequest
 from pipeline_lab.worker.note.environment import describe_environment
+from pipeline_lab.worker.note.event_log import Clock, EventLog
 from pipeline_lab.worker.prepare.device import JobDevice, choose_device
 from pipeline_lab.worker.prepare.job_pipeline import JobData, Pipeline, describe_written, find_files, open_pipeline
 from pipeline_lab.worker.prepare.user_code import UserPipeline
@@ -47,16 +48,21 @@ class Checkpoints:
         trainer: Whose weights are written.
         folder: Where to.
         every: Steps between two checkpoints; None for none.
+        log: Takes an event for each of them.
+        clock: Of the job.
     """
 
-    def __init__(self, trainer: Trainer, folder: Path, every: int | None) -> None:
+    def __init__(self, trainer: Trainer, folder: Path, every: int | None, log: EventLog, clock: Clock) -> None:
+        self._log, self._clock = log, clock
         self._every, self._path = every, str(folder / "checkpoint" / "model")
         self._checkpoint = tf.train.Checkpoint(weights=trainer.weights()) if every else None
 
     def after_steps(self, first: int, last: int) -> None:
         """Write a checkpoint if one became due with these steps."""
         if self._checkpoint is not None and is_due(self._every, first, last + 1):
+            begun_ns = self._clock.now_ns()
             self._checkpoint.write(self._path)
+            self._log.write(CheckpointEvent(begun_ns, self._clock.now_ns()))
 
 
 _KEPT: list[Any] = []
@@ -132,7 +138,8 @@ def _train(job: Job, device: JobDevice, trainer: Trainer, steps: StepCalls, data
             contextlib.closing(StepRecorder(job, trainer, is_asynchronous=device.is_asynchronous, has_ids=has_ids))
         )
         stack.callback(windows.finish)
-        checkpoints = Checkpoints(trainer, job.folder.scratch, job.options.training.checkpoint_every)
+        every = job.options.training.checkpoint_every
+        checkpoints = Checkpoints(trainer, job.folder.scratch, every, job.log, job.clock)
         model = stack.enter_context(sample_model(job.folder.model, job.clock))
 
         def follow(iterator: Any) -> None:

@@ -5,8 +5,20 @@ from typing import Any
 
 import pytest
 
-from pipeline_lab.capture.step_log import ADOPT_NS, Called, Ended, Evaluated, Gaps, Pass, Role, Seen, StepLog, Took
-from pipeline_lab.runs.run_events import EvaluationEvent, read_events
+from pipeline_lab.capture.step_log import (
+    ADOPT_NS,
+    Called,
+    Ended,
+    Evaluated,
+    Gaps,
+    Pass,
+    Role,
+    Saved,
+    Seen,
+    StepLog,
+    Took,
+)
+from pipeline_lab.runs.run_events import CheckpointEvent, EvaluationEvent, NoteEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import STEPS, read_table
 from pipeline_lab.units import NS_PER_MS as MS
@@ -200,3 +212,32 @@ def test_rows_name_the_window_that_was_open(script: Script) -> None:
     for _ in range(7):
         script.take(epoch, 0, 10)
     assert [row["window"] for row in script.rows()] == [-1, -1, 7, 7, 7, -1]
+
+
+def test_a_function_that_takes_its_batches_itself_shares_its_call_among_them(script: Script) -> None:
+    iterator = object()
+    epoch = Pass("own function", has_gradients=True, iterator=lambda: iterator)
+    for call in range(4):
+        if call == 1:
+            epoch.steps_per_call = 5  # as tf.data counted after the first call
+        script.log.notes.append(Called(epoch, script.ms * MS, None, None))
+        script.ms += 100
+    script.log.notes.append(Ended(epoch, script.ms * MS, script.ms * MS))
+    script.log.notes.append(Seen(epoch, script.ms * MS, script.ms * MS, Gaps(20, [15 * MS] * 20)))
+    rows = script.rows()
+    assert _lengths_ms(rows[5:]) == [(5, 20)] * 15
+    assert len(rows) == 20
+
+
+def test_checkpoints_are_reported_with_their_times(script: Script) -> None:
+    script.take(_training(), 1, 9)
+    script.log.notes.append(Saved(20 * MS, 50 * MS))
+    script.rows()
+    (found,) = [event for event in read_events(script.own.events) if isinstance(event, CheckpointEvent)]
+    assert (found.started_ns, found.ended_ns) == (SHIFT_NS + 20 * MS, SHIFT_NS + 50 * MS)
+
+
+def test_a_script_whose_steps_nobody_sees_says_so(script: Script) -> None:
+    script.log.close(0)
+    (note,) = [event for event in read_events(script.own.events) if isinstance(event, NoteEvent)]
+    assert "No steps were timed" in note.sentence

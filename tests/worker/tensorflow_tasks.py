@@ -32,6 +32,7 @@ from pipeline_lab.options.run_options import RunOptions, read_options
 from pipeline_lab.pipeline.source import render_source
 from pipeline_lab.runs import own_job_runs
 from pipeline_lab.runs.run_documents import write_written
+from pipeline_lab.runs.run_events import CheckpointEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder, read_record
 from pipeline_lab.runs.run_tables import EVALUATED, MODEL, TableWriter, read_table
 from pipeline_lab.runs.store import RunStore
@@ -335,11 +336,14 @@ def checkpoint_bytes(options: str) -> int:
     parsed = read_options(options)
     trainer = make_trainer(parsed, is_gpu=False)
     with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(trainer, Path(folder), 2)
+        events = Path(folder) / "events.jsonl"
+        checkpoints = Checkpoints(trainer, Path(folder), 2, EventLog(events), Clock())
         for step, batch in zip(range(2), _dataset(parsed, False), strict=False):
             assert not list(Path(folder).rglob("*.index"))
             trainer.read(trainer.step(batch))
             checkpoints.after_steps(step, step)
+        (noted,) = [event for event in read_events(events) if isinstance(event, CheckpointEvent)]
+        assert noted.started_ns < noted.ended_ns
         return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 

@@ -25,6 +25,7 @@ from pipeline_lab.analysis.declaration import (
     times_to_ms,
     to_ms,
 )
+from pipeline_lab.analysis.steps.checkpoints import checkpoint_spans
 from pipeline_lab.analysis.steps.job_steps import NO_JOB_STEPS, divide_time, flushes
 from pipeline_lab.analysis.steps.step_breakdown import PARTS, StepBreakdown
 from pipeline_lab.analysis.tables import BoolArray
@@ -59,6 +60,7 @@ OUTLIER_TABLE = pa.schema(
 )
 """One row per outlier."""
 
+NO_SPANS = np.empty((0, 2), np.int64)
 TOO_FEW = f"Outliers are looked for among at least {FEWEST} steps after the warm-up; record more steps."
 
 
@@ -89,7 +91,13 @@ class OutlierSteps:
 
 
 def find_in_job(
-    steps: pa.Table, resources: pa.Table, writing: IntArray, origin_ns: int, *, launches_ahead: bool = False
+    steps: pa.Table,
+    resources: pa.Table,
+    writing: IntArray,
+    origin_ns: int,
+    *,
+    saving: IntArray = NO_SPANS,
+    launches_ahead: bool = False,
 ) -> OutlierSteps:
     """Look at every step of a run.
 
@@ -98,6 +106,7 @@ def find_in_job(
         resources: Of schema ``runs.run_tables.RESOURCES``.
         writing: When windows were written, a set, ns since the epoch.
         origin_ns: Zero of the diagnosis' axis, ns since the epoch.
+        saving: When checkpoints were written, a set, ns since the epoch.
         launches_ahead: As for :func:`divide_time`.
 
     Raises:
@@ -115,9 +124,10 @@ def find_in_job(
     spans = np.stack((start, start + length), axis=1)[rows]
     flushed = length_within(writing, spans) > (spans[:, 1] - spans[:, 0]) / 2
     busier = _busier(resources, spans)
+    saved = length_within(saving, spans) > tables.ints(found.table, "excess_ns") / 2
     cause = [
-        "other_programs" if other else "flush" if flush and one != "input_wait" else one
-        for one, flush, other in zip(found.table.column("cause").to_pylist(), flushed, busier, strict=True)
+        "checkpoint" if save else "other_programs" if other else "flush" if flush and one != "input_wait" else one
+        for one, save, flush, other in zip(found.table.column("cause").to_pylist(), saved, flushed, busier, strict=True)
     ]
     columns = {name: tables.ints(found.table, name) for name in ("step", "length_ns", "level_ns", "excess_ns")}
     table = tables.build(OUTLIER_TABLE, len(rows), host="", start_ns=start[rows] - origin_ns, cause=cause, **columns)
@@ -215,7 +225,12 @@ def _busier(resources: pa.Table, spans: IntArray) -> BoolArray:
 def _measure(job: JobView) -> OutlierSteps:
     found = job.tables
     return find_in_job(
-        found.steps, found.resources, flushes(found.events), job.origin_ns, launches_ahead=found.launches_ahead
+        found.steps,
+        found.resources,
+        flushes(found.events),
+        job.origin_ns,
+        saving=checkpoint_spans(found.events),
+        launches_ahead=found.launches_ahead,
     )
 
 

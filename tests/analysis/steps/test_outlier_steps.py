@@ -19,7 +19,12 @@ SECOND = 1_000 * MS
 
 
 def job(
-    waits: list[int], *, warmup: int = 0, resources: list[tuple[int, float]] = (), flushes: IntArray = EMPTY
+    waits: list[int],
+    *,
+    warmup: int = 0,
+    resources: list[tuple[int, float]] = (),
+    flushes: IntArray = EMPTY,
+    saving: IntArray = EMPTY,
 ) -> OutlierSteps:  # type: ignore[assignment]
     """Look at steps that wait so long and then train for 10 ms, without any time in between."""
     n = len(waits)
@@ -42,7 +47,8 @@ def job(
         "time_ns": [SECOND + time * MS for time, _ in resources],
         "other_cpu_percent": [other for _, other in resources],
     }
-    return find_in_job(pa.table(columns, schema=STEPS.schema), pa.table(load, schema=RESOURCES.schema), flushes, SECOND)
+    steps, load = pa.table(columns, schema=STEPS.schema), pa.table(load, schema=RESOURCES.schema)
+    return find_in_job(steps, load, flushes, SECOND, saving=saving)
 
 
 def rows(found: OutlierSteps) -> list[tuple[int, int, str, int]]:
@@ -85,6 +91,12 @@ def test_a_step_under_a_flush_is_blamed_on_it_unless_it_waited():
     # step 20 lasts from 200 to 250 ms and waits for nothing; the flush lies over it
     table = job([0] * 20 + [40] + [0] * 20, flushes=np.array([[SECOND + 190 * MS, SECOND + 300 * MS]]))
     assert rows(table)[0][2] == "input_wait"
+
+
+def test_a_step_beside_a_checkpoint_is_blamed_on_it():
+    saving = np.array([[SECOND + 205 * MS, SECOND + 245 * MS]])
+    assert rows(job([0] * 20 + [40] + [0] * 20, saving=saving))[0][2] == "checkpoint"
+    assert rows(job([0] * 20 + [40] + [0] * 20, saving=saving + 100 * MS))[0][2] == "input_wait"
 
 
 def test_a_step_while_other_programs_took_the_processor_is_blamed_on_them():

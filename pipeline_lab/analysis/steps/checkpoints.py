@@ -1,0 +1,83 @@
+"""What writing checkpoints takes from a job: all of them, whether a window saw them or not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lab.analysis import tables
+from pipeline_lab.analysis.activity.intervals import IntArray, union
+from pipeline_lab.analysis.declaration import Analysis, Document, JobView, PerJob, to_ms
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.run_events import CheckpointEvent, Event
+
+NO_CHECKPOINT = (
+    "No checkpoint was noted: the job wrote none, or it was not launched by `pipeline-lab run` or `pipeline-lab watch`."
+)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints that a job wrote between its steps, each from the call that writes it to its return.
+
+    Attributes:
+        count: How many were written.
+        total_ns, longest_ns: Of the calls.
+        job_ns: From the beginning of the first step to the end of the last.
+    """
+
+    count: int
+    total_ns: int
+    longest_ns: int
+    job_ns: int
+
+    @property
+    def percent(self) -> float:
+        """Share of the job's time that passed in them."""
+        return 100.0 * self.total_ns / self.job_ns
+
+
+def checkpoint_spans(events: Sequence[Event]) -> IntArray:
+    """Return when checkpoints were being written, as a set of intervals, ns since the epoch."""
+    found = [event for event in events if isinstance(event, CheckpointEvent)]
+    return union(
+        np.array([event.started_ns for event in found], np.int64),
+        np.array([event.ended_ns for event in found], np.int64),
+    )
+
+
+def _measure(job: JobView) -> Checkpoints:
+    return measure_checkpoints(job.tables.events, job.tables.steps)
+
+
+def measure_checkpoints(events: Sequence[Event], steps: pa.Table) -> Checkpoints:
+    """Sum up the checkpoints of a run; one after its last step delays nobody.
+
+    Args:
+        events: Of the job.
+        steps: Of schema ``runs.run_tables.STEPS``.
+
+    Raises:
+        TraceIncompleteError: There is none.
+    """
+    if not steps.num_rows:
+        raise TraceIncompleteError(NO_CHECKPOINT)
+    begun, ended = int(tables.ints(steps, "start_ns")[0]), int(tables.ints(steps, "end_ns")[-1])
+    spans = checkpoint_spans(events)
+    length = np.diff(spans[(spans[:, 0] >= begun) & (spans[:, 0] < ended)], axis=1)
+    if not len(length) or ended <= begun:
+        raise TraceIncompleteError(NO_CHECKPOINT)
+    return Checkpoints(len(length), int(length.sum()), int(length.max()), ended - begun)
+
+
+def _to_json(found: Checkpoints) -> Document:
+    return {
+        "count": found.count,
+        "total_ms": to_ms(found.total_ns),
+        "longest_ms": to_ms(found.longest_ns),
+        "share_percent": found.percent,
+    }
+
+
+CHECKPOINTS = Analysis(Checkpoints, per_job=PerJob(_measure, NO_CHECKPOINT), to_json=_to_json)

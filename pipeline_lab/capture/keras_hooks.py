@@ -1,0 +1,184 @@
+"""Notes every call of Keras' training functions, from inside Keras; see :mod:`pipeline_lab.capture.step_hooks`."""
+
+import contextlib
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util.tf_stack import CurrentModuleFilter
+
+from pipeline_lab.capture.step_hooks import (
+    MARK,
+    count_examples,
+    examples_of,
+    here,
+    installed,
+    is_hooked,
+    listeners,
+    note_gaps,
+    note_gradients,
+    noting_checkpoints,
+    now_ns,
+    replace_method,
+    tell,
+)
+from pipeline_lab.capture.step_log import Called, Ended, Evaluated, Pass, Role
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What ``fit`` was last called with.
+
+    Attributes:
+        model: The model.
+        dataset: That its steps took batches of.
+    """
+
+    model: Any
+    dataset: Any
+
+
+_fits: list[Fit] | None = None
+"""The last call of ``fit``, once somebody wants it kept."""
+
+
+def keep_last_fit() -> None:
+    """Keep model and dataset of the last ``fit`` from now on, to time them by themselves afterwards."""
+    global _fits
+    _fits = _fits or []
+
+
+def last_fit() -> Fit | None:
+    """Return the last ``fit``; None where none was kept."""
+    return _fits[-1] if _fits else None
+
+
+def hook_keras() -> bool:
+    """Note what Keras calls; say whether Keras is loaded, with TensorFlow as its backend."""
+    with installed:
+        return _hook_keras()
+
+
+def _hook_keras() -> bool:
+    module = sys.modules.get("keras.src.backend.tensorflow.trainer")
+    trainer, epochs = getattr(module, "TensorFlowTrainer", None), getattr(module, "TFEpochIterator", None)
+    model = getattr(sys.modules.get("keras.src.models.model"), "Model", None)
+    if trainer is None or epochs is None or model is None:
+        return False
+    if is_hooked(epochs, "__iter__"):
+        return True
+    replace_method(epochs, "__iter__", _noting_epochs)
+    replace_method(epochs, "tf_sync", _noting_ends_of_epochs)
+    for method, role in (("fit", Role.FIT), ("evaluate", Role.EVALUATE), ("predict", Role.PREDICT)):
+        replace_method(trainer, method, functools.partial(_in_role, role))
+    for method, name in (("make_train_function", "train_function"), ("make_test_function", "test_function")):
+        replace_method(trainer, method, functools.partial(_wrapping, name))
+    for method in ("save", "save_weights"):
+        replace_method(model, method, noting_checkpoints)
+    return True
+
+
+def is_validating() -> bool:
+    """Say whether Keras evaluates between two epochs of its training now."""
+    return _validations > 0
+
+
+_validations = 0
+
+
+def _in_role(role: Role, original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        global _validations
+        outer, epoch = here.role, here.epoch
+        _validations += (validates := outer is Role.FIT and role is Role.EVALUATE)
+        here.role, begun_ns = role, now_ns()
+        if role is Role.FIT:
+            here.model = weakref.ref(self)
+        try:
+            with CurrentModuleFilter():
+                return original(self, *arguments, **options)
+        finally:
+            _validations -= validates
+            of, here.role, here.epoch = here.epoch, outer, epoch
+            if role is Role.EVALUATE and of is not None and of is not epoch and listeners:
+                tell(Evaluated(of, begun_ns, now_ns()))
+
+    return call
+
+
+def _noting_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
+    def begin(self: Any) -> Any:
+        role = here.role
+        if role is not None:
+            here.epoch = Pass((role, ""), role, _examples_of_epoch(self))
+        if role is Role.FIT and _fits is not None and here.model is not None:
+            _fits[:] = [Fit(here.model(), self._distributed_dataset)]
+        return original(self)
+
+    return begin
+
+
+def _noting_ends_of_epochs(original: Callable[..., Any]) -> Callable[..., Any]:
+    def synchronize(self: Any) -> Any:
+        if here.role is Role.FIT and here.epoch is not None and here.epoch.iterator is not None:
+            note_gaps(here.epoch, here.epoch.iterator())
+        return original(self)
+
+    return synchronize
+
+
+def _examples_of_epoch(epoch: Any) -> int | None:
+    """Return the batch size of what Keras iterates: from its shapes, else from the stage that makes the batches."""
+    with contextlib.suppress(Exception):
+        dataset = epoch.data_adapter.get_tf_dataset()
+        known = examples_of(dataset)
+        while known is None and dataset is not None:
+            size = getattr(dataset, "_batch_size", None)
+            known = None if size is None else int(tf.get_static_value(size))
+            dataset = getattr(dataset, "_input_dataset", None)
+        first = getattr(epoch.data_adapter, "_first_batches", None)  # of a generator, taken to learn its shapes
+        return count_examples(first) if known is None and first else known
+    return None
+
+
+def _wrapping(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Time the function that a method of the model makes."""
+
+    def make(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = getattr(self, name, None)
+        made = original(self, *arguments, **options)
+        function = getattr(self, name, None)
+        if function is not None and function is not before and not hasattr(function, MARK):
+            setattr(self, name, _timed(function, int(self.steps_per_execution or 1), trains=name == "train_function"))
+        return made
+
+    return make
+
+
+def _timed(function: Callable[[Any], Any], steps: int, *, trains: bool) -> Callable[[Any], Any]:
+    @functools.wraps(function)
+    def call(iterator: Any) -> Any:
+        of = here.epoch
+        if of is None or not listeners:
+            if trains:  # `train_on_batch`
+                note_gradients()
+            return function(iterator)
+        if of.iterator is None:
+            with contextlib.suppress(TypeError):
+                of.iterator = weakref.ref(iterator)
+        asked_ns = now_ns()
+        try:
+            result = function(iterator)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            tell(Ended(of, asked_ns, now_ns()))
+            note_gaps(of, iterator)
+            raise
+        tell(Called(of, asked_ns, now_ns(), steps))
+        return result
+
+    setattr(call, MARK, True)
+    return call

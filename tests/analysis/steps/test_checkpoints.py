@@ -1,0 +1,32 @@
+"""What checkpoints take of a job's time."""
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lab.analysis.steps.checkpoints import measure_checkpoints
+from pipeline_lab.errors import TraceIncompleteError
+from pipeline_lab.runs.run_events import CheckpointEvent
+from pipeline_lab.runs.run_tables import STEPS
+from pipeline_lab.units import NS_PER_MS as MS
+
+
+def _steps(count: int, step_ns: int) -> pa.Table:
+    rows = [{"step": n, "warmup": False, "start_ns": 10**15 + n * step_ns, "wait_ns": 0} for n in range(count)]
+    made = [dict.fromkeys(STEPS.schema.names) | row | {"end_ns": row["start_ns"] + step_ns} for row in rows]
+    return pa.Table.from_pylist(made, schema=STEPS.schema)
+
+
+def test_only_checkpoints_between_steps_count() -> None:
+    steps = _steps(10, 100 * MS)
+    begun = steps.column("start_ns")[0].as_py()
+    spans = ((-50, -10), (300, 350), (500, 600), (1200, 1500))
+    found = measure_checkpoints([CheckpointEvent(begun + a * MS, begun + b * MS) for a, b in spans], steps)
+    assert (found.count, found.total_ns, found.longest_ns) == (2, 150 * MS, 100 * MS)
+    assert found.percent == pytest.approx(15)
+
+
+def test_a_job_without_checkpoints_has_no_number() -> None:
+    with pytest.raises(TraceIncompleteError, match="No checkpoint was noted"):
+        measure_checkpoints([], _steps(3, MS))
+    with pytest.raises(TraceIncompleteError):
+        measure_checkpoints([CheckpointEvent(1, 2)], STEPS.schema.empty_table())
