@@ -16,6 +16,8 @@ class Options(BaseModel):
 
     labels: ClassVar[Mapping[str, str]] = {}
     """What a form calls a field whose name does not say it well."""
+    matters: ClassVar[tuple[str, ...]] = ()
+    """Fields that most people look at: a form folds the others, and a line about a stage always names these."""
     left_empty: ClassVar[Mapping[str, str]] = {}
     """What it means to leave a field empty; where nothing is said, the lab or TensorFlow chooses."""
     shown_with: ClassVar[Mapping[str, tuple[str, tuple[str, ...] | None]]] = {}

@@ -21,6 +21,18 @@ def format_duration(duration_ns: float) -> str:
     return _format_scaled(duration_ns, _TIME_STEPS)
 
 
+def duration_unit(longest_ns: float) -> tuple[int, str]:
+    """Return the unit that suits the longest of some durations, with its length in ns: for an axis and the labels on it."""
+    return next((each for each in _TIME_STEPS if abs(longest_ns) >= each[0]), _TIME_STEPS[-1])
+
+
+def format_duration_in(duration_ns: float, unit: tuple[int, str]) -> str:
+    """Write a duration in a given unit, so that it agrees with an axis."""
+    scale, name = unit
+    value = duration_ns / scale
+    return f"< 0.01 {name}" if 0 < value < 0.005 else f"{_significant(value)} {name}"
+
+
 def format_bytes(size_bytes: float) -> str:
     """Write a size in decimal units with three significant digits, such as ``4.52 GB``."""
     return _format_scaled(size_bytes, _SIZE_STEPS)
@@ -38,6 +50,11 @@ def format_percent(percent: float) -> str:
 def format_count(count: float) -> str:
     """Write a whole number with thousands separated, such as ``8,900,000``."""
     return f"{round(count):,}"
+
+
+def write_number(value: float) -> str:
+    """Write a number with three significant digits, thousands separated."""
+    return f"{value:,.0f}" if abs(value) >= 100 else _significant(value)
 
 
 def _format_scaled(value: float, steps: tuple[tuple[int, str], ...]) -> str:

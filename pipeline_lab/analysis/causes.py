@@ -117,7 +117,7 @@ class GapCause(StrEnum):
         "collectives",
         "collectives",
         "a host op exchanges values with other workers, or waits for them",
-        ("#b80d10", "#f3f6a6"),
+        ("#b80d10", "#d3cb8e"),
         "Collectives, and waiting for other devices or workers in them, keep {device} from computing for {lost} of each {step} "
         "step ({share}).",
         Recommendation(
@@ -131,7 +131,7 @@ class GapCause(StrEnum):
         "host operation",
         "an operation on the host",
         "one host op fills at least half of the gap; it is named",
-        ("#c58507", "#e9c62a"),
+        ("#c58507", "#e6b117"),
         "A host operation leaves {device} idle for {lost} of each {step} step ({share}).",
         _LESS_BETWEEN_STEPS,
     )
@@ -149,7 +149,7 @@ class GapCause(StrEnum):
         "dispatch",
         "dispatch",
         "TensorFlow prepares or launches ops",
-        ("#1b6049", "#9cc79b"),
+        ("#1b6049", "#81a572"),
         "Op dispatch overhead leaves {device} idle for {lost} of each {step} step ({share}).",
         Recommendation(
             "Give TensorFlow fewer and larger pieces: the whole step in one tf.function, several steps per call "
@@ -163,7 +163,7 @@ class GapCause(StrEnum):
         "Python",
         "Python outside TensorFlow (callbacks, printing, garbage collection)",
         "the training thread is outside TensorFlow",
-        ("#ee3fae", "#f9c6ee"),
+        ("#ee3fae", "#d398bb"),
         "Python code between TensorFlow's calls leaves {device} idle for {lost} of each {step} step ({share}).",
         _LESS_BETWEEN_STEPS,
     )

@@ -69,6 +69,15 @@ def headline() -> tuple[Metric, ...]:
     return tuple(map(find_metric, HEADLINE))
 
 
+def headline_of(diagnosis: Results) -> tuple[Metric, ...]:
+    """Return the numbers at the top of one run's page: one per notion, the second choice where the first was not measured."""
+    measured = {each.key for each in headline() if not isinstance(each.read(diagnosis), Unavailable)}
+    left_out = {
+        first if second in measured and first not in measured else second for second, first in SECOND_CHOICES.items()
+    }
+    return tuple(each for each in headline() if each.key not in left_out)
+
+
 def find_metric(key: str) -> Metric:
     """Return the metric of that key; an unknown one is a programming error."""
     return next(each for each in METRICS if each.key == key)
@@ -83,7 +92,9 @@ HEADLINE = (
     "examples_per_second",
     "peak_memory_bytes",
 )
-"""What stands at the top of a run's page, in this order."""
+"""What may stand at the top of a run's page, in this order."""
+SECOND_CHOICES = {"exposed_percent": "all_wait_percent", "idle_percent": "utilisation_percent"}
+"""Numbers that stand there only where the one that says nearly the same over more steps was not measured."""
 
 
 def _rows(diagnosis: Results, metrics: list[Metric] | tuple[Metric, ...], *, with_reasons: bool) -> Iterator[Row]:

@@ -39,5 +39,11 @@ def group_percentile(values: FloatArray, starts: IntArray, percent: float) -> Fl
     return np.array([np.percentile(part, percent) if len(part) else np.nan for part in found], np.float64)
 
 
+def break_between(x: FloatArray, y: FloatArray, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Put a gap into a line wherever its points begin to belong to another part, such as another profile window."""
+    places = np.flatnonzero(np.diff(parts)) + 1
+    return np.insert(x, places, np.nan), np.insert(y, places, np.nan)
+
+
 def _groups(values: FloatArray, starts: IntArray) -> list[FloatArray]:
     return np.split(values, starts[1:]) if len(starts) else []

@@ -10,7 +10,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
 from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
 
 STRIP_HEIGHT = 74
@@ -21,34 +21,43 @@ LONGEST_CHANGE = 60
 
 def step_anatomy(diagnosis: Diagnosis, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw what a profiled step consists of on average, to scale, and what the first suggestion would leave of it."""
-    breakdown = diagnosis.step_breakdown
-    if isinstance(breakdown, Unavailable):
-        return breakdown
-    count = _count_steps(breakdown, diagnosis.steps)
-    if not count or not breakdown.total_ns:
-        return Unavailable("The profiled steps have no length; run it again with longer windows.")
-    step_ns = breakdown.total_ns / count
+    parts, breakdown = mean_parts_ns(diagnosis), diagnosis.step_breakdown
+    if isinstance(parts, Unavailable) or isinstance(breakdown, Unavailable):
+        return parts if isinstance(parts, Unavailable) else diagnosis.step_breakdown
+    count, step_ns = _count_steps(breakdown, diagnosis.steps), sum(parts.values())
     better = next(filter(_is_predicted, diagnosis.verdict.suggestions), None)
     figure = new_figure(
         "What a step consists of",
         mode,
         "Time per step (ms)",
         "",
-        height=128 + STRIP_HEIGHT * (1 + (better is not None)),
+        height=112 + STRIP_HEIGHT * (1 + (better is not None)),
     )
+    longest = max(parts, key=parts.__getitem__)
+    share = format_percent(100 * parts[longest] / step_ns)
+    say(figure, f"{longest.label.capitalize()} fills {share} of a step.")
     add_note(figure, f"Mean of {format_count(round(count))} profiled steps, {format_duration(step_ns)} each.")
     start_ns = 0.0
-    for part in StepPart:
-        length_ns = breakdown.parts_ns[part.column] / count
-        if length_ns:
-            _add_part(figure, part, start_ns, length_ns, step_ns, mode)
-            start_ns += length_ns
+    for part, length_ns in parts.items():
+        _add_part(figure, part, start_ns, length_ns, step_ns, mode)
+        start_ns += length_ns
     if better is not None:
         _add_prediction(figure, better, step_ns, mode)
     figure.update_layout(barmode="overlay", bargap=0.42, dragmode=False, uniformtext={"minsize": 10, "mode": "hide"})
     figure.update_xaxes(range=[0, step_ns / NS_PER_MS], fixedrange=True)
     figure.update_yaxes(range=[-0.5 - (better is not None), 0.6], visible=False)
     return figure
+
+
+def mean_parts_ns(diagnosis: Diagnosis) -> dict[StepPart, float] | Unavailable:
+    """Return how long each part of a profiled training step takes on average, in their order; parts that take nothing left out."""
+    breakdown = diagnosis.step_breakdown
+    if isinstance(breakdown, Unavailable):
+        return breakdown
+    count = _count_steps(breakdown, diagnosis.steps)
+    if not count or not breakdown.total_ns:
+        return Unavailable("The profiled steps have no length; run it again with longer windows.")
+    return {part: length / count for part in StepPart if (length := breakdown.parts_ns[part.column])}
 
 
 def _count_steps(breakdown: StepBreakdown, steps: Steps | Unavailable) -> float:

@@ -27,13 +27,13 @@ from pipeline_lab.figures.comparison_charts import (
 )
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
 from pipeline_lab.figures.job_charts import learning, memory_by_allocator, memory_over_time, phases, step_time
-from pipeline_lab.figures.panels import loss_panels, step_time_panels
+from pipeline_lab.figures.overlaid_runs import anatomy_by_run, loss_by_run, step_time_by_run
 from pipeline_lab.figures.pipeline_charts import (
     buffers_over_time,
     critical_path,
     parallelism_over_time,
-    pipeline_stages,
 )
+from pipeline_lab.figures.pipeline_flow import pipeline_stages
 from pipeline_lab.figures.race_charts import race_intervals, race_steps
 from pipeline_lab.figures.sampling_charts import (
     coverage_over_time,
@@ -47,7 +47,7 @@ from pipeline_lab.figures.sampling_charts import (
 from pipeline_lab.figures.stall_charts import stall_over_time, stall_over_windows, stall_per_step, wait_distribution
 from pipeline_lab.figures.theme import Mode, add_note
 from pipeline_lab.figures.timeline_chart import device_timeline
-from pipeline_lab.figures.tune_charts import search_places
+from pipeline_lab.figures.tune_charts import search_frontier, search_history, search_importance, search_places
 from pipeline_lab.runs.record import EMULATED_NOTE
 from pipeline_lab.tuning.search_result import Tuning
 
@@ -225,9 +225,10 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
     Chart(
         "pipeline-stages",
         Topic.PIPELINE,
-        "One bar per stage of the pipeline that ran, what asks on top, what reads at the bottom: the thread time of one "
-        "batch, colored by how much of the wait the stage caused, with what was written for it below its name.",
+        "The stages as boxes in the order of the code, with arrows to the training step that are as thick as the wait that they "
+        "carry; beside each its thread time for one batch, and how full its buffer is. The stage to blame is marked.",
         _pipeline_stages,
+        wide=True,
     ),
     Chart(
         "critical-path",
@@ -356,6 +357,9 @@ CHARTS: tuple[Chart[Diagnosis], ...] = (
 """Every chart, in the order in which pages and reports show them."""
 
 
+COMPARED_STEPS = "step-parts-by-run"
+"""The chart of a comparison that belongs to its answer."""
+
 RACE_CHARTS: tuple[Chart[Race], ...] = (
     Chart(
         "race-intervals",
@@ -382,11 +386,36 @@ TUNE_CHARTS: tuple[Chart[Tuning], ...] = (
         search_places,
         wide=True,
     ),
+    Chart(
+        "search-history",
+        None,
+        "Every configuration in the order in which it first raced, with a line for the best so far.",
+        search_history,
+    ),
+    Chart(
+        "search-importance",
+        None,
+        "How much of the differences between the configurations each option explains by itself.",
+        search_importance,
+    ),
+    Chart(
+        "search-frontier",
+        None,
+        "Time per step against the memory that each configuration holds; a line joins those that nothing beats in both.",
+        search_frontier,
+    ),
 )
 """Every chart of a search."""
 
 
 COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
+    Chart(
+        COMPARED_STEPS,
+        Topic.STEPS,
+        "What a profiled step of each run consists of, one strip per run above the next, all at one scale.",
+        anatomy_by_run,
+        wide=True,
+    ),
     Chart(
         "step-time-difference",
         Topic.STEPS,
@@ -394,10 +423,10 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
         step_time_difference,
     ),
     Chart(
-        "step-time-panels",
+        "step-time-by-run",
         Topic.STEPS,
-        "Step time of every run over its steps, one panel per run on shared axes.",
-        step_time_panels,
+        "Step time of every run over its steps, all on one axis.",
+        step_time_by_run,
         wide=True,
     ),
     Chart(
@@ -434,10 +463,10 @@ COMPARISON_CHARTS: tuple[Chart[Comparison], ...] = (
     ),
     Chart("memory-by-run", Topic.MEMORY, "Peak resident memory of each run's job.", memory_by_run),
     Chart(
-        "loss-panels",
+        "loss-by-run",
         Topic.STEPS,
-        "Loss of every run over its steps, one panel per run on shared axes.",
-        loss_panels,
+        "Loss of every run over its steps, all on one axis.",
+        loss_by_run,
         wide=True,
     ),
 )

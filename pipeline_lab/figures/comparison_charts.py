@@ -12,9 +12,9 @@ from pipeline_lab.comparison.recorded_runs import Comparison
 from pipeline_lab.comparison.step_time import StepTimeRatio
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray
-from pipeline_lab.figures.panels import run_labels, short_labels
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
-from pipeline_lab.units import NS_PER_MS, format_bytes, format_percent
+from pipeline_lab.figures.overlaid_runs import run_labels, short_labels
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
+from pipeline_lab.units import NS_PER_MS, format_bytes, format_duration, format_percent
 
 ROW_HEIGHT = 34
 MB = 1e6
@@ -54,6 +54,9 @@ def step_time_difference(comparison: Comparison, mode: Mode = "light") -> go.Fig
         showlegend=False,
     )
     mark_zero(figure, mode)
+    label, best = min(found, key=lambda one: one[1].percent)
+    more = "less" if best.percent < 0 else "more"
+    say(figure, f"{label} takes {format_percent(abs(best.percent))} {more} time per {best.per}: {best.outcome.value}.")
     add_note(figure, f"Bars: {found[0][1].confidence * 100:.4g} % interval. Recorded apart: drift is in no interval.")
     if len(found) < len(labels):
         add_note(figure, f"{len(labels) - len(found)} could not be compared.")
@@ -68,6 +71,7 @@ def stalls_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     labels = run_labels(comparison.runs)
     figure = rows_figure("Input wait per step", mode, "Time per profiled step (ms)", len(labels))
     idle = _values(exposed)
+    say(figure, _contrast("The device idles for input", labels, idle, "ms per step"))
     for name, values, category in (
         ("device idle meanwhile", idle, "input_wait"),
         ("hidden behind device work", np.maximum(_values(wait) - idle, 0), "hidden_wait"),
@@ -83,6 +87,7 @@ def idle_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Una
         return Unavailable("No run has idle gaps; record profile windows.")
     labels = run_labels(comparison.runs)
     figure = rows_figure("Device idle per step, by cause", mode, "Time per profiled step (ms)", len(labels), legend=2)
+    say(figure, _contrast("The device idles", labels, sum(_values(each) for each in causes.values()), "ms per step"))
     for cause, each in causes.items():
         add_bars(figure, labels, _values(each), cause.label, cause.value, mode)
     _note_missing(figure, next(iter(causes.values())))
@@ -100,6 +105,14 @@ def idle_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure |
         "Device idle, difference by cause", mode, "Against the baseline (ms per step; left is less)", len(labels), 2
     )
     figure.update_layout(barmode="relative")
+    changes = [(each.difference(run), cause, labels[run - 1]) for cause, each in causes.items() for run in candidates]
+    change, cause, label = max(
+        ((value, cause, label) for value, cause, label in changes if value is not None), key=lambda one: abs(one[0])
+    )
+    say(
+        figure,
+        f"{cause.label.capitalize()} changes most: {abs(change):.3g} ms {'less' if change < 0 else 'more'} in {label}.",
+    )
     for cause, each in causes.items():
         differences = [each.difference(run) for run in candidates]
         values = np.array([np.nan if value is None else value for value in differences], np.float64)
@@ -120,6 +133,7 @@ def sampling_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure |
         return Unavailable("No run has expected shares of its files; launch runs with the lab, or count the records.")
     labels = run_labels(comparison.runs)
     figure = rows_figure("Sampling skew", mode, "Share of the samples (%)", len(labels))
+    say(figure, _contrast("Sampling skew", labels, _values(distance), "%"))
     add_bars(figure, labels, _values(distance), "observed", "busy", mode, unit="%")
     if chance is not None:
         figure.add_scatter(
@@ -142,6 +156,7 @@ def memory_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     labels = run_labels(comparison.runs)
     figure = rows_figure("Peak memory of the job", mode, "Resident size (MB)", len(labels))
     values = _values(peaks)
+    say(figure, _contrast("Memory peaks", labels, values / MB, "MB"))
     figure.add_bar(
         x=values / MB,
         y=labels,
@@ -154,6 +169,15 @@ def memory_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     )
     _note_missing(figure, peaks)
     return figure
+
+
+def _contrast(what: str, labels: list[str], values: FloatArray, unit: str) -> str:
+    """Say the baseline's number beside that of the run which differs most from it."""
+    known = [(label, float(value)) for label, value in zip(labels[1:], values[1:], strict=True) if np.isfinite(value)]
+    if not np.isfinite(values[0]) or not known:
+        return f"{what}: not measured on both sides."
+    label, value = max(known, key=lambda one: abs(one[1] - values[0]))
+    return f"{what}: {value:.3g} {unit} in {label}, {values[0]:.3g} {unit} in {labels[0]}."
 
 
 def rows_figure(title: str, mode: Mode, x_title: str, rows: int, legend: int = 1) -> go.Figure:
@@ -215,13 +239,13 @@ def stages_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | U
     if len(labels) > 2:
         scale = [[place / 4, shade] for place, shade in enumerate(THEMES[mode].scale)]
         figure = _heat_map(title, stages, _work_if_there(stages), labels, {"colorscale": scale, "zmin": 0}, mode)
-        return _with_notes(figure, stages)
+        return _with_notes(figure, stages, run_labels(comparison.runs))
     rows = _costliest(stages)
     figure = _bars_figure(title, "Thread time for one batch (ms)", rows, mode)
     for run, (label, category) in enumerate(zip(labels, ("expected", "busy"), strict=True)):
         _add_bars(figure, rows, _thread_times(rows, stages.work_ns, [run])[:, 0], color(category, mode), label)
     figure.update_layout(barmode="group", bargap=0.25)
-    return _with_notes(figure, stages)
+    return _with_notes(figure, stages, run_labels(comparison.runs))
 
 
 def stage_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -237,14 +261,14 @@ def stage_difference(comparison: Comparison, mode: Mode = "light") -> go.Figure 
         scale = {"colorscale": [[0, less], [0.5, THEMES[mode].paper], [1, more]], "zmid": 0}
         labels = run_labels(comparison.runs)[1:]
         figure = _heat_map(title, stages, stages.difference_ns, labels, scale, mode, first=1)
-        return _with_notes(figure, stages)
+        return _with_notes(figure, stages, run_labels(comparison.runs))
     rows = _costliest(stages)
     figure = _bars_figure(title, "Difference (ms per batch; left is less)", rows, mode)
     values = _thread_times(rows, stages.difference_ns, [1])[:, 0]
     _add_bars(figure, rows, values, [more if value > 0 else less for value in values])
     figure.update_xaxes(rangemode="normal")
     mark_zero(figure, mode)
-    return _with_notes(figure, stages)
+    return _with_notes(figure, stages, run_labels(comparison.runs))
 
 
 def _work_if_there(stages: ComparedStages) -> _Read:
@@ -322,11 +346,26 @@ def _heat_map(
     return figure
 
 
+def _largest_change(stages: ComparedStages, labels: list[str]) -> str:
+    """Say which stage's thread time differs most from the baseline's."""
+    found = [
+        (stages.difference_ns(row, run) or 0.0, row, run)
+        for row in stages.rows
+        for run in range(1, len(stages.sources))
+    ]
+    change, row, run = max(found, key=lambda one: abs(one[0]), default=(0.0, None, 0))
+    if row is None or not change:
+        return "No stage's thread time is known to differ."
+    name, more = short_labels([row.name])[0], "less" if change < 0 else "more"
+    return f"{name} changes most: {format_duration(abs(change))} {more} thread time per batch in {labels[run]}."
+
+
 def _names(rows: list[StageRow]) -> list[str]:
     return short_labels([row.name for row in rows])
 
 
-def _with_notes(figure: go.Figure, stages: ComparedStages) -> go.Figure:
+def _with_notes(figure: go.Figure, stages: ComparedStages, labels: list[str]) -> go.Figure:
+    say(figure, _largest_change(stages, labels))
     if len(stages.rows) > MAX_ROWS:
         add_note(figure, f"The {MAX_ROWS} costliest of {len(stages.rows)} stages.")
     for note in stages.notes:

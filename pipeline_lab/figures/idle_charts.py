@@ -1,5 +1,7 @@
 """Where the time went: idle time by cause, the parts of the steps, of each in the order of time, and of several hosts."""
 
+import html
+
 import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
@@ -14,10 +16,12 @@ from pipeline_lab.analysis.verdict.findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, IntArray, column, group_mean, group_size, group_starts
 from pipeline_lab.figures.marks import event_places
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
-from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_duration, format_percent
+from pipeline_lab.figures.theme import FEW, HEIGHT, THEMES, Mode, add_note, color, end_axis, new_figure, say
+from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_duration_in, format_percent
 
 ROW_HEIGHT = 34
+STRIP_HEIGHT = 24
+"""Pixels of a recorded step that lies as a strip below others."""
 
 SHOWN_OPERATIONS = 3
 """Host operations named when one points at a cause."""
@@ -28,7 +32,13 @@ def idle_by_cause(gaps: IdleGaps, mode: Mode = "light") -> go.Figure:
     inside = gaps.idle_by_cause_ns
     rows = [(cause.label, time_ns, cause.value) for cause, time_ns in inside.items() if time_ns > 0]
     figure = _bars("Idle time by cause", rows, gaps.window_ns, "of the windows", mode)
-    figure.update_xaxes(title_text="Device idle (s)")
+    longest = max(rows, key=lambda row: row[1], default=None)
+    say(
+        figure,
+        "The device never idled in the windows."
+        if longest is None
+        else f"{longest[0].capitalize()} costs most: {format_percent(100 * longest[1] / gaps.window_ns)} of the recorded time.",
+    )
     operations = {cause.label: _operations(gaps, cause) for cause in inside}
     figure.data[0].customdata = [operations[name] for name in figure.data[0].y]
     figure.data[0].hovertemplate = "%{y}: %{text} of the windows%{customdata}<extra></extra>"
@@ -45,21 +55,22 @@ def _operations(gaps: IdleGaps, cause: GapCause) -> str:
 
 def _bars(title: str, rows: list[tuple[str, int, str]], whole_ns: int, of: str, mode: Mode) -> go.Figure:
     rows = sorted(rows, key=lambda row: row[1])
-    figure = new_figure(title, mode, "Time (s)", "", height=120 + ROW_HEIGHT * max(2, len(rows)))
+    longest = max((time_ns for _, time_ns, _ in rows), default=0)
+    unit = duration_unit(longest)
+    figure = new_figure(title, mode, f"Device idle ({unit[1]})", "", height=120 + ROW_HEIGHT * max(2, len(rows)))
     shares = [format_percent(100 * time_ns / whole_ns) if whole_ns else "" for _, time_ns, _ in rows]
     figure.add_bar(
         y=[name for name, _, _ in rows],
-        x=[time_ns / NS_PER_S for _, time_ns, _ in rows],
+        x=[time_ns / unit[0] for _, time_ns, _ in rows],
         orientation="h",
         marker={"color": [color(category, mode) for _, _, category in rows]},
-        text=[f"{format_duration(row[1])} · {share}" for row, share in zip(rows, shares, strict=True)],
+        text=[f"{format_duration_in(row[1], unit)} · {share}" for row, share in zip(rows, shares, strict=True)],
         textposition="outside",
         cliponaxis=False,
         hovertemplate="%{y}: %{text} " + of + "<extra></extra>",
         showlegend=False,
     )
-    longest = max((time_ns for _, time_ns, _ in rows), default=0) / NS_PER_S
-    figure.update_xaxes(range=[0, longest * 1.45 or 1])
+    end_axis(figure, longest / unit[0], 1.45)
     figure.update_yaxes(showgrid=False)
     figure.update_layout(dragmode=False)
     return figure
@@ -81,25 +92,50 @@ def step_parts_over_time(
     hosts = len(set(table.column("host").to_pylist()))
     if hosts > 1:
         add_note(figure, f"The steps of {hosts} hosts stand beside each other.")
+    say(figure, _what_varies(table))
     number = column(table, "step")[starts]
     places = event_places("step", table.column("start_ns").to_numpy()[starts])
+    is_few = table.num_rows < FEW
+    across, along = ("y", "x") if is_few else ("x", "y")  # few steps lie below each other, as strips to scale
     for part in StepPart:
         part_ms = column(table, part.column, NS_PER_MS)
         if not part_ms.any():
             continue
         figure.add_bar(
-            x=starts + 1,
-            y=group_mean(part_ms, starts),
+            **{across: starts + 1, along: group_mean(part_ms, starts)},
+            orientation="h" if is_few else "v",
             customdata=number,
             ids=places,
             name=part.label,
             marker={"color": color(part.category, mode), "line": {"width": 0}},
-            hovertemplate="step %{customdata:.0f}: %{y:.3g} ms " + part.label + "<extra></extra>",
+            hovertemplate=f"step %{{customdata:.0f}}: %{{{along}:.3g}} ms {part.label}<extra></extra>",
         )
-    figure.update_layout(barmode="stack", bargap=0.1)
+    figure.update_layout(barmode="stack", bargap=0.3 if is_few else 0.1)
+    if is_few:
+        figure.update_layout(
+            height=figure.layout.height - HEIGHT + 130 + STRIP_HEIGHT * table.num_rows,
+            xaxis={"title": {"text": "Time (ms)"}},
+            yaxis={
+                "title": {"text": "Recorded step, in order of time"},
+                "range": [table.num_rows + 0.5, 0.5],
+                "dtick": 1,
+                "showgrid": False,
+            },
+        )
     if not isinstance(outliers, Unavailable):
         _mark_outliers(figure, breakdown, outliers, starts, mode)
     return figure
+
+
+def _what_varies(steps: pa.Table) -> str:
+    """Say how long the steps are, and which of their parts differs most between them."""
+    length_ns = column(steps, "end_ns") - column(steps, "start_ns")
+    if len(length_ns) < 2:
+        return f"One step was recorded: {format_duration(length_ns.sum())}."
+    spread = {part: float(np.std(column(steps, part.column))) for part in StepPart}
+    most = max(spread, key=spread.__getitem__)
+    between = f"Steps take {format_duration(length_ns.min())} to {format_duration(length_ns.max())}"
+    return f"{between}; {most.label} varies most." if spread[most] else f"{between}."
 
 
 def _mark_outliers(
@@ -112,13 +148,15 @@ def _mark_outliers(
     rows = rows[group_starts(len(rows), MAX_MARKS)]
     if not len(rows):
         return
+    bars, ends = _bar_of(rows, starts), _heights(length_ms, starts)[np.searchsorted(starts, rows, side="right") - 1]
+    is_few = breakdown.table.num_rows < FEW
     figure.add_scatter(
-        x=_bar_of(rows, starts),
-        y=_heights(length_ms, starts)[np.searchsorted(starts, rows, side="right") - 1],
+        x=ends if is_few else bars,
+        y=bars if is_few else ends,
         mode="markers",
         name="outlier",
         customdata=[f"step {step[row]:.0f}, {length_ms[row]:.3g} ms: {PART_NAMES[cause[int(row)]]}" for row in rows],
-        marker={"symbol": "triangle-down", "size": 9, "color": THEMES[mode].ink},
+        marker={"symbol": "triangle-left" if is_few else "triangle-down", "size": 9, "color": THEMES[mode].ink},
         hovertemplate="%{customdata}<extra></extra>",
     )
 
@@ -183,7 +221,7 @@ def hosts_side_by_side(hosts: Hosts, mode: Mode = "light") -> go.Figure:
     figure.update_layout(barmode="stack", dragmode=False)
     figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
     straggler = hosts.straggler
-    add_note(figure, f"{straggler} holds the others back." if straggler else "No host holds the others back.")
+    say(figure, f"{html.escape(straggler)} holds the others back." if straggler else "No host holds the others back.")
     if table.num_rows > MAX_HOSTS:
         add_note(figure, f"The {MAX_HOSTS} of {table.num_rows} hosts that cost the others most.")
     return figure

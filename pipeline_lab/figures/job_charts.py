@@ -1,20 +1,34 @@
 """What the job noted over its whole course: the time of its steps, loss and accuracy, and its memory."""
 
+import html
+
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from pipeline_lab.analysis.machine.allocators import Allocators
 from pipeline_lab.analysis.machine.process_memory import Memory
 from pipeline_lab.analysis.machine.profiler_cost import ProfilerCost
 from pipeline_lab.analysis.steps.job_steps import NO_LOSS, JobSteps
 from pipeline_lab.analysis.steps.outlier_steps import OutlierSteps
-from pipeline_lab.analysis.steps.step_phases import StepPhases
+from pipeline_lab.analysis.steps.step_phases import PhaseTimes, StepPhases
 from pipeline_lab.analysis.verdict.findings import PART_NAMES
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import FloatArray, column, group_mean, group_percentile, group_size, group_starts
 from pipeline_lab.figures.panels import Panel, draw_panels
-from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_key, add_note, color, new_figure, shade
-from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_count
+from pipeline_lab.figures.theme import (
+    THEMES,
+    Mode,
+    add_band,
+    add_key,
+    add_note,
+    color,
+    dots_or_line,
+    new_figure,
+    say,
+    shade,
+)
+from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, format_duration
 
 MAX_POINTS = 800
 MAX_MARKS = 200
@@ -26,6 +40,13 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
     figure = new_figure("Step time over the run", mode, "Step", "Step time (ms)")
     step, time_ms = column(job.table, "step"), column(job.table, "step_ns", NS_PER_MS)
     starts = group_starts(len(step), MAX_POINTS)
+    measured = time_ms[~_is_warmup(job)]
+    typical, slow = (np.percentile(measured if len(measured) else time_ms, percent) for percent in (50, 95))
+    say(
+        figure,
+        f"A typical step takes {format_duration(typical * NS_PER_MS)}; one in twenty takes more than "
+        f"{format_duration(slow * NS_PER_MS)}.",
+    )
     if group_size(starts) > 1:
         add_note(figure, f"Line: median of {group_size(starts)} neighbouring steps; band: 5th to 95th percentile.")
         low, high = (group_percentile(time_ms, starts, percent) for percent in (5, 95))
@@ -33,9 +54,10 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
     figure.add_scatter(
         x=step[starts],
         y=group_percentile(time_ms, starts, 50),
-        mode="lines",
+        mode=dots_or_line(len(step)),
         name="step time",
         line={"color": color("busy", mode), "width": 1.6},
+        marker={"color": color("busy", mode), "size": 8},
         hovertemplate="step %{x}: %{y:.3g} ms<extra></extra>",
     )
     _mark_profiled(figure, job, step, time_ms, mode)
@@ -48,6 +70,14 @@ def step_time(job: JobSteps, mode: Mode = "light", outliers: OutlierSteps | Unav
 def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
     """Draw the mean step of each phase of the job, divided into waiting for input and the rest."""
     figure = new_figure("Step time by phase", mode, "Mean step (ms)", "", height=270)
+    slowest, fastest = (pick(found.phases, key=lambda one: one.total_ns / one.steps) for pick in (max, min))
+    if slowest is fastest:
+        say(figure, f"All steps are of one phase, {slowest.phase.value}: {_mean_step(slowest)} each.")
+    else:
+        say(
+            figure,
+            f"A step takes {_mean_step(slowest)} in {slowest.phase.value}, {_mean_step(fastest)} in {fastest.phase.value}.",
+        )
     names = [f"{one.phase.value}<br>{format_count(one.steps)} steps" for one in found.phases]
     wait = [(one.wait_ns or 0) / one.steps / NS_PER_MS for one in found.phases]
     rest = [(one.total_ns - (one.wait_ns or 0)) / one.steps / NS_PER_MS for one in found.phases]
@@ -65,6 +95,10 @@ def phases(found: StepPhases, mode: Mode = "light") -> go.Figure:
     return figure
 
 
+def _mean_step(one: PhaseTimes) -> str:
+    return format_duration(one.total_ns / one.steps)
+
+
 def learning(job: JobSteps, mode: Mode = "light") -> go.Figure | Unavailable:
     """Draw loss, and below it accuracy where the workload has one."""
     step, loss, accuracy = (column(job.table, name) for name in ("step", "loss", "accuracy"))
@@ -73,6 +107,10 @@ def learning(job: JobSteps, mode: Mode = "light") -> go.Figure | Unavailable:
     has_accuracy = not np.isnan(accuracy).all()
     figure = new_figure("Loss and accuracy" if has_accuracy else "Loss", mode, "Step", "Loss")
     starts = group_starts(len(step), MAX_POINTS)
+    known = loss[~np.isnan(loss)]
+    first, last = (float(part.mean()) for part in (known[: -(-len(known) // 10)], known[-len(known) // 10 :]))
+    better = f"; accuracy ends at {100 * accuracy[~np.isnan(accuracy)][-1]:.3g} %" if has_accuracy else ""
+    say(figure, f"The loss goes from {first:.3g} to {last:.3g}{better}.")
     if group_size(starts) > 1:
         add_note(figure, f"Each point is the mean of {group_size(starts)} neighbouring steps.")
     _add_line(figure, step[starts], group_mean(loss, starts), "loss", "busy", mode, axis="y")
@@ -94,8 +132,9 @@ def _add_line(
         x=x,
         y=y,
         yaxis=axis,
-        mode="lines",
+        mode=dots_or_line(len(x)),
         line={"color": color(category, mode), "width": 1.6},
+        marker={"color": color(category, mode), "size": 7},
         hovertemplate="step %{x}: " + name + " %{y:.3g}<extra></extra>",
         showlegend=False,
     )
@@ -135,8 +174,12 @@ def _mark_outliers(figure: go.Figure, outliers: OutlierSteps, mode: Mode) -> Non
     )
 
 
+def _is_warmup(job: JobSteps) -> NDArray[np.bool_]:
+    return job.table.column("warmup").to_numpy(zero_copy_only=False).astype(bool)
+
+
 def _mark_warmup(figure: go.Figure, job: JobSteps, step: FloatArray, time_ms: FloatArray, mode: Mode) -> None:
-    warm = job.table.column("warmup").to_numpy(zero_copy_only=False).astype(bool)
+    warm = _is_warmup(job)
     if not warm.any():
         return
     shade(figure, mode, [(step[warm].min() - 0.5, step[warm].max() + 0.5)])
@@ -158,7 +201,9 @@ def memory_over_time(memory: Memory, cost: ProfilerCost | Unavailable, mode: Mod
     time_s = column(memory.table, "time_ns", NS_PER_S)
     size = column(memory.table, "rss_bytes", MB)
     starts = group_starts(len(size), MEMORY_POINTS)
-    add_note(figure, f"Peak {format_bytes(memory.process_peak_bytes)}.")
+    grown = float(np.mean(size[-len(size) // 10 :]) - np.mean(size[: -(-len(size) // 10)])) * MB if len(size) else 0.0
+    more = f"ends {format_bytes(abs(grown))} {'above' if grown > 0 else 'below'} where it began"
+    say(figure, f"Memory peaks at {format_bytes(memory.process_peak_bytes)} and {more}.")
     if group_size(starts) > 1:
         add_note(figure, f"Each point is the highest of {group_size(starts)}.")
     figure.add_scatter(
@@ -185,8 +230,11 @@ def memory_by_allocator(allocators: Allocators, mode: Mode = "light") -> go.Figu
     for one in allocators.allocators:
         mine = rows == f"{one.host} {one.name}"
         label = f"{one.host} {one.name}" if several else one.name
-        panels.append(Panel(f"{label} (MB)", time_s[mine], used[mine], np.full(int(mine.sum()), one.peak_bytes / MB)))
+        peak = np.full(int(mine.sum()), one.peak_bytes / MB)
+        panels.append(Panel(f"{label} (MB)", time_s[mine], used[mine], peak, column(table, "window")[mine]))
     figure = draw_panels("Memory by allocator", panels, mode)
+    largest = allocators.allocators[0]
+    say(figure, f"{html.escape(largest.name)} had handed out {format_bytes(largest.peak_bytes)} at most.")
     add_note(figure, "Inside the profile windows; dashed: the peak since the job began.")
     return figure
 

@@ -1,10 +1,8 @@
 """What a mark on a chart stands for, kept as the mark's id, so that a page can lead there: a place in the run's timeline, or a
-stage of its pipeline. Rows of stages can be clicked as a whole, for the bar of one that took little is a pixel wide.
+stage of its pipeline.
 """
 
 from collections.abc import Iterable
-
-import plotly.graph_objects as go
 
 _STAGE = "stage#"
 
@@ -32,31 +30,3 @@ def stage_place(number: int) -> str:
 def stage_at(place: str) -> int | None:
     """Return the number of the stage that a place names; None if it lies in the timeline."""
     return int(place.removeprefix(_STAGE)) if place.startswith(_STAGE) else None
-
-
-INVISIBLE = "rgba(0,0,0,0)"
-
-
-def add_row_targets(figure: go.Figure) -> None:
-    """Fill what the bar of every stage leaves of its row with an invisible one that says and leads to the same.
-
-    For pages that can be clicked; a chart whose marks are no stages stays as it is.
-    """
-    for bars in figure.data:
-        if bars.type == "bar" and bars.ids and stage_at(bars.ids[0]) is not None:
-            end = figure.layout.xaxis.range[1]
-            figure.add_bar(
-                y=bars.y,
-                ids=bars.ids,
-                base=end,
-                x=[length - end for length in bars.x],  # from the right, so that what it says stands at the bar's end
-                orientation="h",
-                offset=-0.5,  # given, it leaves the width of the other bars alone
-                width=1,
-                marker={"color": INVISIBLE, "line": {"width": 0}},
-                unselected={"marker": {"opacity": 1}},
-                hovertext=bars.hovertext,
-                hovertemplate=bars.hovertemplate,
-                hoverlabel={"bgcolor": bars.marker.color},
-                showlegend=False,
-            )

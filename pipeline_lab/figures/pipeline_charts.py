@@ -1,4 +1,4 @@
-"""The pipeline that ran: what each stage costs, which of them the device waited for, and their buffers and parallelism over time."""
+"""What the device waited for, and the buffers and the parallelism of the stages over time."""
 
 import html
 
@@ -7,86 +7,25 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from pipeline_lab.analysis.input.live_model import LiveModel
-from pipeline_lab.analysis.input.pipeline_stages import PipelineStage, join_stages, stage_labels, trace_path
-from pipeline_lab.analysis.tf_data.tf_data import QUEUEING, UNSEEN, CriticalPath, PathShare, StageOrigin, TfData
+from pipeline_lab.analysis.input.pipeline_stages import join_stages, stage_labels, trace_path
+from pipeline_lab.analysis.tf_data.tf_data import QUEUEING, UNSEEN, CriticalPath, PathShare, TfData
 from pipeline_lab.analysis.tf_data.written_words import calls_of_stages, say_calls
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import column
-from pipeline_lab.figures.marks import stage_place
 from pipeline_lab.figures.panels import Panel, draw_panels
-from pipeline_lab.figures.theme import Mode, add_note, color, new_figure
+from pipeline_lab.figures.theme import Mode, add_note, color, end_axis, new_figure, say
 from pipeline_lab.runs.run_documents import WrittenPipeline
-from pipeline_lab.units import NS_PER_MS, NS_PER_S, format_bytes, format_duration, format_percent
+from pipeline_lab.units import (
+    NS_PER_S,
+    duration_unit,
+    format_bytes,
+    format_duration,
+    format_duration_in,
+    format_percent,
+    write_number,
+)
 
-ROW_HEIGHT, FRAME_HEIGHT = 42, 110
-MAX_STAGES = 24
 MAX_SHARES = 10
-MAX_LABEL, MAX_LINE_LABEL = 24, 36
-"""Characters below a bar: of a name, and of a call with its file and line."""
-BLAMED_SHARE = 0.5
-"""A stage that caused this much of the exposed wait is drawn in the color of input waits."""
-
-_BLAMED, _INVOLVED, _FREE = "caused most of the wait", "caused some of it", "caused none or little"
-_COLOURS = {_BLAMED: "input_wait", _INVOLVED: "hidden_wait", _FREE: "busy"}
-_MARKS = {
-    StageOrigin.FUSED: "fused",
-    StageOrigin.INJECTED: "put in by TensorFlow",
-    StageOrigin.PARALLELISED: "made parallel",
-}
-
-
-def pipeline_stages(
-    tf_data: TfData | Unavailable,
-    model: LiveModel | Unavailable,
-    written: WrittenPipeline | Unavailable,
-    mode: Mode = "light",
-) -> go.Figure | Unavailable:
-    """Draw every stage's thread time for one batch, the consumer on top, colored by the wait that it caused."""
-    stages = join_stages(tf_data, model, written)
-    if isinstance(stages, Unavailable):
-        return stages
-    shown = _costliest(stages)
-    figure = new_figure(
-        "The pipeline that ran, stage by stage",
-        mode,
-        "Thread time for one batch (ms)",
-        "",
-        height=FRAME_HEIGHT + ROW_HEIGHT * max(3, len(shown)),
-    )
-    blame = _blame(stages)
-    for name, category in _COLOURS.items():
-        mine = [stage for stage in shown if blame[stage.path] == name]
-        if mine:
-            figure.add_bar(
-                y=[stage.path for stage in mine],
-                ids=[stage_place(stages.index(stage)) for stage in mine],
-                x=[stage.work_ns / NS_PER_MS for stage in mine],
-                orientation="h",
-                name=name,
-                marker={"color": color(category, mode)},
-                unselected={"marker": {"opacity": 1}},
-                text=[_cost(stage, stages) for stage in mine],
-                textposition="outside",
-                cliponaxis=False,
-                hovertext=[_details(stage) for stage in mine],
-                hovertemplate="%{hovertext}<extra></extra>",
-                showlegend=stages[0].exposed_ns is not None,
-            )
-    figure.update_yaxes(
-        categoryorder="array",
-        categoryarray=[stage.path for stage in reversed(shown)],
-        tickvals=[stage.path for stage in shown],
-        ticktext=[_label(stage) for stage in shown],
-        showgrid=False,
-    )
-    longest = max(stage.work_ns for stage in shown) / NS_PER_MS
-    figure.update_xaxes(range=[0, longest * 2.1 or 1], nticks=5)
-    figure.update_layout(dragmode=False, bargap=0.4)
-    if len(shown) < len(stages):
-        add_note(figure, f"The {len(shown)} costliest of {len(stages)} stages.")
-    if isinstance(model, Unavailable):
-        add_note(figure, "Thread time from the trace: mean over its windows.")
-    return figure
 
 
 def critical_path(
@@ -104,72 +43,32 @@ def critical_path(
     colors = [_share_color(share, mode) for share in rows]
     if rest_ns:
         names, values, colors = [*names, "all others"], [*values, rest_ns], [*colors, color("unknown", mode)]
+    unit = duration_unit(max(values))
     figure = new_figure(
-        "What the device waited for", mode, "Exposed wait (ms)", "", height=120 + 34 * max(2, len(names))
+        "What the device waited for", mode, f"Exposed wait ({unit[1]})", "", height=120 + 34 * max(2, len(names))
+    )
+    say(
+        figure,
+        f"{names[0]}: {format_percent(100 * values[0] / path.exposed_ns)} of the wait that left the device idle.",
     )
     add_note(figure, f"Of {format_duration(path.exposed_ns)} in which the device idled for input.")
+    shown = [f"{format_duration_in(value, unit)} · {format_percent(100 * value / path.exposed_ns)}" for value in values]
     figure.add_bar(
         y=list(range(len(names))),  # two stages may have one name
-        x=[value / NS_PER_MS for value in values[::-1]],
+        x=[value / unit[0] for value in values[::-1]],
         orientation="h",
         marker={"color": colors[::-1]},
-        text=[f"{format_duration(value)} · {format_percent(100 * value / path.exposed_ns)}" for value in values[::-1]],
+        text=shown[::-1],
         textposition="outside",
         cliponaxis=False,
         hovertext=names[::-1],
         hovertemplate="%{hovertext}: %{text}<extra></extra>",
         showlegend=False,
     )
-    figure.update_xaxes(range=[0, max(values) / NS_PER_MS * 1.9], nticks=5)
+    end_axis(figure, max(values) / unit[0], 1.9)
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names[::-1], showgrid=False)
     figure.update_layout(dragmode=False)
     return figure
-
-
-def _costliest(stages: tuple[PipelineStage, ...]) -> list[PipelineStage]:
-    """Return the stages that fit on a chart, in the order of the pipeline."""
-    kept = sorted(stages, key=lambda stage: -max(stage.work_ns, stage.exposed_ns or 0))[:MAX_STAGES]
-    return [stage for stage in stages if stage in kept]
-
-
-def _blame(stages: tuple[PipelineStage, ...]) -> dict[str, str]:
-    total = sum(stage.exposed_ns or 0 for stage in stages)
-    shares = {stage.path: (stage.exposed_ns or 0) / total if total else 0.0 for stage in stages}
-    return {
-        path: _BLAMED if share >= BLAMED_SHARE else _INVOLVED if share >= 0.05 else _FREE
-        for path, share in shares.items()
-    }
-
-
-def _label(stage: PipelineStage) -> str:
-    """Return the stage that ran with what was written for it on a second line."""
-    mark = _MARKS.get(stage.origin) if stage.origin else None
-    words = say_calls(stage.written) or mark or ""
-    if stage.written and mark:
-        words = f"{words}, {mark}"
-    most = MAX_LINE_LABEL if any(call.place for call in stage.written) else MAX_LABEL
-    return f"{_short(stage.name)}<br><i>{_short(words, most)}</i>" if words else _short(stage.name)
-
-
-def _short(text: str, most: int = MAX_LABEL) -> str:
-    return html.escape(text if len(text) <= most else f"{text[: most - 1]}…", quote=False)
-
-
-def _cost(stage: PipelineStage, stages: tuple[PipelineStage, ...]) -> str:
-    total = sum(other.exposed_ns or 0 for other in stages)
-    blame = f" · {format_percent(100 * stage.exposed_ns / total)} of wait" if stage.exposed_ns and total else ""
-    return f"{format_duration(stage.work_ns)}{blame}"
-
-
-def _details(stage: PipelineStage) -> str:
-    lines = [
-        f"<b>{html.escape(stage.name)}</b>",
-        f"written: {html.escape(say_calls(stage.written))}" if stage.written else "",
-        f"{format_duration(stage.work_ns)} of thread time for one batch",
-        f"{stage.visits_per_batch:.4g} elements for one batch",
-        f"{stage.parallelism:.3g} parallel calls" if stage.parallelism is not None else "",
-    ]
-    return "<br>".join(line for line in lines if line)
 
 
 def _largest(path: CriticalPath) -> tuple[list[PathShare], int]:
@@ -211,6 +110,10 @@ def buffers_over_time(
     if not panels:
         return NO_BUFFERS
     figure = draw_panels("Elements ready in each buffer", panels, mode)
+    emptiest = min(panels, key=_fill)
+    full = float(np.nanmean(emptiest.limit)) if np.isfinite(emptiest.limit).any() else 0.0
+    held = f"{write_number(float(np.nanmean(emptiest.values)))}{f' of {write_number(full)}' if full else ''} elements"
+    say(figure, f"{html.escape(emptiest.label, quote=False)} is the emptiest: {held} ready on average.")
     if not isinstance(model, Unavailable):
         add_note(
             figure,
@@ -233,6 +136,10 @@ def parallelism_over_time(
     if not panels:
         return NO_PARALLELISM
     figure = draw_panels("Parallel calls that each stage may make", panels, mode)
+    widest = max(panels, key=lambda panel: float(np.nanmax(panel.values)))
+    say(
+        figure, f"{html.escape(widest.label, quote=False)} may make most: {np.nanmax(widest.values):g} calls at a time."
+    )
     if not isinstance(model, Unavailable):
         changed = model.last_change_ns
         add_note(
@@ -242,6 +149,12 @@ def parallelism_over_time(
             else f"AUTOTUNE last changed a running stage {format_duration(max(0, changed))} after the first step.",
         )
     return figure
+
+
+def _fill(panel: Panel) -> float:
+    """Return how full a buffer was on average; how much lay in it where its limit is not known."""
+    limits = np.where(np.isfinite(panel.limit) & (panel.limit > 0), panel.limit, 1.0)
+    return float(np.nanmean(panel.values / limits))
 
 
 def _labels(
@@ -296,4 +209,5 @@ def _trace_panel(tf_data: TfData, rows: NDArray[np.bool_], name: str, label: str
     table = tf_data.history
     values = column(table, name)[rows]
     limits = column(table, "buffer_limit")[rows] if name != "parallelism" else np.full(len(values), np.nan)
-    return Panel(label, column(table, "start_ns", NS_PER_S)[rows], values, limits)
+    windows = column(table, "window")[rows]  # nothing is known of the time between them
+    return Panel(label, column(table, "start_ns", NS_PER_S)[rows], values, limits, windows)

@@ -1,4 +1,4 @@
-"""A race: each candidate's ratio with its interval, what a step of each arm consists of, and how the intervals close in."""
+"""A race: each candidate's ratio with its interval, what a step of each arm consists of, and every round with the interval closing in."""
 
 import math
 from collections.abc import Sequence
@@ -10,13 +10,15 @@ import plotly.graph_objects as go
 from pipeline_lab.comparison.race_arms import name_arms
 from pipeline_lab.comparison.race_result import Race
 from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import FloatArray
 from pipeline_lab.figures.comparison_charts import add_bars, mark_zero, rows_figure
-from pipeline_lab.figures.panels import short_labels
-from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure
+from pipeline_lab.figures.overlaid_runs import CANDIDATES, short_labels
+from pipeline_lab.figures.theme import THEMES, Mode, add_key, add_note, color, new_figure, say
 from pipeline_lab.options.race_options import RaceOptions
 from pipeline_lab.runs.run_events import RaceEvent
+from pipeline_lab.runs.standings import Rounds, compared_ns
 from pipeline_lab.statistics.sequential import SequentialResult
-from pipeline_lab.units import NS_PER_MS
+from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
 
 
 def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
@@ -52,6 +54,13 @@ def race_intervals(race: Race, mode: Mode = "light") -> go.Figure | Unavailable:
         hovertemplate="%{y}: %{x:.3g} %<extra></extra>",
         showlegend=False,
     )
+    best, (label, result) = int(np.argmin(percent)), found[int(np.argmin(percent))]
+    more = "less" if result.ratio < 1 else "more"
+    say(
+        figure,
+        f"{label} takes {format_percent(abs(percent[best]))} {more} time per {race.options.per}; "
+        f"the interval goes from {low[best]:.3g} % to {high[best]:.3g} %.",
+    )
     _shade_margin(figure, race.options.margin_percent, mode)
     mark_zero(figure, mode)
     alpha = found[0][1].alpha
@@ -67,6 +76,12 @@ def race_steps(race: Race, mode: Mode = "light") -> go.Figure:
     figure = rows_figure("What a step takes", mode, "Mean time per step (ms)", len(labels))
     wait = np.array([arm.wait_ns for arm in race.arms]) / NS_PER_MS
     step = np.array([arm.step_ns for arm in race.arms]) / NS_PER_MS
+    fast, slow = int(np.argmin(step)), int(np.argmax(step))
+    say(
+        figure,
+        f"A step takes {format_duration(step[slow] * NS_PER_MS)} in {labels[slow]}, "
+        f"{format_duration(step[fast] * NS_PER_MS)} in {labels[fast]}.",
+    )
     add_bars(figure, labels, wait, "waiting for the batch", "input_wait", mode)
     add_bars(figure, labels, step - wait, "training", "busy", mode)
     return figure
@@ -83,33 +98,64 @@ def _shade_margin(figure: go.Figure, margin_percent: float, mode: Mode) -> None:
     add_key(figure, "too small to matter", mode)
 
 
-CATEGORIES = ("busy", "input_wait", "host_operation", "compile", "dispatch", "python", "unknown")
-"""One color per candidate; a race has at most seven."""
 SPREAD = 0.18
 """Candidates stand this far apart at the same look, in pairs, so that their bars do not hide each other."""
 
 
 def closing_intervals(
-    events: Sequence[RaceEvent], options: RaceOptions, mode: Mode = "light"
+    rounds: Rounds, events: Sequence[RaceEvent], options: RaceOptions, mode: Mode = "light"
 ) -> go.Figure | Unavailable:
-    """Draw each candidate's difference from the baseline with its interval after every look so far."""
-    looks = {arm: _looks(events, arm) for arm in range(1, len(options.arms))}
-    if not any(looks.values()):
-        return Unavailable("Nothing is excluded yet; the first interval comes after a few rounds.")
+    """Draw each candidate's difference from the baseline: a dot per round, and its interval after every look so far.
+
+    Args:
+        rounds: The complete rounds so far.
+        events: Of the race; they hold what was known at each look.
+        options: Of the race.
+        mode: Light or dark.
+    """
+    kept = rounds.kept(options.max_extra_load_percent)
+    times_ns = compared_ns(rounds.step_ns[kept][: options.pairs], options)
+    if not len(times_ns):
+        return Unavailable("The first round is not complete yet; it shows here as soon as it is.")
     figure = new_figure(
         "How the intervals close in", mode, "Paired rounds that count", f"Time per {options.per} (%; below 0 is faster)"
     )
     labels = short_labels(list(name_arms(options)[1:]))
-    for number, (label, seen) in enumerate(zip(labels, looks.values(), strict=True)):
-        _add_candidate(figure, label, seen, CATEGORIES[number], (number - (len(labels) - 1) / 2) * SPREAD, mode)
+    looks = {arm: _looks(events, arm) for arm in range(1, len(options.arms))}
+    say(figure, _so_far(labels, times_ns, looks, options))
+    for number, (label, arm) in enumerate(zip(labels, looks, strict=True)):
+        category, offset = CANDIDATES[number % len(CANDIDATES)], (number - (len(labels) - 1) / 2) * SPREAD
+        percent = 100 * (times_ns[:, arm] / times_ns[:, 0] - 1)
+        _add_rounds(figure, label, percent, category, offset, mode)
+        if looks[arm]:
+            _add_looks(figure, label, looks[arm], category, offset, mode)
     margin = options.margin_percent
     low = 100 * (1 / (1 + margin / 100) - 1)
     figure.add_hrect(y0=low, y1=margin, fillcolor=THEMES[mode].shade, line_width=0, layer="below")
     figure.add_hline(y=0, line={"color": THEMES[mode].muted, "width": 1})
     add_key(figure, "too small to matter", mode)
     figure.update_yaxes(rangemode="normal", zeroline=False)
-    figure.update_xaxes(range=[0, options.pairs + 1])
+    figure.update_xaxes(range=[0.5, len(times_ns) + 0.5], tickformat="d", nticks=12)
+    if left_out := len(kept) - int(kept.sum()):
+        add_note(figure, f"{left_out} disturbed {'round is' if left_out == 1 else 'rounds are'} left out.")
     return figure
+
+
+def _so_far(
+    labels: list[str], times_ns: FloatArray, looks: dict[int, list[dict[str, Any]]], options: RaceOptions
+) -> str:
+    """Say where the candidate stands that is furthest from the baseline."""
+    mean = {arm: 100 * (float(np.median(times_ns[:, arm] / times_ns[:, 0])) - 1) for arm in looks}
+    arm = max(mean, key=lambda one: abs(mean[one]))
+    percent, between = mean[arm], ""
+    if looks[arm]:
+        last = looks[arm][-1]
+        percent = 100 * (last["ratio"] - 1)
+        between = f", interval {100 * (last['low'] - 1):.3g} % to {100 * (last['high'] - 1):.3g} %"
+    rounds = f"{len(times_ns)} {'round' if len(times_ns) == 1 else 'rounds'}"
+    early = "" if looks[arm] else "; the interval needs a few more rounds"
+    less = f"{format_percent(abs(percent))} {'less' if percent < 0 else 'more'} time per {options.per}"
+    return f"After {rounds} {labels[arm - 1]} takes {less}{between}{early}."
 
 
 def _looks(events: Sequence[RaceEvent], arm: int) -> list[dict[str, Any]]:
@@ -122,7 +168,19 @@ def _looks(events: Sequence[RaceEvent], arm: int) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _add_candidate(
+def _add_rounds(figure: go.Figure, label: str, percent: FloatArray, category: str, offset: float, mode: Mode) -> None:
+    """Draw what each round measured by itself."""
+    figure.add_scatter(
+        x=np.arange(1, len(percent) + 1) + offset,
+        y=percent,
+        name=f"{label}, one round",
+        mode="markers",
+        marker={"size": 7, "symbol": "circle-open", "color": color(category, mode), "line": {"width": 1.5}},
+        hovertemplate="%{y:.3g} % in this round<extra>%{fullData.name}</extra>",
+    )
+
+
+def _add_looks(
     figure: go.Figure, label: str, looks: list[dict[str, Any]], category: str, offset: float, mode: Mode
 ) -> None:
     percent, low, high = ([100 * (look[name] - 1) for look in looks] for name in ("ratio", "low", "high"))
@@ -131,7 +189,7 @@ def _add_candidate(
         y=percent,
         name=label,
         mode="lines+markers",
-        marker={"size": 7, "color": color(category, mode)},
+        marker={"size": 8, "color": color(category, mode)},
         line={"width": 1, "dash": "dot", "color": color(category, mode)},
         error_y={
             "type": "data",

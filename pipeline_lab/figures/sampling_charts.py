@@ -1,5 +1,6 @@
 """Which files the examples came from, beside what an even sample would be; padding of the batches; what evaluations found."""
 
+import html
 from pathlib import PurePath
 
 import numpy as np
@@ -21,7 +22,18 @@ from pipeline_lab.figures.aggregate import (
     group_size,
     group_starts,
 )
-from pipeline_lab.figures.theme import THEMES, Mode, add_band, add_note, color, new_figure
+from pipeline_lab.figures.theme import (
+    FEW,
+    THEMES,
+    Mode,
+    add_band,
+    add_note,
+    caption_of,
+    color,
+    dots_or_line,
+    new_figure,
+    say,
+)
 from pipeline_lab.statistics.sampling import share_spread
 from pipeline_lab.units import format_count, format_duration, format_percent
 
@@ -29,55 +41,91 @@ MAX_FILES = 48
 Z_90 = 1.645
 """Standard deviations of a normal distribution that hold 90 of 100 samples, both ways."""
 
+EVEN_FILES = 0.9
+"""Part of the files that an even sample leaves inside of its range."""
+
 LABEL_LENGTH = 18
 
 
 def file_shares(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
-    """Draw each file's share of the samples as a bar, and what its size would give it as a mark."""
+    """Draw how far each file's share of the samples is from what its size would give it; where that is not known, the share."""
     figure = new_figure("Where the samples came from", mode, "File (what tells the names apart)", "Share (%)")
     figure.update_layout(dragmode=False)
     figure.update_xaxes(type="category")
-    observed, expected = (100 * column(sampling.table, name) for name in ("observed_share", "expected_share"))
+    names = ("observed_share", "expected_share", "predicted_share")
+    observed, expected, predicted = (100 * column(sampling.table, name) for name in names)
     starts = group_starts(len(observed), MAX_FILES)
     labels = _labels(sampling.table.column("file").to_pylist(), starts)
+    found, due = _group_sum(observed, starts), _group_sum(expected, starts)
+    is_known = not np.isnan(expected).all()
+    spread = _even_range(sampling, starts) if is_known else np.zeros(len(starts))
+    base = due if is_known else np.zeros(len(starts))
+    say(figure, _furthest(labels, found, due, spread) if is_known else _largest_share(labels, found))
     if group_size(starts) > 1:
         add_note(figure, f"Each bar joins {group_size(starts)} neighbouring files.")
     if sampling.basis == "reads":
         add_note(figure, "Counted by reads inside the windows; the job did not note its samples.")
+    if is_known:
+        figure.update_yaxes(title_text="Above or below its share (% of all samples)", rangemode="normal", zeroline=True)
+        _add_even_range(figure, labels, spread, mode)
     figure.add_bar(
         x=labels,
-        y=_group_sum(observed, starts),
+        y=found - base,
         name="observed",
         marker={"color": color("busy", mode), "line": {"width": 0}},
-        hovertemplate="%{x}: %{y:.3g} % observed<extra></extra>",
+        customdata=np.stack([found, due], axis=1),
+        hovertemplate="%{x}: %{customdata[0]:.3g} % observed"
+        + (", %{customdata[1]:.3g} % by its size" if is_known else "")
+        + "<extra></extra>",
     )
-    predicted = 100 * column(sampling.table, "predicted_share")
     if not np.isnan(predicted).all():
         figure.add_scatter(
             x=labels,
-            y=_group_sum(predicted, starts),
+            y=_group_sum(predicted, starts) - base,
             name="predicted",
             mode="markers",
             marker={"symbol": "circle-open", "size": 8, "line": {"width": 2}, "color": color("host_operation", mode)},
-            hovertemplate="%{x}: %{y:.3g} % predicted<extra></extra>",
-        )
-    if not np.isnan(expected).all():
-        spread = _even_range(sampling, starts)
-        figure.add_scatter(
-            x=labels,
-            y=_group_sum(expected, starts),
-            name="expected by size",
-            mode="markers",
-            error_y={"type": "data", "array": spread, "thickness": 2, "width": 0, "color": color("input_wait", mode)},
-            marker={
-                "symbol": "line-ew",
-                "size": 22 if len(starts) <= 16 else 10,
-                "line": {"width": 3, "color": color("input_wait", mode)},
-            },
-            hovertemplate="%{x}: %{y:.3g} % expected<extra></extra>",
+            customdata=_group_sum(predicted, starts),
+            hovertemplate="%{x}: %{customdata:.3g} % predicted<extra></extra>",
         )
     _note_distance(figure, sampling)
     return figure
+
+
+def _add_even_range(figure: go.Figure, labels: list[str], spread: FloatArray, mode: Mode) -> None:
+    """Put a gray bar behind each file's, as far as 90 of 100 even samples of this size stray."""
+    figure.add_bar(
+        x=labels,
+        y=2 * spread,
+        base=-spread,
+        name="even samples",
+        marker={"color": THEMES[mode].shade, "line": {"width": 0}},
+        customdata=spread,
+        hovertemplate="%{x}: even samples stray by up to %{customdata:.2g} %<extra></extra>",
+    )
+    figure.update_layout(barmode="overlay")
+
+
+def _furthest(labels: list[str], found: FloatArray, due: FloatArray, spread: FloatArray) -> str:
+    """Say which file is furthest from its share, unless all are as close as chance lets them be."""
+    beyond = np.abs(found - due) - spread
+    if not len(beyond) or (beyond <= 0).sum() >= EVEN_FILES * len(beyond):
+        return "Every file gives about what its size suggests: the bars stay inside the gray range of even samples."
+    worst = int(np.argmax(beyond))
+    is_over = found[worst] > due[worst]
+    share, expected = format_percent(found[worst]), format_percent(due[worst])
+    outside = int((beyond > 0).sum())
+    return (
+        f"{html.escape(labels[worst])} gives too {'much' if is_over else 'little'}: {share} of the samples instead of {expected}; "
+        f"{outside} of {len(beyond)} are outside the even range."
+    )
+
+
+def _largest_share(labels: list[str], found: FloatArray) -> str:
+    if not len(found):
+        return "No file gave a sample."
+    most = int(np.argmax(found))
+    return f"{html.escape(labels[most])} gives most: {format_percent(found[most])} of the samples."
 
 
 def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
@@ -96,6 +144,7 @@ def sampling_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
     if sampling.basis == "reads":
         add_note(figure, "Reads by the step that ran meanwhile; buffers let them read before the steps that use them.")
     counts, steps = _grid(sampling.timeline, files, starts)
+    say(figure, f"At a time the run draws from {(counts > 0).sum(axis=0).mean():.3g} of {len(starts)} rows on average.")
     _add_heat(figure, counts, steps, _labels(files, starts), "File", mode, sampling.basis)
     return figure
 
@@ -107,7 +156,7 @@ def labels_over_time(mix: LabelMix, mode: Mode = "light") -> go.Figure:
     figure = new_figure(
         "Samples per label over the run", mode, "Step", "", height=150 + max(120, min(22 * len(starts), 420))
     )
-    add_note(
+    say(
         figure,
         f"A batch's labels are {format_percent(100 * mix.batch_total_variation)} off those of the run; even batches of "
         f"this size would be {format_percent(100 * mix.batch_total_variation_ideal)} off.",
@@ -152,6 +201,12 @@ def _add_heat(
 def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figure:
     """Draw how much of the data was used by each step, beside shuffled epochs and what the options predict."""
     figure = new_figure("How much of the data was used", mode, "Step", "Records used at least once (%)")
+    used = column(sampling.coverage, "records_percent")
+    even = column(sampling.coverage, "even_percent")
+    say(
+        figure,
+        f"The run used {format_percent(used[-1])} of the records; shuffled epochs would have used {format_percent(even[-1])}.",
+    )
     highest = np.nanmax([column(sampling.coverage, name).max() for name in ("records_percent", "even_percent")])
     figure.update_yaxes(range=[0, 1.08 * highest])
     steps = column(sampling.coverage, "step")
@@ -166,7 +221,7 @@ def coverage_over_time(sampling: FileSampling, mode: Mode = "light") -> go.Figur
                 x=steps,
                 y=shown,
                 name=name,
-                mode="lines",
+                mode="lines" if len(steps) >= FEW else "lines+markers",
                 line=line,
                 hovertemplate=f"step %{{x}}: %{{y:.3g}} % {name}<extra></extra>",
             )
@@ -268,12 +323,13 @@ def padding_over_time(padding: Padding, mode: Mode = "light") -> go.Figure:
     figure.add_scatter(
         x=step[starts],
         y=group_percentile(percent, starts, 50),
-        mode="lines",
+        mode=dots_or_line(len(step)),
         name="padding",
         line={"color": color("busy", mode), "width": 1.6},
+        marker={"color": color("busy", mode), "size": 8},
         hovertemplate="step %{x}: %{y:.3g} % padding<extra></extra>",
     )
-    add_note(figure, f"Of all that the steps were sent, {format_percent(padding.percent)} was padding.")
+    say(figure, f"Of all that the steps were sent, {format_percent(padding.percent)} was padding.")
     figure.update_yaxes(range=[0, 100])
     return figure
 
@@ -288,6 +344,9 @@ def evaluation_results(evaluation: Evaluation, job: JobSteps | Unavailable, mode
     figure = new_figure(title, mode, "Step", "Loss")
     panels = [("loss", "y", 1.0), *([("accuracy", "y2", 100.0)] if has_accuracy else [])]
     starts = group_starts(evaluation.count, MAX_PASSES)
+    last = column(evaluation.passes, "loss")[-1]
+    known = "" if evaluation.last_accuracy is None else f", its accuracy {100 * evaluation.last_accuracy:.3g} %"
+    say(figure, f"The loss of the last evaluation is {last:.3g}{known}.")
     for name, axis, factor in panels:
         if not isinstance(job, Unavailable):
             _add_training(figure, job, name, axis, factor, mode)
@@ -327,6 +386,7 @@ def evaluated_files(sampling: FileSampling, passes: int, mode: Mode = "light") -
     if passes > MAX_BINS:
         add_note(figure, f"Each column joins {passes / MAX_BINS:.3g} neighbouring evaluations.")
     figure.update_layout(title={"text": "Examples per file in the evaluations"})
+    say(figure, caption_of(figure).replace("At a time the run draws from", "An evaluation looks at"))
     figure.update_xaxes(title_text="Evaluation (in the order of time)")
     figure.update_traces(hovertemplate="%{y} in evaluation %{x:.0f}: %{z} examples<extra></extra>")
     return figure

@@ -5,6 +5,7 @@ simulates three kinds) and stand out from the background with a contrast of at l
 faint on purpose, because nothing was measured there.
 """
 
+import math
 import textwrap
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,9 @@ FONT = "'Source Sans', 'Source Sans Pro', 'Segoe UI', system-ui, sans-serif"
 HEIGHT = 340
 NOTE_WIDTH = 62
 """Characters of a note's line: what fits on a screen of 400 pixels."""
+LINE_HEIGHT = 16
+FEW = 20
+"""Fewer values than this are drawn one by one: as dots, not as a line, and not joined in a histogram."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ THEMES: dict[Mode, Theme] = {
         muted="#a3abb7",
         grid="#2a313b",
         shade="rgba(150,160,175,0.18)",
-        scale=("#1a2029", "#23406a", "#3068ae", "#5f9fe6", "#c4e0ff"),
+        scale=("#1a2029", "#23406a", "#3068ae", "#4b8bd6", "#86bdf4"),
         categories={
             **{cause.value: cause.dark for cause in GapCause},
             **{work.value: work.dark for work in Work if work.dark},
@@ -78,6 +82,12 @@ THEMES: dict[Mode, Theme] = {
 def color(category: str, mode: Mode) -> str:
     """Return the color of a category; an unknown one is a programming error."""
     return THEMES[mode].categories[category]
+
+
+def faint(shade: str) -> str:
+    """Return a color as a background that text can be read on."""
+    red, green, blue = (int(shade[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.14)"
 
 
 def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: int = HEIGHT) -> go.Figure:
@@ -95,27 +105,61 @@ def new_figure(title: str, mode: Mode, x_title: str, y_title: str, *, height: in
             "template": _template(mode),
             "title": {"text": title},
             "height": height,
-            "meta": {"notes": []},
+            "meta": {"caption": "", "notes": []},
             "xaxis": {"title": {"text": x_title}},
             "yaxis": {"title": {"text": y_title}},
         }
     )
 
 
+def say(figure: go.Figure, sentence: str) -> None:
+    """Write under the title what there is to see in these data; every chart has one such sentence."""
+    _write_subtitle(figure, sentence, notes_of(figure))
+
+
+def caption_of(figure: go.Figure) -> str:
+    """Return what :func:`say` wrote."""
+    return str(figure.layout.meta["caption"])
+
+
 def add_note(figure: go.Figure, sentence: str) -> None:
-    """Write a sentence under the title: what was joined, left out or stands in for something."""
-    notes = [*figure.layout.meta["notes"], sentence]
-    lines = textwrap.wrap(" ".join(notes), NOTE_WIDTH)
+    """Write a sentence below the caption: what was joined, left out or stands in for something."""
+    _write_subtitle(figure, caption_of(figure), [*notes_of(figure), sentence])
+
+
+def _write_subtitle(figure: go.Figure, caption: str, notes: list[str]) -> None:
+    """Write caption and notes; the chart grows by their lines, so that its marks keep their room."""
+    before = figure.layout.title.subtitle.text
+    ink = figure.layout.template.layout.font.color
+    said = [f'<span style="color:{ink}">{line}</span>' for line in textwrap.wrap(caption, NOTE_WIDTH)]
+    lines = [*said, *textwrap.wrap(" ".join(notes), NOTE_WIDTH)]
     figure.update_layout(
-        meta={"notes": notes},
+        meta={"caption": caption, "notes": notes},
         title_subtitle_text="<br>".join(lines),
-        margin_t=48 + 16 * len(lines),
+        margin_t=48 + LINE_HEIGHT * len(lines),
+        height=figure.layout.height + LINE_HEIGHT * (len(lines) - (before.count("<br>") + 1 if before else 0)),
     )
 
 
 def notes_of(figure: go.Figure) -> list[str]:
     """Return the sentences written on a chart."""
     return list(figure.layout.meta["notes"])
+
+
+def end_axis(figure: go.Figure, end: float, room: float = 1.0, axis: str = "xaxis", ticks: int = 4) -> None:
+    """Let an axis that begins at 0 end where its data do: ``room`` times that is for labels, and has neither ticks nor grid."""
+    rough = end / ticks
+    power = 10.0 ** math.floor(math.log10(rough)) if rough > 0 else 1.0
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    marks = [step * number for number in range(int(end / step * (1 + 1e-9)) + 1)]
+    figure.update_layout(
+        {axis: {"range": [0, end * room or 1], "tickvals": marks, "ticktext": [f"{mark:.6g}" for mark in marks]}}
+    )
+
+
+def dots_or_line(count: int) -> Literal["markers", "lines"]:
+    """Return how to draw so many values in the order of time."""
+    return "markers" if count < FEW else "lines"
 
 
 def shade(figure: go.Figure, mode: Mode, spans: list[tuple[float, float]], *, cap: int = 100) -> None:

@@ -20,7 +20,7 @@ from pipeline_lab.analysis.steps.recorded_steps import Steps
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.aggregate import IntArray
 from pipeline_lab.figures.marks import event_place, stretch_place
-from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, new_figure, say
 from pipeline_lab.units import NS_PER_MS, format_count, format_duration, format_percent
 
 KINDS: tuple[Work | GapCause, ...] = (Work.BUSY, *GapCause, Work.SHORT_GAPS)
@@ -148,6 +148,7 @@ def device_timeline(gaps: IdleGaps, steps: Steps | Unavailable, mode: Mode = "li
         _add_class(figure, segments, labels, number, kind, mode)
     if not isinstance(steps, Unavailable):
         _add_step_marks(figure, steps.table, segments, labels, mode)
+    say(figure, _caption(gaps))
     _add_notes(figure, gaps, len(rows), segments)
     return figure
 
@@ -215,6 +216,14 @@ def _add_step_marks(
         marker={"symbol": "line-ns", "size": 22, "line": {"width": 1.5, "color": THEMES[mode].ink}},
         hovertemplate="end of step %{customdata}<extra></extra>",
     )
+
+
+def _caption(gaps: IdleGaps) -> str:
+    """Say how much of the recorded time the device worked, and what most of the rest is."""
+    idle = {cause: time_ns for cause, time_ns in gaps.idle_by_cause_ns.items() if time_ns > 0}
+    busy_percent = 100 * (1 - sum(idle.values()) / gaps.window_ns) if gaps.window_ns else 0.0
+    works = f"The device works during {format_percent(busy_percent)} of the recorded time"
+    return f"{works}; most of the rest is {max(idle, key=idle.__getitem__).label}." if idle else f"{works}."
 
 
 def _add_notes(figure: go.Figure, gaps: IdleGaps, rows: int, segments: list[Segments]) -> None:

@@ -1,19 +1,25 @@
-"""A search: every configuration that raced, predicted beside measured."""
+"""A search: its history, what mattered, gain against cost, and every configuration that raced, predicted beside measured."""
 
 from html import escape
 from textwrap import wrap
 
+import numpy as np
 import plotly.graph_objects as go
 
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.comparison_charts import rows_figure
-from pipeline_lab.figures.theme import Mode, add_note, color
-from pipeline_lab.tuning.history import rank_configurations
+from pipeline_lab.figures.theme import Mode, add_note, color, end_axis, new_figure, say
+from pipeline_lab.tuning.history import Proposed, Raced, rank_configurations
+from pipeline_lab.tuning.importance import find_effects
 from pipeline_lab.tuning.search_result import Tuning
+from pipeline_lab.tuning.space import START
+from pipeline_lab.units import format_percent
 
 MOST_ROWS = 30
 LINE_CHARACTERS = 34
 MOST_LINES = 3
+MOST_OPTIONS = 12
+MB = 1e6
 NO_RACE = "Nothing was raced; with a larger budget a search races what the model proposes."
 
 
@@ -79,8 +85,145 @@ def search_places(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailab
             marker={"size": 10, "symbol": "diamond-open", "color": color("input_wait", mode), "line": {"width": 2}},
             hovertemplate="%{y}: predicted %{x:.3g} times<extra></extra>",
         )
+    best = shown[0]
+    less = f"{format_percent(100 * abs(1 - (best.ratio or 1)))} {'less' if (best.ratio or 1) < 1 else 'more'}"
+    same = best.configuration == places.reference
+    say(
+        figure,
+        f"{escape(best.configuration)} leads: "
+        + ("nothing that raced is better." if same else f"{less} time than {escape(places.reference[:60])}."),
+    )
     if len(shown) < len(found):
         add_note(figure, f"The {len(found) - len(shown)} slowest are not drawn.")
+    return figure
+
+
+def search_history(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw every configuration in the order in which it first raced, and the best of them so far."""
+    places = rank_configurations(tuning.steps)
+    ratios = {place.configuration: place.ratio for place in places.rows if place.ratio is not None}
+    order = dict.fromkeys(
+        name
+        for step in tuning.steps
+        if isinstance(step, Raced)
+        for name in (step.leader, *(each.configuration for each in step.standings))
+        if name in ratios
+    )
+    names = [*([START] if START in ratios else []), *(name for name in order if name != START)]
+    if not names:
+        return Unavailable("No race is over yet." if tuning.state.is_live else NO_RACE)
+    times = [ratios[name] for name in names]
+    best = np.minimum.accumulate(times)
+    figure = new_figure(
+        "How the search went",
+        mode,
+        "Configuration, in order of time",
+        f"Time per step over {escape(places.reference[:40])} (×)",
+    )
+    found = int(np.argmin(times))
+    say(
+        figure,
+        f"The best of {len(names)} came as number {found + 1}: {times[found]:.3g} × the time per step of "
+        f"{escape(places.reference[:60])}.",
+    )
+    numbers = list(range(1, len(names) + 1))
+    figure.add_scatter(
+        x=numbers,
+        y=times,
+        mode="markers",
+        name="configuration",
+        marker={"size": 10, "color": color("busy", mode)},
+        hovertext=[escape(name) for name in names],
+        hovertemplate="%{hovertext}: %{y:.3g} ×<extra></extra>",
+    )
+    figure.add_scatter(
+        x=numbers,
+        y=best,
+        mode="lines",
+        name="best so far",
+        line={"color": color("input_wait", mode), "width": 2, "shape": "hv"},
+        hovertemplate="best so far: %{y:.3g} ×<extra></extra>",
+    )
+    figure.update_xaxes(range=[0.5, len(names) + 0.5], tickformat="d", dtick=1 if len(names) < 16 else None)
+    return figure
+
+
+def search_importance(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw how much of the differences between the configurations each option explains."""
+    effects = find_effects(tuning)
+    if isinstance(effects, Unavailable):
+        return effects
+    shown = effects[:MOST_OPTIONS]
+    labels = [escape(effect.path.removeprefix("pipeline.")) for effect in shown]
+    figure = rows_figure("What mattered", mode, "Share of the differences that it explains (%)", len(shown))
+    first = shown[0]
+    say(figure, f"{labels[0]} mattered most; {escape(first.values[0][0])} was the fastest of its values.")
+    add_note(
+        figure, f"From {first.configurations} configurations; options that changed together share what they explain."
+    )
+    figure.add_bar(
+        x=[100 * effect.share for effect in shown],
+        y=labels,
+        orientation="h",
+        marker={"color": color("busy", mode), "line": {"width": 0}},
+        text=[format_percent(100 * effect.share) for effect in shown],
+        textposition="outside",
+        cliponaxis=False,
+        hovertext=[
+            "<br>".join(f"{escape(value)}: {ratio:.3g} ×" for value, ratio in effect.values[:8]) for effect in shown
+        ],
+        hovertemplate="<b>%{y}</b><br>%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+    end_axis(figure, 100.0, 1.15)
+    return figure
+
+
+def search_frontier(tuning: Tuning, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw the time per step of every configuration against the memory that it holds, and those that nothing beats in both."""
+    places = rank_configurations(tuning.steps)
+    ratios = {place.configuration: place.ratio for place in places.rows if place.ratio is not None}
+    costs = {
+        pick.configuration: pick.memory_bytes / MB
+        for step in tuning.steps
+        if isinstance(step, Proposed)
+        for pick in step.picks
+        if pick.memory_bytes is not None
+    }
+    points = sorted((costs[name], ratio, name) for name, ratio in ratios.items() if name in costs)
+    if not points:
+        return Unavailable("What the configurations cost is not known, because the model made no prediction of them.")
+    best = np.minimum.accumulate([ratio for _, ratio, _ in points])
+    edge = [number for number in range(len(points)) if number == 0 or best[number] < best[number - 1]]
+    figure = new_figure(
+        "Gain against cost",
+        mode,
+        "Memory that the pipeline holds (MB)",
+        f"Time over {escape(places.reference[:40])} (×)",
+    )
+    cheap, fast = points[edge[0]], points[edge[-1]]
+    say(
+        figure,
+        f"The fastest, {fast[1]:.3g} ×, holds {fast[0]:.3g} MB; the one that holds least, {cheap[0]:.3g} MB, takes {cheap[1]:.3g} ×.",
+    )
+    add_note(figure, "Memory as predicted, time as raced.")
+    figure.add_scatter(
+        x=[points[number][0] for number in edge],
+        y=[points[number][1] for number in edge],
+        mode="lines",
+        name="nothing beats these in both",
+        line={"color": color("input_wait", mode), "width": 2, "shape": "hv"},
+        hoverinfo="skip",
+    )
+    figure.add_scatter(
+        x=[cost for cost, _, _ in points],
+        y=[ratio for _, ratio, _ in points],
+        mode="markers",
+        name="configuration",
+        marker={"size": 10, "color": color("busy", mode)},
+        hovertext=[escape(name) for _, _, name in points],
+        hovertemplate="%{hovertext}: %{y:.3g} ×, %{x:.3g} MB<extra></extra>",
+    )
     return figure
 
 

@@ -39,11 +39,13 @@ class PresetGroup:
 
     Attributes:
         title: What they are about, in a word or two.
+        icon: What the app draws beside it, by its name in Google's Material Symbols.
         question: What they answer together, as a sentence.
         presets: In the order in which lists show them.
     """
 
     title: str
+    icon: str
     question: str
     presets: tuple[Preset, ...]
 
@@ -57,7 +59,8 @@ def _read_preset(written: dict[str, Any]) -> Preset:
 def _read_groups(path: Path) -> tuple[PresetGroup, ...]:
     groups = tomllib.loads(path.read_text(encoding="utf-8"))["groups"]
     return tuple(
-        PresetGroup(group["title"], group["question"], tuple(map(_read_preset, group["presets"]))) for group in groups
+        PresetGroup(group["title"], group["icon"], group["question"], tuple(map(_read_preset, group["presets"])))
+        for group in groups
     )
 
 

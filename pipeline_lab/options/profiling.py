@@ -20,6 +20,7 @@ class ProfilingOptions(Options):
     sample_probe: bool = True
     """Note which file and record each example came from (for your own records this rewrites the reader)."""
 
+    matters: ClassVar = ("enabled", "steps_per_window", "every_steps")
     labels: ClassVar = {"every_steps": "One window every … steps", "enabled": "Profiler on"}
 
     @model_validator(mode="after")

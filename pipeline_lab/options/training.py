@@ -83,6 +83,7 @@ class TrainingOptions(Options):
     timeout_s: float = Field(3600, gt=0, le=7 * 86_400)
     """The supervisor ends a job that takes longer, s; the `seconds` that it trains for come on top."""
 
+    matters: ClassVar = ("loop", "steps_per_call", "device", "step_ms")
     labels: ClassVar = {
         "checkpoint_every": "Checkpoint every … steps",
         "keep_outputs_of_step": "Keep the outputs of step …",

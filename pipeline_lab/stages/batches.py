@@ -142,6 +142,7 @@ class BatchStage(BatchingStage):
     num_parallel_calls: Parallelism = None
     deterministic: bool | None = None
 
+    matters: ClassVar = ("size",)
     calls: ClassVar[tuple[Call, ...]] = (_call("batch"), _call("padded_batch"), _call("ragged_batch"))
     iterators: ClassVar[frozenset[str]] = frozenset(
         {"BatchV2", "ParallelBatch", "PaddedBatchV2", "Rebatch", "RebatchV2", "MapAndBatch"}
@@ -329,6 +330,7 @@ class RebatchStage(BatchingStage):
     size: int = Field(128, ge=1, le=1_000_000)
     drop_remainder: bool = True
 
+    matters: ClassVar = ("size",)
     calls: ClassVar[tuple[Call, ...]] = (
         Call("rebatch", {"batch_size": "size", "drop_remainder": "drop_remainder"}, {"drop_remainder": False}),
     )

@@ -156,6 +156,7 @@ class PrefetchStage(PrefetchingStage):
     buffer_size: Annotated[int, Field(ge=1, le=100_000)] | Autotune = "autotune"
     """Elements at this place of the pipeline: whole batches when it stands last."""
 
+    matters: ClassVar = ("buffer_size",)
     calls: ClassVar[tuple[Call, ...]] = (
         Call("prefetch", {"buffer_size": "buffer_size"}, read={"buffer_size": _depth}),
     )

@@ -23,6 +23,7 @@ class ShuffleStage(OneForOne):
     """Elements at this place of the pipeline: examples before `batch`, batches after it."""
     reshuffle_each_iteration: bool = True
 
+    matters: ClassVar = ("buffer_size",)
     calls: ClassVar[tuple[Call, ...]] = (
         Call(
             "shuffle",

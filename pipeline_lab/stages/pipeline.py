@@ -159,6 +159,7 @@ class PipelineOptions(StageSequence, Options):
     warm_start: bool = False
     """Start background threads when the iterator is made, not at its first batch."""
 
+    matters: ClassVar = ("private_threadpool_size", "deterministic")
     labels: ClassVar = {
         "private_threadpool_size": "Private thread pool",
         "tensorflow_rewrites": "TensorFlow rewrites",

@@ -1,7 +1,8 @@
-"""Recorded runs side by side: the answer, what differs in their options, then in what was measured."""
+"""Recorded runs side by side: the answer with their steps above each other, then what was measured, then their options."""
 
 import streamlit as st
 
+from pipeline_lab.figures.chart_list import COMPARED_STEPS
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.shared import analyses, cache, contents, links, reports
@@ -81,15 +82,12 @@ def show_page() -> None:
         st.stop()
 
     content = reports.open_report(store, folders).content()
-    differences, *sections = content.sections
+    strips, (differences, *sections) = contents.take_picture(content.sections, COMPARED_STEPS)
     st.header(escape(content.title), anchor=False)
-    contents.show_answer(content.answer)
+    contents.show_answer(content.answer, strips)
     contents.show_warnings(content)
     offer_race(store, folders)
-    with st.container(border=True, key="differences"):
-        st.subheader(escape(differences.title), anchor=False)
-        contents.show_section(differences, "differences")
-    contents.show_tabs(tuple(sections), "compare-section")
+    contents.show_tabs((*sections, differences), "compare-section")
     reports.show_exports([folder.id for folder in folders])
 
 

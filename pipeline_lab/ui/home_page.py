@@ -1,12 +1,15 @@
-"""The first page: what this is, recorded runs to look at, ways in, the latest runs, presets to launch."""
+"""The first page: one picture of what this does, ways in, the latest runs, presets to launch."""
+
+from collections.abc import Sequence
 
 import streamlit as st
 
-from pipeline_lab.options.presets import PRESET_GROUPS, Preset
+from pipeline_lab.figures.chart_list import COMPARED_STEPS
+from pipeline_lab.options.presets import PRESET_GROUPS, Preset, PresetGroup
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord
 from pipeline_lab.runs.store import RunStore, describe_unreadable
-from pipeline_lab.ui.shared import cache, links, run_actions
+from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions
 from pipeline_lab.ui.shared.cache import summary
 from pipeline_lab.ui.shared.text import escape, format_moment
 from pipeline_lab.units import NS_PER_MS, format_duration, format_percent
@@ -69,42 +72,77 @@ def show_preset(store: RunStore, preset: Preset) -> None:
                 links.open_new_run(preset.options, f"preset:{preset.name}")
 
 
+def show_before_and_after(store: RunStore, samples: list[RunRecord]) -> None:
+    """Show what the product does in one picture: what a step of each sample consists of."""
+    folders = [store.folder(record.id) for record in samples]
+    if len(folders) < 2 or reports.find_unanalyzed(store, folders) is not None:
+        return
+    picture, _ = contents.take_picture(reports.open_report(store, folders).content().sections, COMPARED_STEPS)
+    if picture is None:
+        return
+    with st.container(border=True, key="before-and-after"):
+        st.markdown("**One job, before and after its input pipeline was changed**")
+        contents.show_picture(picture)
+        with st.container(horizontal=True):
+            if st.button("See what was wrong", key="see-sample", type="primary"):
+                links.open_run(samples[0].id)
+            if st.button("Compare the two", key="compare-samples"):
+                links.open_comparison([record.id for record in samples])
+
+
+def show_presets(store: RunStore) -> None:
+    """Show the presets behind one search field: those that hold every word, or all of them by group, folded."""
+    words = (
+        (st.text_input("Find a preset", key="find-preset", placeholder="shuffle, cache, audio …") or "").lower().split()
+    )
+    if words:
+        found = [preset for group in PRESET_GROUPS for preset in group.presets if _holds(group, preset, words)]
+        if not found:
+            st.info("No preset matches; clear the field to see all of them.")
+        _show_grid(store, found)
+        return
+    for group in PRESET_GROUPS:
+        title = f"**{group.title}**: {group.question} ({len(group.presets)})"
+        folded = st.expander(title, icon=f":material/{group.icon}:", key=f"group-{group.title}", on_change="rerun")
+        if folded.open:
+            with folded:
+                _show_grid(store, group.presets)
+
+
+def _show_grid(store: RunStore, presets: Sequence[Preset]) -> None:
+    with st.grid("auto", min_column_width=300):
+        for preset in presets:
+            show_preset(store, preset)
+
+
+def _holds(group: PresetGroup, preset: Preset, words: Sequence[str]) -> bool:
+    text = f"{group.title} {preset.name} {preset.question}".lower()
+    return all(word in text for word in words)
+
+
 def show_page() -> None:
     st.title("Why is your accelerator waiting?", anchor=False)
-    st.markdown(
-        "Pipeline Lab trains a small TensorFlow job with the input pipeline that you assemble, profiles it, and "
-        "tells you **what the device waits for, what to change, and whether the change worked**."
-    )
-
+    st.markdown("See **what the device waits for, what to change, and whether the change worked**.")
     store = cache.store()
     runs, unreadable = store.survey()
     if unreadable:
         st.warning(escape(describe_unreadable(unreadable)))
     samples = [record for record in runs if store.is_sample(record.id)]
-    if samples:
-        st.header("Look at a recorded run", anchor=False)
-        with st.grid(2, min_column_width=300):
-            for record in samples:
-                show_run(store, record)
-        if len(samples) > 1 and st.button("Compare the two", key="compare-samples"):
-            links.open_comparison([record.id for record in samples])
+    show_before_and_after(store, samples)
 
     st.header("Analyze your own job", anchor=False)
     show_ways_in()
 
     recent = [record for record in runs if not store.is_sample(record.id)][:4]
-    if recent:
-        st.header("Your latest runs", anchor=False)
-        with st.grid(2, min_column_width=300):
-            for record in recent:
-                show_run(store, record)
+    for title, shown in (("Your latest runs", recent), ("Recorded samples", samples)):
+        if shown:
+            st.header(title, anchor=False)
+            with st.grid(2, min_column_width=300):
+                for record in shown:
+                    show_run(store, record)
 
     st.header("Launch a preset", anchor=False)
-    for group in PRESET_GROUPS:
-        st.subheader(f"{group.title}: {group.question}", anchor=False)
-        with st.grid("auto", min_column_width=300):
-            for preset in group.presets:
-                show_preset(store, preset)
+    show_presets(store)
 
 
 if __name__ == "__main__":  # Streamlit runs this file as a script

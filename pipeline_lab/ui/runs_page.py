@@ -1,6 +1,7 @@
-"""Every run in a table: search, open, rename, tag, copy into the form, delete; several are compared."""
+"""Every run in a table with what limits it: search, open, rename, tag, copy into the form, delete; several are compared."""
 
 from datetime import datetime
+from urllib.parse import quote
 
 import pyarrow as pa
 import streamlit as st
@@ -13,10 +14,12 @@ from pipeline_lab.ui.shared.text import escape
 
 COLUMNS = pa.schema(
     [
-        ("Name", pa.string()),
+        ("Name", pa.string()),  # as a link
         ("State", pa.string()),
+        ("Verdict", pa.string()),
         ("Preset", pa.string()),
         ("Step time", pa.float64()),  # ms
+        ("Course", pa.list_(pa.float64())),  # ms
         ("Input wait", pa.float64()),  # percent of the step time
         ("Tags", pa.list_(pa.string())),
         ("Created", pa.timestamp("s")),  # local time
@@ -24,7 +27,9 @@ COLUMNS = pa.schema(
 )
 
 COLUMN_CONFIG = {
-    "Name": st.column_config.TextColumn(width="medium"),
+    "Name": st.column_config.LinkColumn(width="medium", display_text="#(.*)$", help="Opens the run."),
+    "Verdict": st.column_config.TextColumn(help="What limits the run, or how its race stands."),
+    "Course": st.column_config.LineChartColumn("Step time", y_min=0, help="Over the run, without warm-up."),
     "Step time": st.column_config.NumberColumn("Median step (ms)", format="%.2f", help="Without warm-up."),
     "Input wait": st.column_config.ProgressColumn(
         "Input wait (%)",
@@ -35,6 +40,11 @@ COLUMN_CONFIG = {
     ),
     "Created": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm"),
 }
+
+
+NOT_THERE = "–"
+_PLAIN = "/?&=+,;:@$!'()*~"
+"""Characters that a browser does not decode again, and that do no harm behind the #."""
 
 
 def find_runs(records: list[RunRecord], words: str) -> list[RunRecord]:
@@ -48,10 +58,12 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
     numbers = summaries([store.folder(record.id) for record in records])
     return pa.table(
         {
-            "Name": [record.name for record in records],
+            "Name": [link_to(record) for record in records],
             "State": ["sample" if store.is_sample(record.id) else record.status.state.value for record in records],
+            "Verdict": [one.verdict or NOT_THERE for one in numbers],
             "Preset": [preset_of(record) for record in records],
             "Step time": [one.step_ms for one in numbers],
+            "Course": [one.course_ms or None for one in numbers],
             "Input wait": [one.wait_percent for one in numbers],
             "Tags": [list(record.tags) for record in records],
             "Created": [datetime.fromtimestamp(record.status.created_s) for record in records],
@@ -60,9 +72,14 @@ def runs_table(store: RunStore, records: list[RunRecord]) -> pa.Table:
     )
 
 
+def link_to(record: RunRecord) -> str:
+    """Return the address of a run's page, with its name behind the #, where the list finds what to show."""
+    return f"run?run={record.id}#{quote(' '.join(record.name.split()), safe=_PLAIN)}"
+
+
 def preset_of(record: RunRecord) -> str:
     """Return the name of the run's options (a preset's, if it came from one), or its kind for a race or search."""
-    return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", ""))
+    return record.kind.value if record.kind.holds_several else str((record.options or {}).get("name", "") or NOT_THERE)
 
 
 def _searchable(record: RunRecord) -> str:

@@ -45,6 +45,7 @@ class AudioWorkload(Workload):
     classes: int = Field(10, ge=2, le=100_000)
     """For ``data = folder``: outputs of the network, at least as many as there are subfolders."""
 
+    matters: ClassVar = ("data", "folder", "clips_per_class", "shortest_s", "longest_s")
     own_stages: ClassVar = ("parse",)
     shown_with: ClassVar = {
         "folder": ("data", ("folder",)),

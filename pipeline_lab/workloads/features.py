@@ -48,6 +48,7 @@ class FeaturesWorkload(Workload):
     embedding_size: int = Field(64, ge=1, le=4096)
     """Length of the vectors that captions and images are compared by."""
 
+    matters: ClassVar = ("examples_per_file", "vector_size", "layout")
     own_stages: ClassVar = ("parse", "lookup")
     shown_with: ClassVar = {"table_shards": ("layout", ("sharded",))}
 

@@ -45,6 +45,7 @@ class GeneratorWorkload(Workload):
     compute_ms: float = Field(10.0, ge=0, le=600_000)
     """Time of the training step on one batch, ms."""
 
+    matters: ClassVar = ("examples_per_generator", "example_ms", "producer", "workers", "compute_ms")
     has_files: ClassVar = False
     shown_with: ClassVar = {"workers": ("producer", ("threads", "processes"))}
 

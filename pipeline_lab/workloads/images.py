@@ -48,6 +48,7 @@ class ImagesWorkload(Workload):
     classes: int = Field(10, ge=2, le=100_000)
     """Outputs of the network: more than the largest label, at least as many as there are subfolders."""
 
+    matters: ClassVar = ("data", "image_size", "examples_per_file", "pattern", "folder")
     own_stages: ClassVar = ("parse", "views", "augment")
     optional_stages: ClassVar = frozenset({"views"})
     shown_with: ClassVar = {

@@ -45,6 +45,7 @@ class SyntheticWorkload(Workload):
     work: Literal["sleep", "spin"] = "sleep"
     """``sleep`` leaves the cores free, as waiting for storage does; ``spin`` keeps a core busy, as decoding does."""
 
+    matters: ClassVar = ("examples_per_file", "read_ms", "map_ms", "compute_ms")
     own_stages: ClassVar = ("map",)
     computes: ClassVar = False
 

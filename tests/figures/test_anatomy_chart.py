@@ -6,7 +6,7 @@ from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.verdict.verdict import Suggestion
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.anatomy_chart import step_anatomy
-from pipeline_lab.figures.theme import notes_of
+from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.units import NS_PER_MS
 from tests.support import results
 
@@ -29,6 +29,7 @@ def test_the_parts_stand_side_by_side_and_add_up_to_the_mean_step() -> None:
     step_ms = found.step_breakdown.total_ns / found.steps.count / NS_PER_MS
     assert edge == pytest.approx(step_ms)
     assert figure.layout.xaxis.range == (0, pytest.approx(step_ms))
+    assert caption_of(figure) == "Input wait fills 60 % of a step."
     assert f"Mean of {found.steps.count} profiled steps" in notes_of(figure)[0]
 
 

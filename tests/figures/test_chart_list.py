@@ -10,7 +10,7 @@ from pipeline_lab.analysis.causes import GapCause
 from pipeline_lab.analysis.metric import Topic
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import CHARTS, Chart, charts_of, find_chart
-from pipeline_lab.figures.theme import THEMES, Mode, notes_of
+from pipeline_lab.figures.theme import THEMES, Mode, caption_of, notes_of
 from pipeline_lab.ui.run import live
 from tests.support import results
 
@@ -50,7 +50,7 @@ def test_a_chart_has_a_title_and_axis_titles_with_units(chart, mode):
     titles = [axis.title.text for axis in [*figure.select_xaxes(), *figure.select_yaxes()]]
     unitless = {"", "Step", "File", "Label", "Loss", "File (what tells the names apart)", "Number of waits"}
     for title in titles:
-        assert title in unitless or re.search(r"\(.+\)$|order of time$", title), title
+        assert title in unitless | {"Buffer"} or re.search(r"\(.+\)$|order of time$", title), title
 
 
 @every_chart
@@ -60,11 +60,29 @@ def test_a_chart_says_what_is_seen_for_those_who_cannot_see_it(chart):
 
 
 @every_chart
+def test_a_caption_says_what_there_is_to_see_in_these_data(chart):
+    for diagnosis in (DIAGNOSIS, LONG):
+        caption = caption_of(draw(chart, diagnosis))
+        assert caption.endswith(".")
+        assert 20 < len(caption) <= 140, caption
+        assert "nan" not in caption
+
+
+@every_chart
 def test_a_long_run_is_bounded_and_says_so(chart):
     figure = draw(chart, LONG)
     assert marks(figure) <= 3000
     assert len(figure.layout.shapes) <= 101
-    joined = {"step-phases", "idle-by-cause", "step-parts", "wait-distribution", "pipeline-stages"}
+    joined = {
+        "step-phases",
+        "idle-by-cause",
+        "step-parts",
+        "wait-distribution",
+        "pipeline-stages",
+        "hosts",
+        "labels-over-time",
+        "padding-over-time",
+    }
     assert chart.name in joined or notes_of(figure), "something was left out and the chart does not say so"
 
 

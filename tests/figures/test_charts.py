@@ -12,10 +12,10 @@ from pipeline_lab.analysis.steps.outlier_steps import OUTLIER_TABLE, OutlierStep
 from pipeline_lab.analysis.steps.step_breakdown import PARTS_TABLE, sum_up
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.idle_charts import hosts_side_by_side, idle_by_cause, step_parts_over_time
-from pipeline_lab.figures.job_charts import learning, memory_over_time, phases, step_time
+from pipeline_lab.figures.job_charts import learning, memory_by_allocator, memory_over_time, phases, step_time
 from pipeline_lab.figures.sampling_charts import file_shares, sampling_over_time
 from pipeline_lab.figures.stall_charts import stall_over_windows, stall_per_step, wait_distribution
-from pipeline_lab.figures.theme import notes_of
+from pipeline_lab.figures.theme import caption_of, notes_of
 from pipeline_lab.figures.timeline_chart import MAX_ROWS, device_timeline
 from tests.support import results
 
@@ -35,6 +35,32 @@ def test_marks_know_where_they_lie_in_the_timeline():
     assert list(stall_per_step(steps).data[0].ids) == [f"step@{start}" for start in starts]
     joined = device_timeline(results.idle_gaps(3000), Unavailable("none")).data[0].ids
     assert all(re.fullmatch(r"\d+-\d+", name) for name in joined)
+
+
+def test_few_steps_are_dots_and_strips_to_scale():
+    table = results.steps().table.slice(0, 6)
+    figure = stall_per_step(replace(results.steps(), table=table))
+    assert {trace.type for trace in figure.data} == {"scatter"}
+    assert figure.layout.xaxis.range == (0.5, 6.5)
+    parts = step_parts_over_time(sum_up(results.step_breakdown().table.slice(0, 6)), Unavailable("none"))
+    assert {bar.orientation for bar in parts.data} == {"h"}
+    assert set(np.sum([bar.x for bar in parts.data], axis=0)) == {50.0}
+    job = results.job_steps(12)
+    assert step_time(job).data[0].mode == learning(job).data[0].mode == "markers"
+
+
+def test_few_waits_are_dots():
+    stalls = results.input_stalls()
+    figure = wait_distribution(replace(stalls, table=stalls.table.slice(0, 7)))
+    assert [trace.mode for trace in figure.data] == ["markers"]
+    assert len(figure.data[0].x) == 7
+
+
+def test_allocators_are_not_joined_across_time_that_was_not_recorded():
+    found = results.allocators(10)
+    windows = found.table.set_column(1, "window", [[0] * 4 + [1] * 6]).cast(found.table.schema)
+    line = memory_by_allocator(replace(found, table=windows)).data[0]
+    assert np.flatnonzero(np.isnan(line.x)).tolist() == [4]
 
 
 def test_every_wait_is_in_the_histogram():
@@ -72,6 +98,14 @@ def test_idle_shares_are_of_the_windows_without_the_time_between():
     assert dict(zip(bars.y, bars.text, strict=True))["input wait"] == "1.2 s · 60 %"
 
 
+def test_axis_and_labels_of_idle_time_have_one_unit():
+    short = replace(results.idle_gaps(), by_cause_ns={GapCause.INPUT_WAIT: 90_000_000, GapCause.PYTHON: 400_000})
+    figure = idle_by_cause(short)
+    assert figure.layout.xaxis.title.text == "Device idle (ms)"
+    assert [text.split(" · ")[0] for text in figure.data[0].text] == ["0.4 ms", "90 ms"]
+    assert max(figure.layout.xaxis.tickvals) <= 90
+
+
 def test_shards_are_labelled_by_what_tells_them_apart():
     assert list(file_shares(results.file_sampling(3)).data[0].x) == ["00000", "00001", "00002"]
 
@@ -79,7 +113,9 @@ def test_shards_are_labelled_by_what_tells_them_apart():
 def test_joined_files_keep_all_samples():
     few, many = results.file_sampling(8), results.file_sampling(400)
     for sampling in (few, many):
-        assert np.isclose(sum(file_shares(sampling).data[0].y), 100)
+        bars = next(trace for trace in file_shares(sampling).data if trace.name == "observed")
+        assert np.isclose(bars.customdata[:, 0].sum(), 100)
+        assert np.isclose(np.sum(bars.y), 0), "what some give too much, others give too little"
         grid = sampling_over_time(sampling).data[0].z
         assert np.sum(grid) == sum(sampling.timeline.column("samples").to_pylist())
 
@@ -167,7 +203,7 @@ def test_the_host_that_holds_the_others_back_comes_first():
     figure = hosts_side_by_side(results.hosts(3))
     assert list(figure.data[0].y) == ["worker-2", "worker-0", "worker-1"]
     assert np.sum([bar.x for bar in figure.data], axis=0).tolist() == [50.0, 50.0, 50.0]
-    assert notes_of(figure) == ["worker-2 holds the others back."]
+    assert caption_of(figure) == "worker-2 holds the others back."
 
 
 def test_phases_show_the_mean_step_and_its_wait():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pipeline_lab.analysis.input.pipeline_stages import join_stages
@@ -12,42 +13,91 @@ from pipeline_lab.figures.pipeline_charts import (
     buffers_over_time,
     critical_path,
     parallelism_over_time,
-    pipeline_stages,
 )
-from pipeline_lab.figures.theme import color, notes_of
+from pipeline_lab.figures.pipeline_flow import pipeline_stages
+from pipeline_lab.figures.theme import caption_of, color, notes_of
 from pipeline_lab.runs.run_documents import WrittenCall
 from tests.support import results
 
 NONE = Unavailable("Nothing was measured; run it again.")
 
 
-def test_the_stage_that_caused_most_of_the_wait_has_the_color_of_input_waits():
+def boxes(figure):
+    """Return text, row and stage number of each box, from the top."""
+    found = [
+        (text, row, stage_at(place))
+        for bars in figure.data
+        if bars.xaxis is None and bars.ids
+        for text, row, place in zip(bars.text, bars.y, bars.ids, strict=True)
+    ]
+    return sorted(found, key=lambda box: box[1])
+
+
+def test_the_stage_that_caused_most_of_the_wait_is_marked_and_named():
     figure = pipeline_stages(results.tf_data(), NONE, results.written())
-    blamed = next(bar for bar in figure.data if bar.marker.color == color("input_wait", "light"))
-    assert [path.rpartition("::")[2] for path in blamed.y] == ["ParallelMapV2"]
-    assert blamed.text[0].endswith("94.8 % of wait")  # 1100 of 1160 ms whose cause the trace holds
-    labels = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
-    assert "map(decode, 2)" in labels[blamed.y[0]]
-    assert "put in by TensorFlow" in labels["Root::Prefetch"]
+    (blamed,) = (bars for bars in figure.data if bars.name == "caused most of the wait")
+    assert blamed.marker.line.color == color("input_wait", "light")
+    (text,) = blamed.text
+    assert text.startswith("<b>map(decode, 2)</b>")
+    assert caption_of(figure).startswith(
+        "map(decode, 2) causes 94.8 % of the wait"
+    )  # 1100 of 1160 ms with a known cause
 
 
-def test_a_bar_names_its_stage_by_the_number_in_the_whole_pipeline():
+def test_boxes_stand_in_the_order_of_the_code_and_lead_to_their_stages():
     stages = join_stages(results.tf_data(), NONE, results.written())
-    figure = pipeline_stages(results.tf_data(), NONE, results.written())
-    named = {path: stage_at(place) for bars in figure.data for path, place in zip(bars.y, bars.ids, strict=True)}
-    assert named == {stage.path: number for number, stage in enumerate(stages)}
+    drawn = boxes(pipeline_stages(results.tf_data(), NONE, results.written()))
+    assert [stages[number].name for _, _, number in drawn] == ["TFRecord", "ParallelMapV2", "BatchV2", "Prefetch"]
+    assert [row for _, row, _ in drawn] == [0, 1, 2, 3]
+    assert "put in by TensorFlow" in drawn[-1][0]
     assert stage_at(event_place("gap", 12)) is None
+
+
+def test_an_arrow_carries_the_wait_of_all_that_is_upstream_of_it():
+    arrows = pipeline_stages(results.tf_data(), NONE, results.written()).layout.annotations[:4]
+    assert [round(arrow.y) for arrow in arrows] == [1, 2, 3, 4], (
+        "each stage leads to the next, the last to the training step"
+    )
+    widths = [arrow.arrowwidth for arrow in arrows]
+    assert widths == sorted(widths), "nothing is lost on the way to the training step"
+    assert widths[1] > 3 * widths[0], "the map causes the wait, not the files"
+
+
+def test_inputs_of_one_stage_stand_beside_each_other():
+    branch = replace(
+        results.tf_data().stages[4], number=5, path="Root::Prefetch::BatchV2::Range", parent=2, name="Range"
+    )
+    tf_data = results.tf_data()
+    figure = pipeline_stages(replace(tf_data, stages=(*tf_data.stages, branch)), NONE, results.written())
+    names = [text for text, _, _ in boxes(figure)]
+    place = next(number for number, text in enumerate(names) if "Range" in text)
+    arrow = figure.layout.annotations[place]
+    batch = next(number for number, text in enumerate(names) if "batch" in text)
+    assert round(arrow.y) == batch
+    lefts = {row: base for bars in figure.data if bars.base for row, base in zip(bars.y, bars.base, strict=True)}
+    assert lefts[place] > lefts[batch] == 0
+
+
+def test_buffers_show_how_full_they_were():
+    figure = pipeline_stages(results.tf_data(), NONE, results.written())
+    (fill,) = (bars for bars in figure.data if bars.xaxis == "x3" and bars.hovertext)
+    assert list(fill.x) == [pytest.approx(0.05)]
+    assert list(fill.hovertext) == ["0.1 elements ready of 2"]
 
 
 def test_the_model_alone_is_enough_for_the_stages():
     figure = pipeline_stages(NONE, results.live_model(), NONE)
-    (bars,) = figure.data
-    assert dict(zip((path.rpartition("::")[2] for path in bars.y), bars.x, strict=True)) == {
-        "Root": 0.01,
-        "Prefetch": 0.1,
-        "MapAndBatch": 24.0,
-        "TFRecord": pytest.approx(5.12),
-    }
+    (times,) = (bars for bars in figure.data if bars.xaxis == "x2")
+    assert [length for _, length in sorted(zip(times.y, times.x, strict=True))] == [pytest.approx(5.12), 24.0, 0.1]
+    assert figure.layout.xaxis2.title.text == "Thread time per batch (ms)"
+    assert max(figure.layout.xaxis2.tickvals) <= 24.0, "the axis ends where the data do"
+
+
+def test_buffers_are_not_joined_across_time_that_was_not_recorded():
+    tf_data = results.tf_data(10)
+    later = tf_data.history.set_column(1, "window", [[0] * 5 + [1] * 5])
+    figure = buffers_over_time(replace(tf_data, history=later.cast(tf_data.history.schema)), NONE, NONE)
+    assert np.flatnonzero(np.isnan(figure.data[0].x)).tolist() == [5]
 
 
 def test_without_trace_and_model_the_reason_stands():
@@ -62,6 +112,8 @@ def test_critical_path_bars_add_up_to_the_exposed_wait():
     assert figure.layout.yaxis.ticktext[-1] == "DecodeJpeg · ParallelMapV2"
     assert len(set(bars.y)) == len(bars.y)
     assert notes_of(figure) == ["Of 1.2 s in which the device idled for input."]
+    assert figure.layout.xaxis.title.text == "Exposed wait (ms)"
+    assert all(" ms · " in text for text in bars.text), "labels have the unit of their axis"
 
 
 def test_no_exposed_wait_needs_no_explanation():

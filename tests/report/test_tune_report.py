@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from pipeline_lab.errors import ComparisonError, Unavailable
-from pipeline_lab.figures.tune_charts import search_places
-from pipeline_lab.report.content import Table
+from pipeline_lab.figures.chart_list import TUNE_CHARTS
+from pipeline_lab.figures.tune_charts import search_frontier, search_history, search_importance, search_places
+from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.report.formats import FORMATS, write_report
 from pipeline_lab.report.report_on import report_on
 from pipeline_lab.report.tune_report import TuneReport
@@ -29,7 +30,8 @@ def test_a_report_has_the_winner_its_source_and_every_step(found: Tuning) -> Non
     search, winner, tried, trials = content.sections
     assert len(tried.blocks) == len(found.steps)
     assert any(getattr(block, "text", "") == found.source for block in winner.blocks)
-    _, table = search.blocks
+    *charts, table = search.blocks
+    assert [chart.name for chart in charts if isinstance(chart, Picture)] == [chart.name for chart in TUNE_CHARTS]
     assert isinstance(trials.blocks[0], Table)
     assert isinstance(table, Table)
     assert [row[0] for row in trials.blocks[0].rows] == [trial.run for trial in found.trials]
@@ -105,6 +107,32 @@ def test_nothing_is_in_the_race_any_more_when_the_search_is_over(found: Tuning) 
     goes_on = replace(over, record=replace(found.record, status=found.record.status.change(RunState.RUNNING)))
     assert outcomes(goes_on) - outcomes(over) == {"still in the race"}
     assert outcomes(over) - outcomes(goes_on) == {"left undecided"}
+
+
+def test_the_history_keeps_the_best_so_far(found: Tuning) -> None:
+    figure = search_history(found)
+    assert not isinstance(figure, Unavailable)
+    times, best = figure.data
+    assert best.y.tolist() == [min(times.y[: number + 1]) for number in range(len(times.y))]
+    assert times.y[0] == 1.0, "the start"
+
+
+def test_what_mattered_is_what_the_fast_ones_share(found: Tuning) -> None:
+    figure = search_importance(found)
+    assert not isinstance(figure, Unavailable)
+    (bars,) = figure.data
+    assert sorted(bars.x, reverse=True) == list(bars.x)
+    assert 0 < bars.x[0] <= 100
+    assert any("num_parallel_calls" in name or "buffer_size" in name or "prefetch" in name for name in bars.y)
+
+
+def test_the_frontier_gets_faster_with_every_cost(found: Tuning) -> None:
+    figure = search_frontier(found)
+    assert not isinstance(figure, Unavailable)
+    edge, points = figure.data
+    assert list(edge.x) == sorted(edge.x)
+    assert list(edge.y) == sorted(edge.y, reverse=True)
+    assert min(edge.y) == min(points.y)
 
 
 def test_a_time_is_told_as_less_or_more() -> None:

@@ -11,16 +11,19 @@ from tests.support.saved_runs import make_saved_run, make_watched_race
 from tests.ui.conftest import texts
 
 
-def test_options_come_before_numbers_and_drift_is_said(open_page, run_store):
+def test_the_steps_of_both_stand_first_and_drift_is_said(open_page, run_store):
     first, second = make_saved_run(run_store), make_saved_run(run_store, "optimised", 0.5)
     app = open_page("compare", runs=f"{first.id},{second.id}")
     assert not app.exception
     written = texts(app)
-    assert "pipeline\\.read\\.mode" in written
-    assert "recorded separately" in app.warning[0].value
+    assert "pipeline\\.read\\.mode" not in written, "options come after what was measured"
+    assert "recorded separately" in written
+    assert not app.warning, "one folded notice instead of several"
+    first = app.get("plotly_chart")[0].proto.spec
+    assert "What a step consists of" in first
     assert app.header[0].value == "optimised against baseline"
     assert "about 2× shorter" in app.header[1].value.replace("\\", "")
-    assert len(app.get("plotly_chart")) == 3
+    assert len(app.get("plotly_chart")) == 4
     assert [one.proto.label for one in app.get("link_button")] == [each.title for each in FORMATS]
 
 

@@ -113,7 +113,9 @@ class SavedDiagnosis:
         tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
         content = write_result(diagnosis, tables)
         document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "tables": tables.name, "diagnosis": content}
-        write_json(folder / DOCUMENT, document)
+        write_json(
+            folder / DOCUMENT, {"verdict": diagnosis.verdict.verdict_class.value, **document}
+        )  # for lists of runs
         (folder / _ERROR).unlink(missing_ok=True)
         for old in folder.glob("tables-*"):
             if old.name not in (tables.name, before):

@@ -28,7 +28,7 @@ from pipeline_lab.ui.shared.draft import (
     stages_to_offer,
     with_features,
 )
-from pipeline_lab.ui.shared.field_editors import edit_field, edit_fields
+from pipeline_lab.ui.shared.field_editors import edit_field, edit_fields, edit_folded
 from pipeline_lab.ui.shared.text import escape
 from pipeline_lab.units import format_percent
 from pipeline_lab.workloads.records import RecordFeature, parse_features
@@ -92,7 +92,7 @@ def edit_draft(draft: Draft) -> Draft:
         document["training"] = _edit_training(document["training"], f"{key}.training", own)
     with st.container(border=True):
         st.markdown("**Profiling**")
-        document["profiling"] = edit_fields(ProfilingOptions, document["profiling"], f"{key}.profiling")
+        document["profiling"] = edit_folded(ProfilingOptions, document["profiling"], f"{key}.profiling")
         _state_duty(document["profiling"], document["training"]["steps_per_call"] or 1)
     return replace(draft, document=document)
 
@@ -107,7 +107,7 @@ def _edit_workload(draft: Draft, key: str) -> Document:
             state.keep(change_workload(draft, kind))
             st.rerun()
         st.caption(escape(WORKLOADS[workload["kind"]].__doc__ or ""))
-        edited = edit_fields(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
+        edited = edit_folded(WORKLOADS[workload["kind"]], workload, f"{key}.workload.{workload['kind']}")
         if WORKLOADS[workload["kind"]].finds_features:
             show_record_features(draft, edited, key)
         return edited
@@ -126,11 +126,11 @@ def _edit_pipeline(draft: Draft, key: str) -> Document:
     ]
     if WORKLOADS[draft.document["workload"]["kind"]].is_code:
         st.caption("Your code defines the stages. These options are applied to its dataset.")
-        return edit_fields(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
+        return edit_folded(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox("Stage to add", stages_to_offer(draft), key=f"{key}.kind_to_add", width=200)
         st.button("Add stage", key=f"{key}.add", on_click=_change, args=(lambda kept: add_stage(kept, kind),))
-    return edit_fields(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
+    return edit_folded(PipelineOptions, pipeline, f"{key}.pipeline", skip=("stages",))
 
 
 def _edit_stage(draft: Draft, index: int, stage: Document, key: str) -> Document:
@@ -165,7 +165,7 @@ def _edit_training(training: Document, key: str, own: tuple[str, ...]) -> Docume
     chosen = st.segmented_control("Length", ["steps", "seconds"], default=by, required=True, key=f"{key}.by") or by
     values = {**training, "steps": training["steps"] or 200, "seconds": training["seconds"] or 60.0}
     length = edit_field(TrainingOptions, chosen, values[chosen], f"{key}.{chosen}")
-    edited = edit_fields(TrainingOptions, training, key, skip=("steps", "seconds", *own))
+    edited = edit_folded(TrainingOptions, training, key, skip=("steps", "seconds", *own))
     return {**edited, "steps": None, "seconds": None, chosen: length}
 
 

@@ -13,6 +13,8 @@ from pipeline_lab.report.content import Picture, Table
 from pipeline_lab.runs.record import RunRecord
 from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
+from pipeline_lab.runs.run_tables import BLOCKS, read_table
+from pipeline_lab.runs.standings import read_rounds
 from pipeline_lab.runs.store import RunStore
 from pipeline_lab.ui.run import details, header, live
 from pipeline_lab.ui.shared import analyses, contents, reports
@@ -39,7 +41,7 @@ def show(store: RunStore, record: RunRecord, folder: RunFolder) -> None:
     contents.show_warnings(content)
     contents.show_about(content)
     first, *others = content.sections
-    closing = _closing(_race_events(folder), read_recorded_race(record.options or {}))
+    closing = _closing(folder, _race_events(folder), read_recorded_race(record.options or {}))
     contents.show_tabs((replace(first, blocks=(*first.blocks, closing)), *others), "race-section")
     reports.show_exports([record.id])
     header.edit_notes(store, record)
@@ -63,13 +65,14 @@ def _show_standing(folder: RunFolder, options: RaceOptions) -> None:
     if not events:
         st.caption("The first round starts when every arm has warmed up.")
         return
+    live.show_live_picture(_closing(folder, events, options))
     st.markdown(contents.write_table(standing_table(events[-1], options)))
-    live.show_live_picture(_closing(events, options))
 
 
-def _closing(events: list[RaceEvent], options: RaceOptions) -> Picture:
-    meaning = "Each candidate's difference from the baseline and its interval over time."
-    return Picture("race-closing", meaning, partial(closing_intervals, events, options))
+def _closing(folder: RunFolder, events: list[RaceEvent], options: RaceOptions) -> Picture:
+    meaning = "Each candidate's difference from the baseline in every round, and its interval closing in."
+    rounds = read_rounds(read_table(folder.blocks, BLOCKS), len(options.arms))
+    return Picture("race-closing", meaning, partial(closing_intervals, rounds, events, options), wide=True)
 
 
 def standing_table(event: RaceEvent, options: RaceOptions) -> Table:

@@ -14,7 +14,7 @@ from pipeline_lab.analysis.metrics import topic_rows
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.errors import Unavailable
 from pipeline_lab.figures.chart_list import charts_of
-from pipeline_lab.figures.marks import add_row_targets, event_place
+from pipeline_lab.figures.marks import event_place
 from pipeline_lab.report.run_report import section_tables
 from pipeline_lab.report.run_report_tables import stage_blocks
 from pipeline_lab.report.user_source import source_blocks
@@ -57,7 +57,6 @@ def show_section(section: Topic, diagnosis: Diagnosis, below: Mapping[str, Calla
 
 def _show_leading(figure: go.Figure, name: str, description: str) -> None:
     """Show a figure of one run; marks that stand for a place in the timeline or for a stage link to it."""
-    add_row_targets(figure)
     places = [trace.ids if hasattr(trace, "ids") else None for trace in figure.data]
     if all(each is None for each in places):
         contents.show_figure(figure, name, description)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pipeline_lab.analysis.metrics import headline
+from pipeline_lab.analysis.metrics import headline_of
 from pipeline_lab.analysis.results import Diagnosis
 from pipeline_lab.analysis.tf_data.written_words import name_stage
 from pipeline_lab.analysis.verdict.verdict import Suggestion, Verdict
@@ -88,7 +88,7 @@ def show_findings(diagnosis: Diagnosis) -> None:
 
 def show_metrics(diagnosis: Diagnosis) -> None:
     """Show the headline numbers; what was not measured says so and why."""
-    shown = headline()
+    shown = headline_of(diagnosis)
     with st.grid(len(shown), min_column_width=128, gap="small"):
         for metric in shown:
             text = metric.write(diagnosis)
@@ -104,7 +104,7 @@ def show_metrics(diagnosis: Diagnosis) -> None:
 def basis(diagnosis: Diagnosis) -> str:
     """Say over which steps or stretches of time the headline numbers were measured; they differ."""
     names: dict[str, list[str]] = {}
-    for metric in headline():
+    for metric in headline_of(diagnosis):
         over = metric.over.words(diagnosis)
         if over is not None and not isinstance(metric.read(diagnosis), Unavailable):
             names.setdefault(over, []).append(metric.title)

@@ -4,9 +4,10 @@ import contextlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from pipeline_lab.analysis.diagnosis.saved import ANALYSIS_VERSION, DOCUMENT, Sa
 from pipeline_lab.analysis.diagnosis.storage import write_json
 from pipeline_lab.analysis.steps import job_steps
 from pipeline_lab.errors import TraceIncompleteError, Unavailable
+from pipeline_lab.runs.run_events import RaceEvent, read_events
 from pipeline_lab.runs.run_folder import RunFolder
 from pipeline_lab.runs.run_tables import SAMPLES, STEPS, read_table
 from pipeline_lab.runs.store import RunStore, open_store
@@ -24,22 +26,27 @@ from pipeline_lab.units import NS_PER_MS, NS_PER_S
 Fingerprint = tuple[int, int]
 SUMMARIES = "summaries.json"
 MOST_SUMMARIES = 20_000
+COURSE_POINTS = 24
 SETTLED_NS = 60 * NS_PER_S
 """A file unchanged for this long is no longer being written."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Two numbers of a run for lists; None while it has no measured step.
+    """What lists say of a run; numbers are None while it has no measured step.
 
     Attributes:
         step_ms: Median time from one step's start to the next; for logs, and jobs whose steps were not timed, the median
             recorded step.
         wait_percent: Share of that time spent waiting for input.
+        verdict: What limits it, as its saved diagnosis says, or how its race stands; empty where neither is known.
+        course_ms: Step time over the run, the median of each of at most :data:`COURSE_POINTS` stretches.
     """
 
     step_ms: float | None
     wait_percent: float | None
+    verdict: str = ""
+    course_ms: tuple[float, ...] = ()
 
 
 def store() -> RunStore:
@@ -79,8 +86,8 @@ def summaries(folders: Sequence[RunFolder]) -> list[RunSummary]:
 
 
 @lru_cache(maxsize=4)
-def _kept_in(file: Path) -> dict[str, list[float | None]]:
-    """Return step time and wait share by path and fingerprint of what they were read from; all calls share them."""
+def _kept_in(file: Path) -> dict[str, list[Any]]:
+    """Return the fields of summaries by path and fingerprints of what they were read from; all calls share them."""
     with contextlib.suppress(OSError, ValueError):
         document = json.loads(file.read_text(encoding="utf-8"))
         if isinstance(document, dict):
@@ -88,17 +95,32 @@ def _kept_in(file: Path) -> dict[str, list[float | None]]:
     return {}
 
 
-def _find(folder: RunFolder, kept: dict[str, list[float | None]]) -> RunSummary:
-    read = folder.steps if folder.steps.exists() else folder.analysis / DOCUMENT
-    found = fingerprint(read)
-    key = f"{ANALYSIS_VERSION} {read} {found[0]} {found[1]}"
+def _find(folder: RunFolder, kept: dict[str, list[Any]]) -> RunSummary:
+    steps, told = folder.steps, folder.events if folder.blocks.exists() else folder.analysis / DOCUMENT
+    has_steps = steps.exists()
+    prints = (fingerprint(steps), fingerprint(told))
+    key = f"{ANALYSIS_VERSION} {folder.path} {prints}"
     with contextlib.suppress(KeyError, TypeError, ValueError):  # not kept, or damaged
-        step_ms, wait_percent = kept[key]
-        return RunSummary(step_ms, wait_percent)
-    result = _of_run(read, found) if read == folder.steps else _of_traces(folder.path, found)
-    if 0 < found[1] < time.time_ns() - SETTLED_NS:
-        kept[key] = [result.step_ms, result.wait_percent]
+        step_ms, wait_percent, verdict, course = kept[key]
+        return RunSummary(step_ms, wait_percent, verdict, tuple(course))
+    result = _of_run(steps, prints[0]) if has_steps else _of_traces(folder.path, prints[1])
+    result = replace(result, verdict=_verdict(told, prints[1]))
+    newest_ns = max(changed_ns for _, changed_ns in prints)
+    if 0 < newest_ns < time.time_ns() - SETTLED_NS:
+        kept[key] = [result.step_ms, result.wait_percent, result.verdict, result.course_ms]
     return result
+
+
+@lru_cache(maxsize=20_000)
+def _verdict(path: Path, _fingerprint: Fingerprint) -> str:
+    """Return the verdict of a saved diagnosis, or the outcomes of a race's candidates, in words."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if path.name == DOCUMENT:
+            return str(json.loads(path.read_text(encoding="utf-8")).get("verdict", "")).replace("-", " ")
+        races = [event for event in read_events(path) if isinstance(event, RaceEvent)]
+        outcomes = [str(standing["outcome"]) for event in races[-1:] for standing in event.standings]
+        return ", ".join(dict.fromkeys(outcomes))
+    return ""
 
 
 @lru_cache(maxsize=20_000)
@@ -107,7 +129,10 @@ def _of_run(path: Path, _fingerprint: Fingerprint) -> RunSummary:
         steps = job_steps.measure_job_steps(read_table(path, STEPS), tables.empty(SAMPLES.schema), 0)
     except TraceIncompleteError:
         return RunSummary(None, None)
-    return RunSummary(steps.median_ns / NS_PER_MS, steps.wait_percent)
+    times_ms = np.asarray(steps.table.column("step_ns").to_numpy(), np.float64)[-steps.count :] / NS_PER_MS
+    parts = np.array_split(times_ms, min(COURSE_POINTS, len(times_ms)))
+    course = tuple(round(float(np.median(part)), 3) for part in parts)
+    return RunSummary(steps.median_ns / NS_PER_MS, steps.wait_percent, course_ms=course)
 
 
 @lru_cache(maxsize=20_000)

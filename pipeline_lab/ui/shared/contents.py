@@ -1,6 +1,7 @@
 """The blocks of a report on a page: the answer, tables, sources and charts, worded as in every export."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 
 import plotly.graph_objects as go
@@ -26,14 +27,16 @@ CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 """Few buttons, because each is a tab stop. Dragging zooms, double-clicking resets."""
 
 
-def show_answer(answer: Answer) -> None:
-    """Show the label, the sentences and the numbers behind them."""
+def show_answer(answer: Answer, picture: Picture | None = None) -> None:
+    """Show the label, the sentences, the picture that says it, and the numbers behind them."""
     first, *more = answer.sentences
     shown = more if len(more) <= MAX_SENTENCES else []
     with st.container(border=True, key="verdict"):
         color = _TONES.get(answer.tone, "gray")
         st.markdown(f":{color}-badge[{escape(answer.label)}] :gray-badge[{escape(answer.certainty)}]")
         st.header(escape(first), anchor=False)
+        if picture is not None:
+            show_picture(picture)
         for sentence in shown:
             st.markdown(escape(sentence))
         if len(shown) < len(more):
@@ -44,9 +47,20 @@ def show_answer(answer: Answer) -> None:
 
 
 def show_warnings(content: Content) -> None:
-    """Show warnings, most important first."""
-    for warning in content.warnings:
-        st.warning(escape(warning))
+    """Show warnings folded into one notice, most important first."""
+    count = len(content.warnings)
+    if not count:
+        return
+    title = f"Before you rely on it ({count})"
+    with st.expander(title, icon=":material/warning:", key="warnings"):
+        st.markdown("\n".join(f"- {escape(warning)}" for warning in content.warnings))
+
+
+def take_picture(sections: tuple[Section, ...], name: str) -> tuple[Picture | None, tuple[Section, ...]]:
+    """Return the picture of that name, and the sections without it."""
+    found = [block for each in sections for block in each.blocks if isinstance(block, Picture) and block.name == name]
+    rest = (replace(each, blocks=tuple(block for block in each.blocks if block not in found)) for each in sections)
+    return next(iter(found), None), tuple(rest)
 
 
 def show_about(content: Content) -> None:
@@ -75,7 +89,7 @@ def show_block(block: Block, key: str) -> None:
         case Text():
             st.markdown((":gray-badge[not measured] " if block.missing else "") + prose(block.sentence))
         case Picture():
-            _show_picture(block)
+            show_picture(block)
         case CodeBlock():
             with st.expander(escape(block.title)):
                 st.code(block.text, language=block.language, height=520)
@@ -89,7 +103,8 @@ def show_block(block: Block, key: str) -> None:
             assert_never(block)
 
 
-def _show_picture(picture: Picture) -> None:
+def show_picture(picture: Picture) -> None:
+    """Show a chart, or say why there is none."""
     drawing = picture.draw(state.mode())
     if isinstance(drawing, go.Figure):
         show_figure(drawing, picture.name, picture.description)

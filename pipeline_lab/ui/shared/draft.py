@@ -146,9 +146,11 @@ def stages_to_offer(draft: Draft) -> list[str]:
 
 
 def describe_stage(stage: Document) -> str:
-    """Write a stage in a few words: what differs from its defaults, such as ``buffer_size 2048``."""
-    defaults = default_stage(stage["stage"])
-    changed = [f"{name} {_short(value)}" for name, value in stage.items() if value != defaults.get(name)]
+    """Write a stage in a few words: what matters of it, and what differs from its defaults, such as ``buffer_size 2048``."""
+    defaults, matters = default_stage(stage["stage"]), STAGE_TYPES[stage["stage"]].matters
+    changed = [
+        f"{name} {_short(value)}" for name, value in stage.items() if name in matters or value != defaults.get(name)
+    ]
     return ", ".join(changed)
 
 

@@ -59,6 +59,18 @@ def edit_fields(
     return edited
 
 
+def edit_folded(model: type[Options], values: Document, key: str, *, skip: tuple[str, ...] = ()) -> Document:
+    """Show the fields of a model that matter, the others folded; arguments as for :func:`edit_fields`."""
+    first = tuple(name for name in model.matters if name not in skip)
+    rest = [name for name, schema in schema_of(model).items() if "const" not in schema and name not in (*first, *skip)]
+    if not first or not rest:
+        return edit_fields(model, values, key, skip=skip)
+    edited = edit_fields(model, values, key, only=first)
+    changed = sum(values.get(name) != schema_of(model)[name].get("default") for name in rest)
+    with st.expander(f"More settings{f' ({changed} changed)' if changed else ''}", key=f"{key}.more"):
+        return edit_fields(model, edited, key, only=tuple(rest))
+
+
 def edit_settings(model: type[Options], key: str, main: tuple[str, ...], fine: tuple[str, ...]) -> Document:
     """Show the main fields of a model, and the advanced ones folded, starting from their defaults."""
     values: Document = {name: model.model_fields[name].default for name in (*main, *fine)}

@@ -1,0 +1,158 @@
+"""Runs of a comparison on one axis: their steps to scale above each other, and step time and loss over their steps."""
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import pyarrow.compute as pc
+
+from pipeline_lab.analysis.causes import StepPart
+from pipeline_lab.analysis.steps.job_steps import JobSteps
+from pipeline_lab.comparison.recorded_runs import Comparison, RecordedRun
+from pipeline_lab.errors import Unavailable
+from pipeline_lab.figures.aggregate import column, group_percentile, group_size, group_starts
+from pipeline_lab.figures.anatomy_chart import mean_parts_ns
+from pipeline_lab.figures.theme import THEMES, Mode, add_note, color, dots_or_line, new_figure, say
+from pipeline_lab.units import NS_PER_MS, duration_unit, format_duration, format_duration_in
+
+LABEL_LENGTH = 20
+RUN_POINTS = 300
+STRIP_HEIGHT = 58
+NAMED_SHARE = 0.08
+"""The part of the longest strip that has room for a number."""
+CANDIDATES = ("busy", "input_wait", "host_operation", "compile", "dispatch", "python", "unknown")
+"""Colors of candidates; more than these begin again."""
+
+
+def run_labels(runs: Sequence[RecordedRun]) -> list[str]:
+    """Return a short, distinct label for each run that no chart takes for markup."""
+    return short_labels([run.name for run in runs])
+
+
+def short_labels(names: Sequence[str]) -> list[str]:
+    """Return names cut to a chart's width, distinct, and escaped."""
+    short = [name if len(name) <= LABEL_LENGTH else f"{name[: LABEL_LENGTH - 1]}…" for name in names]
+    if len(set(short)) < len(short):
+        short = [f"{number}: {name}" for number, name in enumerate(short)]
+    return [html.escape(" ".join(name.split()), quote=False) or "–" for name in short]
+
+
+def anatomy_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw what a step of each run consists of on average: one strip per run, all at one scale."""
+    found = [mean_parts_ns(run.diagnosis) for run in comparison.runs]
+    known = [parts for parts in found if not isinstance(parts, Unavailable)]
+    if not known:
+        return next(parts for parts in found if isinstance(parts, Unavailable))
+    labels = run_labels(comparison.runs)
+    longest_ns = max(sum(parts.values()) for parts in known)
+    unit = duration_unit(longest_ns)
+    figure = new_figure(
+        "What a step consists of", mode, f"Time per step ({unit[1]})", "", height=130 + STRIP_HEIGHT * len(labels)
+    )
+    for part in StepPart:
+        lengths = [np.nan if isinstance(parts, Unavailable) else parts.get(part, 0.0) for parts in found]
+        if not np.nan_to_num(lengths).any():
+            continue
+        figure.add_bar(
+            x=[length / unit[0] for length in lengths],
+            y=labels,
+            orientation="h",
+            name=part.label,
+            marker={"color": color(part.category, mode), "line": {"width": 1, "color": THEMES[mode].paper}},
+            text=[
+                f"<b>{format_duration_in(length, unit)}</b>" if length >= NAMED_SHARE * longest_ns else ""
+                for length in lengths
+            ],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            hovertemplate=f"%{{y}}: {part.label} %{{x:.3g}} {unit[1]}<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", bargap=0.35, dragmode=False, uniformtext={"minsize": 10, "mode": "hide"})
+    figure.update_layout(legend_traceorder="normal")
+    figure.update_xaxes(range=[0, longest_ns / unit[0]], fixedrange=True)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    say(figure, _what_changed(labels, found))
+    if len(known) < len(found):
+        add_note(figure, f"Not measured in {len(found) - len(known)} of {len(found)} runs.")
+    return figure
+
+
+def _what_changed(labels: list[str], found: list[dict[StepPart, float] | Unavailable]) -> str:
+    """Say which part differs most between the baseline and the run whose step differs most from its."""
+    baseline, *others = found
+    known = [(label, parts) for label, parts in zip(labels[1:], others, strict=True) if isinstance(parts, dict)]
+    if isinstance(baseline, Unavailable) or not known:
+        return "Baseline and candidates cannot be compared: the steps of one side were not recorded."
+    whole = sum(baseline.values())
+    label, parts = max(known, key=lambda one: abs(sum(one[1].values()) - whole))
+    part = max(StepPart, key=lambda one: abs(parts.get(one, 0.0) - baseline.get(one, 0.0)))
+    return (
+        f"{part.label.capitalize()} differs most: {format_duration(parts.get(part, 0.0))} of a step in {label}, "
+        f"{format_duration(baseline.get(part, 0.0))} in {labels[0]}."
+    )
+
+
+def step_time_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw every run's step time over its steps, on one axis."""
+    drawn = _overlay(comparison, "step_ns", NS_PER_MS, ("Step time over the runs", "Step time (ms)"), mode)
+    if not isinstance(drawn, Unavailable):
+        typical = [
+            (label, run.diagnosis.job_steps.median_ns)
+            for label, run in zip(run_labels(comparison.runs), comparison.runs, strict=True)
+            if isinstance(run.diagnosis.job_steps, JobSteps)
+        ]
+        (fast, shortest), (slow, longest) = (pick(typical, key=lambda one: one[1]) for pick in (min, max))
+        between = f"{format_duration(shortest)} in {fast} to {format_duration(longest)} in {slow}"
+        say(drawn, f"A typical step takes {between if fast != slow else format_duration(shortest)}.")
+    return drawn
+
+
+def loss_by_run(comparison: Comparison, mode: Mode = "light") -> go.Figure | Unavailable:
+    """Draw every run's loss over its steps, on one axis."""
+    drawn = _overlay(comparison, "loss", 1.0, ("Loss over the runs", "Loss"), mode)
+    if not isinstance(drawn, Unavailable):
+        lasts = {line.name: float(np.nanmean(line.y[-max(1, len(line.y) // 10) :])) for line in drawn.data}
+        best = min(lasts, key=lasts.__getitem__)
+        say(drawn, f"The lowest loss at the end: {lasts[best]:.3g} in {best}; the highest {max(lasts.values()):.3g}.")
+    return drawn
+
+
+def _overlay(
+    comparison: Comparison, name: str, unit: float, titles: tuple[str, str], mode: Mode
+) -> go.Figure | Unavailable:
+    lines = [
+        (number, label, run.diagnosis.job_steps)
+        for number, (label, run) in enumerate(zip(run_labels(comparison.runs), comparison.runs, strict=True))
+        if not isinstance(run.diagnosis.job_steps, Unavailable)
+    ]
+    lines = [line for line in lines if not np.isnan(column(line[2].table, name)).all()]
+    if not lines:
+        return Unavailable("No run noted its steps; launch runs with the lab to see them over time.")
+    figure = new_figure(titles[0], mode, "Step", titles[1])
+    joined, heights = 1, []
+    for number, label, job in reversed(lines):  # the baseline is on top
+        table = job.table.filter(pc.invert(job.table.column("warmup")))
+        starts = group_starts(table.num_rows, RUN_POINTS)
+        values = group_percentile(column(table, name, unit), starts, 50)
+        joined = max(joined, group_size(starts))
+        heights.append(values[np.isfinite(values)])
+        shade = THEMES[mode].ink if not number else color(CANDIDATES[(number - 1) % len(CANDIDATES)], mode)
+        is_named = number or label == "baseline"
+        figure.add_scatter(
+            x=column(table, "step")[starts],
+            y=values,
+            mode=dots_or_line(len(values)),
+            name=label if is_named else f"{label} (baseline)",
+            legendrank=number,
+            line={"color": shade, "width": 1.8 if not number else 1.4},
+            marker={"color": shade, "size": 8},
+            hovertemplate="%{fullData.name}, step %{x}: %{y:.3g}<extra></extra>",
+            showlegend=True,
+        )
+    ceiling = max((float(np.percentile(values, 99)) for values in heights if len(values)), default=0.0)
+    figure.update_yaxes(range=[0, 1.15 * ceiling or 1])
+    if joined > 1:
+        add_note(figure, f"Lines: median of up to {joined} neighbouring steps.")
+    return figure
