@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pipeline_lab.figures.chart_list import COMPARED_STEPS
-from pipeline_lab.options.presets import PRESET_GROUPS, Preset, PresetGroup
+from pipeline_lab.options.presets import Preset, PresetGroup
 from pipeline_lab.runs.launch.launcher import launch
 from pipeline_lab.runs.record import RunKind, RunRecord
+from pipeline_lab.runs.saved_presets import preset_groups
 from pipeline_lab.runs.store import RunStore, describe_unreadable
 from pipeline_lab.ui.shared import cache, contents, links, reports, run_actions
 from pipeline_lab.ui.shared.cache import summary
@@ -95,13 +96,14 @@ def show_presets(store: RunStore) -> None:
     words = (
         (st.text_input("Find a preset", key="find-preset", placeholder="shuffle, cache, audio …") or "").lower().split()
     )
+    groups = preset_groups(store)
     if words:
-        found = [preset for group in PRESET_GROUPS for preset in group.presets if _holds(group, preset, words)]
+        found = [preset for group in groups for preset in group.presets if _holds(group, preset, words)]
         if not found:
             st.info("No preset matches; clear the field to see all of them.")
         _show_grid(store, found)
         return
-    for group in PRESET_GROUPS:
+    for group in groups:
         title = f"**{group.title}**: {group.question} ({len(group.presets)})"
         folded = st.expander(title, icon=f":material/{group.icon}:", key=f"group-{group.title}", on_change="rerun")
         if folded.open:

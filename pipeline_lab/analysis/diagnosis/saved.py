@@ -112,10 +112,7 @@ class SavedDiagnosis:
         before = _tables_of(folder / DOCUMENT)
         tables = Path(tempfile.mkdtemp(prefix="tables-", dir=folder))
         content = write_result(diagnosis, tables)
-        document = {"version": ANALYSIS_VERSION, "fingerprint": inputs, "tables": tables.name, "diagnosis": content}
-        write_json(
-            folder / DOCUMENT, {"verdict": diagnosis.verdict.verdict_class.value, **document}
-        )  # for lists of runs
+        write_json(folder / DOCUMENT, _document(diagnosis, {"fingerprint": inputs}, tables, content))
         (folder / _ERROR).unlink(missing_ok=True)
         for old in folder.glob("tables-*"):
             if old.name not in (tables.name, before):
@@ -295,8 +292,13 @@ def bundle(diagnosis: Diagnosis, path: Path) -> None:
     tables = folder / "tables"
     tables.mkdir(parents=True)
     content = write_result(replace(diagnosis, source=replace(diagnosis.source, path=path.name)), tables)
-    document = {"version": ANALYSIS_VERSION, "contents": digest_contents(path), "tables": tables.name}
-    write_json(folder / DOCUMENT, {**document, "diagnosis": content})
+    write_json(folder / DOCUMENT, _document(diagnosis, {"contents": digest_contents(path)}, tables, content))
+
+
+def _document(diagnosis: Diagnosis, inputs: dict[str, str], tables: Path, content: object) -> dict[str, object]:
+    """Return what is saved; its verdict stands by itself, so that lists of runs need not load the diagnosis."""
+    verdict = diagnosis.verdict.verdict_class.value
+    return {"version": ANALYSIS_VERSION, **inputs, "verdict": verdict, "tables": tables.name, "diagnosis": content}
 
 
 def digest_contents(path: Path) -> str:
