@@ -318,6 +318,15 @@ class InputCause(StrEnum):
             "A call of {stage} takes microseconds, most of which is the call itself.",
         ),
     )
+    EPOCH_START = (
+        "epoch-start",
+        ", because {stage} fills its buffer again at the start of each epoch",
+        Recommendation(
+            "Shuffle before the expensive work (file names or records, not decoded examples), use a smaller shuffle buffer, or cache() before "
+            "the shuffle; or repeat() inside the pipeline (with steps_per_epoch), so that buffers stay full.",
+            "The first step of each epoch waits while {stage} starts again; the other steps hardly wait.",
+        ),
+    )
     NO_OVERLAP = (
         "no-overlap",
         ", because input and compute do not overlap",

@@ -13,6 +13,7 @@ from pipeline_lab.analysis.steps.calibration import Calibration
 from pipeline_lab.analysis.tf_data.written_words import name_python
 from pipeline_lab.analysis.verdict.input_facts import (
     LEAST_CORES,
+    MOSTLY_STARTING,
     Blamed,
     InputFacts,
     Processor,
@@ -99,6 +100,11 @@ def _blame_turns(calibration: Calibration | Unavailable) -> Blame:
     if min(device, pipeline) < tolerance or abs(device + pipeline - step) > tolerance:
         return Blame()
     return Blame(cause=InputCause.NO_OVERLAP, overlap_gain=1.0 - max(device, pipeline) / step)
+
+
+def epoch_start(facts: InputFacts) -> bool:
+    """Most of the wait is at the beginnings of epochs, where a buffer fills again."""
+    return facts.starting_share >= MOSTLY_STARTING
 
 
 def no_overlap(facts: InputFacts) -> bool:
@@ -195,6 +201,7 @@ def under_parallel(_: InputFacts) -> bool:
 
 
 CAUSE_RULES: tuple[tuple[InputCause, Callable[[InputFacts], bool]], ...] = (
+    (InputCause.EPOCH_START, epoch_start),
     (InputCause.NO_OVERLAP, no_overlap),
     (InputCause.PYTHON_BOUND, python_fills),
     (InputCause.CALL_OVERHEAD, call_overhead),

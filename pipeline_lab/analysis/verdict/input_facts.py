@@ -23,6 +23,9 @@ from pipeline_lab.runs.run_documents import WrittenCall
 PER_FILE = frozenset({"FlatMap", "Interleave", "ParallelInterleaveV2", "ParallelInterleaveV3", "ParallelInterleaveV4"})
 """Iterators that open one dataset for each file, shard or generator."""
 
+REFILLED = frozenset({"Shuffle", "ShuffleAndRepeat"})
+"""Iterators that hand on nothing until their buffer is full."""
+
 PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 LEAST_CORES = 0.1
@@ -127,6 +130,7 @@ class InputFacts:
         pool_threads: Threads that run the pipeline's functions; None if unknown.
         pool_busy_share: How busy they were, 0 to 1; None if unknown.
         step_ns: Median step of the whole job; None for a log.
+        starting_share: Part of the wait at the beginnings of epochs, beyond what other steps wait, 0 to 1.
     """
 
     blamed: Blamed
@@ -136,6 +140,11 @@ class InputFacts:
     pool_threads: int | None
     pool_busy_share: float | None
     step_ns: float | None
+    starting_share: float = 0.0
+
+
+MOSTLY_STARTING = 0.5
+"""From this part of the wait on, what starts again with each epoch is to blame, and not what works in between."""
 
 
 def gather(results: Results, waiting_share: float) -> InputFacts | None:
@@ -147,7 +156,11 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
     if pool_threads is None and pipeline is not None:
         pool_threads = pipeline.threadpool_size
     step_ns = None if isinstance(results.job_steps, Unavailable) else results.job_steps.median_ns
-    blamed = _blame(pipeline, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
+    starting_share = _starting_share(results, waiting_share)
+    blamed = _refilled(results, starting_share) if starting_share >= MOSTLY_STARTING else None
+    if blamed is None:
+        blamed = _blame(pipeline, works, pool_threads, None if step_ns is None else waiting_share * step_ns)
+        starting_share = 0.0
     if blamed is None:
         return None
     blamed = replace(
@@ -164,7 +177,24 @@ def gather(results: Results, waiting_share: float) -> InputFacts | None:
         pool_threads=pool_threads,
         pool_busy_share=None if pipeline is None else pipeline.pool_busy_share,
         step_ns=step_ns,
+        starting_share=starting_share,
     )
+
+
+def _starting_share(results: Results, waiting_share: float) -> float:
+    """Return the part of the wait that the beginnings of epochs are."""
+    phases = results.step_phases
+    boundaries = None if isinstance(phases, Unavailable) else phases.boundaries
+    return 0.0 if boundaries is None or not waiting_share else min(1.0, boundaries.share / waiting_share)
+
+
+def _refilled(results: Results, share: float) -> Blamed | None:
+    """Return the stage that fills its buffer again in each epoch: the last shuffle; None where there is none."""
+    stages = join_stages(results.tf_data, results.live_model, results.written)
+    for stage in () if isinstance(stages, Unavailable) else stages:
+        if stage.name in REFILLED:
+            return Blamed(stage.path, share, None, stage.traced)
+    return None
 
 
 def _blame(

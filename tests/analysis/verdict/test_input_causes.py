@@ -7,6 +7,7 @@ import pytest
 
 from pipeline_lab.analysis.machine.job_load import JobLoad
 from pipeline_lab.analysis.steps.calibration import Calibration
+from pipeline_lab.analysis.steps.step_phases import EpochBoundaries, StepPhases
 from pipeline_lab.analysis.tables import build, empty
 from pipeline_lab.analysis.tf_data.tf_data import (
     HISTORY_TABLE,
@@ -99,6 +100,20 @@ QUEUED = {**BUSY, "function_latency": steady(40, 200), "parallelism": 8}
 # Eight slots; calls of 5 ms with a spread of twice that: one of eight slots is at work on average.
 UNSTEADY = {**BUSY, "function_on_thread_ns": SECOND_NS, "function_latency": steady(5, 200, 2.0), "parallelism": 8}
 PYTHON = {**BUSY, "operations": (StageOperation("PyFunc", 200, 2 * SECOND_NS),)}
+
+
+def test_a_shuffle_that_fills_again_with_each_epoch_is_to_blame_for_waits_at_its_start():
+    chain = (stage(0, "Root"), stage(1, "Prefetch"), stage(2, "Shuffle"), stage(3, "ParallelMapV2", **BUSY))
+    base = results.diagnosis(tf_data=pipeline(*chain, blamed=3), job_load=SLEEPING, live_model=NO_MODEL)
+
+    def at_boundaries(share: float) -> Blame:
+        phases = StepPhases((), EpochBoundaries(count=5, wait_ns=5 * SECOND_NS, share=share))
+        return find_blame(replace(base, step_phases=phases, calibration=UNCALIBRATED), 0.6)
+
+    found = at_boundaries(0.45)  # 45 of the 60 % that it waits
+    assert (found.stage, found.cause) == ("Shuffle", "epoch-start")
+    assert {one.name: one.value for one in found.evidence}["part of Shuffle"] == "75 % of the exposed wait"
+    assert at_boundaries(0.2).cause == "under-parallel"
 
 
 def test_a_map_whose_slots_are_all_at_work_is_under_parallel():
