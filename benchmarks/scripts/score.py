@@ -9,7 +9,7 @@ from benchmarks.scripts.entries import Entry
 SMALL_PERCENT, LARGE_PERCENT = 5.0, 20.0
 """Below the first nothing is lost to input; from the second on it is the name of the job. Between them either is right."""
 LEAST_GAIN_PERCENT = 5.0
-"""A change that gains less, or less than two measurements of the same differ, is not worth suggesting."""
+"""A change that gains less, or less than twice what two measurements of the same differ by, is not worth suggesting."""
 NEAR_PERCENT = 10.0
 """By how much a predicted gain may miss the measured one, beyond the measurement's own interval."""
 
@@ -59,7 +59,7 @@ class Truth:
     def best(self) -> str | None:
         """The change that helps most; None where none helps."""
         found = max(self.gains_percent, key=self.gains_percent.__getitem__, default=None)
-        if found is None or self.gains_percent[found] < max(LEAST_GAIN_PERCENT, self.spread_percent):
+        if found is None or self.gains_percent[found] < max(LEAST_GAIN_PERCENT, 2 * self.spread_percent):
             return None
         return found
 

@@ -13,7 +13,8 @@ from pipeline_lab.analysis.steps.job_steps import MODERATE_PERCENT, JobSteps
 from pipeline_lab.analysis.steps.step_breakdown import StepBreakdown
 from pipeline_lab.analysis.steps.stragglers import follow_last
 from pipeline_lab.analysis.verdict.findings import is_machine_busy
-from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE
+from pipeline_lab.analysis.verdict.input_causes import CPU_FULL_SHARE, CPU_OWN_SHARE
+from pipeline_lab.analysis.verdict.input_facts import LEAST_CORES
 from pipeline_lab.errors import Unavailable
 
 STRONG_PERCENT = 20.0
@@ -207,7 +208,8 @@ def _shared_percent(results: Results, waiting: float) -> float:
     """Estimate the same where the step alone was not timed, percent of the step: a step that keeps all cores busy on a CPU
     would have those that the pipeline uses beside it.
 
-    The pipeline's work is what tf.data's model says, which counts sleeping too; so cores have to be full.
+    The pipeline's work is what tf.data's model says, which counts sleeping too; so cores have to be full. Where other programs
+    fill part of them, the job has to take most of what they leave, and its threads are at work for that part of the model's times.
 
     Args:
         results: Of a job without a device.
@@ -216,9 +218,11 @@ def _shared_percent(results: Results, waiting: float) -> float:
     model, load, job = results.live_model, results.job_load, results.job_steps
     if isinstance(model, Unavailable) or isinstance(load, Unavailable) or isinstance(job, Unavailable):
         return 0.0
-    if is_machine_busy(results) or load.cores_used < CPU_FULL_SHARE * load.cores or not job.count:
+    left = max(LEAST_CORES, load.cores - load.other_cores)
+    is_full = load.cores_used >= CPU_FULL_SHARE * left and load.cores_used >= CPU_OWN_SHARE * load.cores
+    if not is_full or not job.count:
         return 0.0
-    work_ns = sum(stage.work_ns for stage in model.stages)
+    work_ns = sum(stage.work_ns for stage in model.stages) * min(1.0, left / load.cores)
     return max(0.0, min(100.0, 100.0 * work_ns / (load.cores_used * job.mean_ns)) - waiting)
 
 

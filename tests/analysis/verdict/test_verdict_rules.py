@@ -235,7 +235,8 @@ def test_the_cause_is_that_of_the_steps_not_of_the_whole_window():
 
 
 def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:
-    """Judge a watched job that fills two cores with a step of 50 ms, and whose pipeline works so long for a batch."""
+    """Judge a watched job that fills what others leave of two cores with a step of 50 ms, and whose pipeline works so long for a batch."""
+    cores = 1.9 - other_cores
     job = replace(results.job_steps(), total_ns=195 * 50 * results.MS, wait_total_ns=0)
     stages = (replace(results.live_model().stages[0], visits_per_batch=1.0, self_ns=work_ms * results.MS),)
     return judged(
@@ -243,7 +244,7 @@ def full_cores(work_ms: float, *, other_cores: float = 0.0) -> Verdict:
         job_steps=job,
         input_stalls=replace(results.input_stalls(), wait_ns=0, exposed_ns=0),
         live_model=replace(results.live_model(), stages=stages),
-        job_load=JobLoad(2.0, 2, 1.9, 95.0 * results.MS, other_cores),
+        job_load=JobLoad(2.0, 2, cores, cores * 50 * results.MS, other_cores),
         other_cpu_percent=100 * other_cores,
     )
 
@@ -257,9 +258,17 @@ def test_a_watched_job_whose_input_takes_cores_from_its_step_is_not_told_to_look
     assert verdict.confidence is not Confidence.HIGH
 
 
-def test_a_light_pipeline_or_a_busy_machine_is_not_blamed_for_contention() -> None:
+def test_a_light_pipeline_or_a_machine_that_others_fill_is_not_blamed_for_contention() -> None:
     assert full_cores(work_ms=3).verdict_class is VerdictClass.DEVICE_BOUND
-    assert full_cores(work_ms=57, other_cores=1.0).verdict_class is VerdictClass.DEVICE_BOUND
+    assert full_cores(work_ms=57, other_cores=1.4).verdict_class is VerdictClass.DEVICE_BOUND
+
+
+def test_contention_is_seen_where_the_job_takes_most_of_a_machine_that_others_use_too() -> None:
+    # 57 ms of threads that get 1.3 of 2 cores are 37 ms of work, of 1.2 cores × 50 ms: 62 %
+    verdict = full_cores(work_ms=57, other_cores=0.7)
+    assert verdict.verdict_class is VerdictClass.HOST_CONTENTION
+    assert "(61.8 %)" in verdict.sentence
+    assert verdict.confidence is not Confidence.HIGH
 
 
 def test_dispatch_beyond_the_whole_step_on_a_held_batch_is_contention():
